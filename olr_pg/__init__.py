@@ -16,6 +16,8 @@ The rooms, as the journey of a row (docs/internals/architecture.md has the funct
     datasource     redo as data frames of Spark: each task by itself, without the loop
     appliance      ``olr-pg run``: the parts put together, started, watched, ended
     oracle, load   the live source; whole tables: initial load, verification, repair, cut-over
+    schema         the source's schema as PostgreSQL's statements; assessment: what moving it costs;
+                   migration: the steps to a cut-over
     monitor, observability, config, cli   status and metrics; logs; configuration; commands
     postgres, files, kernels, scalars, errors   what the others stand on
     simulator, bench   a model Oracle that writes redo, and the benchmarks

@@ -137,6 +137,7 @@ class Code(IntEnum):
     DICTIONARY_HISTORY_UNUSABLE = 3075
     TABLE_NEWER_THAN_SNAPSHOT = 3080
     COLUMN_LEFT_OUT = 3081
+    INVENTORY_MISSING = 3260
     # protocol and server
     MESSAGE_SIZE = 4001
     MESSAGE_MALFORMED = 4002
@@ -221,6 +222,8 @@ class Code(IntEnum):
     TARGET_TABLE_KEEPS_CHANGING = 5115
     TARGET_TABLE_UNREADABLE = 5116
     STRUCTURE_NOT_CREATED = 5120
+    MIGRATION_STEP_FAILED = 5260
+    MIGRATION_NOT_READY = 5261
     SOURCE_NOT_QUIET = 5121
     LAST_REDO_NOT_ARCHIVED = 5122
     SOURCE_CHANGED_AFTER_CUTOVER = 5123
@@ -802,6 +805,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "a table that the subscription names was created or renamed after the dictionary snapshot",
         "to replicate it, load it and subscribe again with a dictionary of an SCN behind that",
     ),
+    Code.INVENTORY_MISSING: ErrorEntry(
+        "there is no inventory of the source's schemas beside the dictionary snapshot",
+        "export the dictionary again with `olr-pg dictionary export`, which writes the inventory"
+        " beside it, and copy both files",
+    ),
     # 4xxx protocol and server (exit code 5)
     Code.MESSAGE_SIZE: ErrorEntry(
         "a message's size is out of bounds",
@@ -1270,6 +1278,14 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "no such table is replicated",
         "names are those of the source, OWNER.NAME; `olr-pg errors list` shows which tables have"
         " incomplete rows",
+    ),
+    Code.MIGRATION_STEP_FAILED: ErrorEntry(
+        "a step of the migration failed",
+        "mend what the message says and start `olr-pg migrate` again: it goes on with this step",
+    ),
+    Code.MIGRATION_NOT_READY: ErrorEntry(
+        "the target is not ready to be cut over to",
+        "start `olr-pg migrate` and let it end its steps (`--plan` shows them)",
     ),
     # 6xxx Spark and Java (exit code 7)
     Code.NO_JAVA: ErrorEntry(

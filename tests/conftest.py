@@ -57,6 +57,7 @@ SLOW = (
     "replicator/test_targets.py",
     "load/test_live_load.py",
     "spark/test_session.py",
+    "spark/test_standalone_cluster.py",
     "simulation/test_simulation.py",
     "cli/test_run.py",
     "oracle/test_live_signals.py",

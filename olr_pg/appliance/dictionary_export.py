@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.config.source_section import OfflineSource
+from olr_pg.dictionary.inventory_file import inventory_path, owners_of, write_inventory
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> Snapshot:
-    """Read the dictionary of the tables and write it to `path`.
+    """Read the dictionary of the tables and write it to `path`, and the inventory beside it.
 
     Args:
         query: a TableList query; None for the configuration's `apply.tables`.
@@ -33,6 +34,7 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     if text is None:
         raise OlrPgError(Code.NO_TABLES_NAMED, "there is no `apply` section, and no --query")
     from olr_pg.oracle.dictionary_queries import read_dictionary
+    from olr_pg.oracle.inventory.inventory_queries import read_inventory
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.structure_queries import read_structure
     from olr_pg.oracle.table_list_query import run_table_list
@@ -42,7 +44,9 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
         names = run_table_list(oracle, text)
         snapshot = read_dictionary(oracle, names, scn or None)
         snapshot = replace(snapshot, structure=read_structure(oracle, snapshot))
+        inventory = read_inventory(oracle, owners_of(snapshot), snapshot.scn)
     finally:
         oracle.close()
     write_snapshot(snapshot, str(path))
+    write_inventory(inventory, inventory_path(path))
     return snapshot

@@ -7,7 +7,7 @@ anchor's file is read by the server itself.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import psycopg
@@ -20,6 +20,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.bench.applying import prepare
 from olr_pg.bench.clusters import Cluster, running
+from olr_pg.bench.decoding import MB
 from olr_pg.bench.made_up_changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
@@ -39,20 +40,28 @@ _FILE: Final = "bench.copy"
 
 
 def load(options: Options) -> Iterator[Result]:
-    """Rows per second of one task of the initial load."""
+    """Rows per second of one task of the initial load, and the same runs in bytes of COPY."""
     pool = Pool()
     data = write_rows(options.folder / "tables", pool, options.rows)
     with running([options.folder / "target"]) as (cluster,):
         # Once before, for the kernels and for the file.
         _load_once(cluster, data, pool)
-        _write_file(cluster.last_database)
-        yield compared(
+        row_mb = _write_file(cluster.last_database) / options.rows / MB
+        in_rows = compared(
             "load, one task",
             "rows/s",
             partial(_load_once, cluster, data, pool),
             anchor="binary COPY from a file",
             anchor_run=partial(_copy_once, cluster, options.rows, pool),
             runs=options.runs,
+        )
+        yield in_rows
+        assert in_rows.anchor_value is not None
+        yield in_rows._replace(
+            name=f"{in_rows.name}, bytes of COPY",
+            unit="MB/s",
+            value=in_rows.value * row_mb,
+            anchor_value=in_rows.anchor_value * row_mb,
         )
 
 
@@ -103,10 +112,14 @@ def _file_of(connection: psycopg.Connection[tuple[str]]) -> sql.Literal:
     return sql.Literal(f"{row[0]}/{_FILE}")
 
 
-def _write_file(target: str) -> None:
+def _write_file(target: str) -> int:
+    """Write the rows into the anchor's file; return its bytes."""
     with psycopg.connect(target) as connection:
         file = _file_of(connection)
         connection.execute(sql.SQL("COPY bench.t TO {} (FORMAT BINARY)").format(file))
+        size = connection.execute(sql.SQL("SELECT size FROM pg_stat_file({})").format(file))
+        row: Any = size.fetchone()
+        return int(row[0])
 
 
 def _copy_once(cluster: Cluster, rows: int, pool: Pool) -> Sample:

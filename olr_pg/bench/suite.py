@@ -49,6 +49,7 @@ BENCHMARKS: Final = {
     "decode": "decoding:decode",
     "outputs": "outputs:outputs",
     "spark": "spark:spark",
+    "data-source": "data_source:data_source",
     "scaling": "decoding:scaling",
     "growth": "growth:growth",
     "server": "serving:server",

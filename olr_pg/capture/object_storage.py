@@ -269,7 +269,7 @@ def _s3(bucket: str, query: str) -> Any:
     url = f"s3://{bucket}/{query}"
     with _usable(url):
         plain: Any = fs.FileSystem.from_uri(url)[0]
-        options = dict(parse_qsl(query[1:]))
+        options: dict[str, Any] = dict(parse_qsl(query[1:]))
         options.pop("region", None)
         if not options.keys() <= {"scheme", "endpoint_override"}:
             return plain

@@ -45,8 +45,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME...]",
-            help="scan, decode, outputs, spark, scaling, growth, server, apply, load, end-to-end,"
-            " latency, memory; all without names.",
+            help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply, load,"
+            " end-to-end, latency, memory; all without names.",
             show_default=False,
         ),
     ] = None,

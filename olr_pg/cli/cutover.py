@@ -14,6 +14,7 @@ from olr_pg.cli.printing import print_json, print_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.config.model import Config
     from olr_pg.load.cutover.cut_over import Step
     from olr_pg.load.cutover.steps_done import StepState
 
@@ -89,6 +90,13 @@ def cutover(
     finally:
         stop_session()
         _show(cutover_state(loaded), STEPS, as_json=as_json)
+
+
+def show_cutover(config: Config, *, as_json: bool) -> None:
+    """Show how far the cut-over is."""
+    from olr_pg.load.cutover.cut_over import STEPS, cutover_state
+
+    _show(cutover_state(config), STEPS, as_json=as_json)
 
 
 def _announce(step: Step) -> None:

@@ -37,7 +37,10 @@ def export(
         int, typer.Option(min=0, metavar="SCN", help="As of this SCN; by default as it is now.")
     ] = 0,
 ) -> None:
-    """Write the dictionary of a live source as a snapshot for an offline source."""
+    """Write the dictionary of a live source as a snapshot for an offline source.
+
+    Beside it, FILE.inventory.json has what else is in the tables' schemas, for assess and schema.
+    """
     from olr_pg.appliance.dictionary_export import export_dictionary
     from olr_pg.config.reading import load_config
 

@@ -295,5 +295,6 @@ def _print_structure(parts: Sequence[Part]) -> None:
             print_line(f"    {part.definition}")
     print_line(
         "Never created: column defaults, check constraints, identity and virtual columns, listed"
-        " above where the dictionary has them; triggers and views, which are not listed."
+        " above where the dictionary has them; triggers and views, which are not listed. `olr-pg"
+        " schema` makes what of these PostgreSQL takes."
     )

@@ -12,6 +12,7 @@ import typer
 
 from olr_pg.appliance.process_setup import tune_process
 from olr_pg.cli import (
+    assess,
     bench,
     config,
     cutover,
@@ -25,7 +26,9 @@ from olr_pg.cli import (
     init,
     load,
     logs,
+    migrate,
     prepare,
+    schema,
     simulate,
     status,
     verify,
@@ -84,6 +87,9 @@ app.command("repair")(verify.repair)
 app.command("fetch-lobs")(fetch.fetch_lobs)
 app.add_typer(errors.app, name="errors")
 app.command("cutover")(cutover.cutover)
+app.command("migrate")(migrate.migrate)
+app.command("assess")(assess.assess)
+app.add_typer(schema.app, name="schema")
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)

@@ -180,7 +180,7 @@ def _path(value: object, info: ValidationInfo) -> object:
         case Path():
             return value
         case str() if "://" in value:
-            raise problem("a path, and no URL: only olr-pg decode and the data source take these")
+            raise problem("a path: only olr-pg decode and the data source take URLs", show="kind")
         case str() if value and "\x00" not in value:
             try:
                 return _context(info).folder / Path(value).expanduser()

@@ -21,7 +21,6 @@ from olr_pg.rendering.arrow_kernels import row_ids_kernel
 from olr_pg.rendering.arrow_values import fixed_array, variable_array
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.rendering.line_images import images_kernel
-from olr_pg.scalars import format_xid
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ ROWS_MAX: Final = 1 << 16
 """Of a batch."""
 
 _arrow: Any = pa
-_OPERATIONS: Final = {
+_OPERATIONS: Final[dict[int, str]] = {
     DmlKind.INSERT: "insert",
     DmlKind.DELETE: "delete",
     DmlKind.UPDATE: "update",
@@ -176,12 +175,8 @@ def _no_null(rows: int) -> npt.NDArray[np.bool_]:
 
 
 def _operations(changes: ReadChanges, rows: I64) -> Array:
-    names = pa.array([_OPERATIONS.get(code) for code in map(_kind, range(8))], pa.string())
+    names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())
     return names.take(_arrow.array(changes.answers.kind[rows]))
-
-
-def _kind(code: int) -> DmlKind | None:
-    return DmlKind(code) if code in set(DmlKind) else None
 
 
 def _commit_times(changes: ReadChanges, rows: I64) -> Array:
@@ -190,11 +185,7 @@ def _commit_times(changes: ReadChanges, rows: I64) -> Array:
 
 
 def _xids(changes: ReadChanges, rows: I64) -> Array:
-    """Format the XIDs: those of one transaction stand together."""
-    xids = changes.answers.xid[rows]
-    is_first = np.append(True, xids[1:] != xids[:-1])
-    names = pa.array(list(map(format_xid, xids[is_first].tolist())), pa.string())
-    return names.take(_arrow.array(np.cumsum(is_first) - 1))
+    return changes.xids.take(_arrow.array(changes.transaction[rows]))
 
 
 def _row_ids(changes: ReadChanges, rows: I64) -> Array:

@@ -172,3 +172,8 @@ class RedoReader(DataSourceReader):
     @cached_property
     def _arrow_schema(self) -> pa.Schema:
         return to_arrow_schema(self._schema, timezone="UTC")
+
+
+def arrow_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema as Spark has it: its types, times in UTC."""
+    return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")

@@ -65,9 +65,10 @@ def _is_before(
     sequence: npt.NDArray[np.uint32], block: npt.NDArray[np.uint32], place: Place
 ) -> npt.NDArray[np.bool_]:
     of_log = sequence.astype(np.int64)
-    return (of_log < place.sequence) | (
+    is_before: npt.NDArray[np.bool_] = (of_log < place.sequence) | (
         (of_log == place.sequence) & (block.astype(np.int64) < place.block)
     )
+    return is_before
 
 
 def storage() -> SpillFiles:

@@ -324,12 +324,21 @@ def write_snapshot(snapshot: Snapshot, path: str) -> None:
     Raises:
         OlrPgError: 3007, the file cannot be written.
     """
+    write_whole(dump_snapshot(snapshot), path)
+
+
+def write_whole(written: bytes, path: str) -> None:
+    """Write a file of the dictionary, whole or not at all.
+
+    Raises:
+        OlrPgError: 3007, the file cannot be written.
+    """
     target = Path(path)
     try:
         handle, temporary = tempfile.mkstemp(prefix=target.name, dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(dump_snapshot(snapshot))
+                file.write(written)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o644)

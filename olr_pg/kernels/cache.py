@@ -34,13 +34,13 @@ def key_by_sources(dispatcher: Any) -> None:
     """Let a kernel's files on disk be found only while no source that made them has changed.
 
     Args:
-        dispatcher: of Numba; left as it is without a cache, or where its function is of another
-            package.
+        dispatcher: of Numba; left as it is without a cache. Its function may be of another package:
+            what that one's module imports of this package counts, Numba looks at the module itself.
     """
-    cache, module = dispatcher._cache, dispatcher.py_func.__module__
-    if isinstance(cache, NullCache) or not module.startswith(f"{_PACKAGE}."):
+    cache, function = dispatcher._cache, dispatcher.py_func
+    if isinstance(cache, NullCache):
         return
-    digest = sources_digest(module)
+    digest = sources_digest(function.__module__, function.__code__.co_filename)
     name = f"{cache._impl.filename_base}-{digest}"
     make: Any = _CacheFile
     cache._cache_file = make(cache._cache_path, name, digest)
@@ -67,13 +67,17 @@ class _CacheFile(IndexDataCacheFile):
 
 
 @cache
-def sources_digest(module: str) -> str:
+def sources_digest(module: str, path: str = "") -> str:
     """Digest the sources of a module and of all that it imports of this package.
 
     Args:
         module: its full name.
+        path: of its source, where it is of another package.
     """
     sources = {module, f"{_PACKAGE}.kernels.compile", *imported(module)}
+    if not module.startswith(f"{_PACKAGE}."):
+        named = _named_in(Path(path).read_text("utf-8")) - _NO_PART
+        sources = sources.union(named, *map(imported, named))
     whole = hashlib.sha256()
     for name in sorted(sources):
         whole.update(name.encode() + _source(name).digest)
@@ -104,5 +108,9 @@ def _source(module: str) -> _Source:
     package, _, rest = module.partition(".")
     path = (_ROOT / rest.replace(".", "/")).with_suffix(".py")
     text = path.read_bytes() if package == _PACKAGE and path.is_file() else b""
-    imports = (one or other for one, other in _IMPORT.findall(text.decode()))
-    return _Source(hashlib.sha256(text).digest(), frozenset(imports))
+    return _Source(hashlib.sha256(text).digest(), _named_in(text.decode()))
+
+
+def _named_in(text: str) -> frozenset[str]:
+    """Return the modules of this package that a source imports."""
+    return frozenset(one or other for one, other in _IMPORT.findall(text))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import closing
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -17,6 +19,7 @@ from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.column_binding import add_losses, bind_columns, encode_batch
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.making_ahead import made_ahead
 from olr_pg.load.retry import retried
 from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER, copy_tuples
 from olr_pg.load.table_data import schema_of
@@ -24,12 +27,14 @@ from olr_pg.oracle.large_row import LargeRow
 from olr_pg.postgres.error_text import text_without_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
+    import pyarrow as pa
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Table
+    from olr_pg.load.column_binding import LoadColumn
     from olr_pg.load.table_data import SourcePartition
 
 
@@ -179,36 +184,43 @@ def _streams(
     losses: dict[str, Counters],
 ) -> Iterator[tuple[int, int]]:
     """Copy batch by batch; (bytes, rows) of each."""
-    first_row = 0
     batches = partition.batches()
     first = next(batches, None)
     if first is None:
         return
     columns = bind_columns(plan, table.source, schema_of(first), settings)
-    spool = RowSpool(columns, losses)
     query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
         plan.target.identifier,
         sql.SQL(", ").join(sql.Identifier(column.target.name) for column in columns),
     )
-    with connection.cursor() as cursor, cursor.copy(query) as copy:
+    images = made_ahead(_images(columns, chain([first], batches), losses))
+    with closing(images), connection.cursor() as cursor, cursor.copy(query) as copy:
         copy.write(COPY_HEADER)
-        batch: Any = first
-        while batch is not None:
-            if isinstance(batch, LargeRow):
-                rows, size = 1, 0
-                for piece in spool.copy_tuple(batch, first_row):
-                    copy.write(piece)
-                    size += len(piece)
-            else:
-                encoded = encode_batch(columns, batch, first_row)
-                add_losses(losses, columns, encoded)
-                image = copy_tuples(encoded.columns, encoded.rows).data
-                copy.write(image.data)
-                rows, size = encoded.rows, len(image)
-            first_row += rows
-            yield size, rows
-            batch = next(batches, None)
+        for image, rows in images:
+            copy.write(image)
+            yield len(image), rows
         copy.write(COPY_TRAILER)
+
+
+def _images(
+    columns: tuple[LoadColumn, ...],
+    batches: Iterable[pa.RecordBatch | LargeRow],
+    losses: dict[str, Counters],
+) -> Generator[tuple[memoryview | bytes, int], None, None]:
+    """Yield what COPY takes, in pieces; how many rows end in each."""
+    spool = RowSpool(columns, losses)
+    first_row = 0
+    for batch in batches:
+        if isinstance(batch, LargeRow):
+            for piece in spool.copy_tuple(batch, first_row):
+                yield piece, 0
+            yield b"", 1
+            first_row += 1
+        else:
+            encoded = encode_batch(columns, batch, first_row)
+            add_losses(losses, columns, encoded)
+            yield copy_tuples(encoded.columns, encoded.rows).data.data, encoded.rows
+            first_row += encoded.rows
 
 
 def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgError:

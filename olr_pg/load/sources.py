@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.appliance import applier_settings
 from olr_pg.config.source_section import OfflineSource
-from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
@@ -16,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.parquet import find_table
 from olr_pg.load.row_filter import FilteredTables
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.schema.source_inventory import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -129,15 +127,9 @@ def read_snapshot(config: Config) -> Snapshot:
 
 def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
     """Make the applier's settings for work that does not go over the port."""
-    database = snapshot.database
-    settings = applier_settings(
-        apply_section(config),
-        target,
-        ("", 0),
-        ByteOrder(config.port.byte_order),
-        DatabaseFacts(database.charset, database.ncharset, database.timezone),
-    )
-    return replace(settings, dbid=database.dbid or None)
+    apply_section(config)
+    settings = settings_for(config, snapshot, target)
+    return replace(settings, dbid=snapshot.database.dbid or None)
 
 
 def choose_tables(config: Config, snapshot: Snapshot, names: Collection[str]) -> tuple[Table, ...]:

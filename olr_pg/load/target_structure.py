@@ -3,11 +3,6 @@
 Unique keys come before the data, as the primary key does; indexes after it; foreign keys and
 sequences once every table is in. What is there already is left as it is, found by its columns and
 not by its name. What PostgreSQL refuses is reported, and tried again by the next load.
-
-A unique key is checked at the end of a transaction (``DEFERRABLE INITIALLY DEFERRED``), because a
-statement of the source may exchange values between rows; unless a foreign key refers to it, which
-PostgreSQL does not allow then (type-mapping §4.11). Foreign keys are made ``NOT VALID``: while
-tables are applied in parallel they do not hold at every moment, and the cut-over validates them.
 """
 
 from __future__ import annotations
@@ -21,6 +16,13 @@ from olr_pg.applier.statements.target_plan import target_columns, target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.schema.structure_statements import (
+    foreign_key_statement,
+    index_statement,
+    listed,
+    sequence_statement,
+    unique_key_statement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,11 +57,6 @@ JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.parent
 WHERE c.conrelid = %s AND c.contype = 'f' GROUP BY c.oid, c.confrelid
 """
-_ON_DELETE: Final = {
-    "no action": sql.SQL(""),
-    "cascade": sql.SQL(" ON DELETE CASCADE"),
-    "set null": sql.SQL(" ON DELETE SET NULL"),
-}
 
 
 class Part(NamedTuple):
@@ -181,13 +178,9 @@ class StructureBuilder:
         if _is_indexed(connection, target, columns, unique=True):
             return False
         referred = (key.full_name, frozenset(key.columns)) in self._referred
+        name = fold_identifier(key.name)
         connection.execute(
-            sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} UNIQUE ({}){}").format(
-                target.identifier,
-                sql.Identifier(fold_identifier(key.name)),
-                _listed(columns),
-                sql.SQL("" if referred else " DEFERRABLE INITIALLY DEFERRED"),
-            )
+            unique_key_statement(target.identifier, name, columns, referred=referred)
         )
         return True
 
@@ -202,13 +195,9 @@ class StructureBuilder:
             "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL",
             (target.schema, name),
         ).fetchone()
+        free = "" if taken == (True,) else name
         connection.execute(
-            sql.SQL("CREATE {}INDEX {} ON {} ({})").format(
-                sql.SQL("UNIQUE " if index.unique else ""),
-                sql.SQL("") if taken == (True,) else sql.Identifier(name),
-                target.identifier,
-                _listed(columns),
-            )
+            index_statement(target.identifier, free, listed(columns), unique=index.unique)
         )
         return True
 
@@ -221,15 +210,9 @@ class StructureBuilder:
         if (parent.oid, columns, parent_columns) in found:
             return False
         connection.execute(
-            sql.SQL(
-                "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){} NOT VALID"
-            ).format(
-                target.identifier,
-                sql.Identifier(fold_identifier(key.name)),
-                _listed(columns),
-                parent.identifier,
-                _listed(parent_columns),
-                _ON_DELETE[key.on_delete],
+            foreign_key_statement(
+                *(target.identifier, fold_identifier(key.name), columns),
+                *(parent.identifier, parent_columns, key.on_delete),
             )
         )
         return True
@@ -245,10 +228,6 @@ class StructureBuilder:
         return existed != (True,)
 
 
-def _listed(columns: Sequence[str]) -> sql.Composable:
-    return sql.SQL(", ").join(map(sql.Identifier, columns))
-
-
 def _is_indexed(
     connection: Connection[Any], target: TargetTable, columns: list[str], *, unique: bool
 ) -> bool:
@@ -262,21 +241,8 @@ def sequence_name(settings: ApplierSettings, one: SourceSequence) -> sql.Identif
 
 
 def create_sequence(connection: Connection[Any], name: sql.Identifier, one: SourceSequence) -> None:
-    """Create a sequence with the source's properties.
-
-    A session of PostgreSQL keeps `cache` values for itself, where Oracle's are everybody's: more
-    than one would be gaps for nothing.
-    """
-    start = min(max(one.next, one.minimum), one.maximum)
-    connection.execute(
-        sql.SQL(
-            "CREATE SEQUENCE {} INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{}"
-        ).format(
-            name,
-            *map(sql.Literal, (one.increment, one.minimum, one.maximum, start)),
-            sql.SQL(" CYCLE" if one.cycle else ""),
-        )
-    )
+    """Create a sequence with the source's properties."""
+    connection.execute(sequence_statement(name, one))
 
 
 class Advance(NamedTuple):

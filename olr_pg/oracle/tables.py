@@ -21,13 +21,20 @@ if TYPE_CHECKING:
 _METADATA: Final = MetaData()
 
 
-def _table(name: str, numbers: str, texts: str = "", *, schema: str | None = None) -> Table:
+def _table(
+    name: str,
+    numbers: str,
+    texts: str = "",
+    *,
+    schema: str | None = None,
+    metadata: MetaData = _METADATA,
+) -> Table:
     columns: list[Column[Any]] = [
         *(Column(quoted_name(column, quote=True), Integer) for column in numbers.split()),
         *(Column(quoted_name(column, quote=True), String) for column in texts.split()),
     ]
     owner = None if schema is None else quoted_name(schema, quote=True)
-    return Table(quoted_name(name, quote=True), _METADATA, *columns, schema=owner)
+    return Table(quoted_name(name, quote=True), metadata, *columns, schema=owner)
 
 
 def _sys(name: str, numbers: str, texts: str = "") -> Table:
@@ -124,6 +131,14 @@ LOB_PARTITIONS: Final = _table(
 PARAMETER: Final = _table("V$PARAMETER", "", "NAME VALUE")
 UNDOSTAT: Final = _table("V$UNDOSTAT", "TUNED_UNDORETENTION", "BEGIN_TIME")
 PROPERTIES: Final = _table("DATABASE_PROPERTIES", "", "PROPERTY_NAME PROPERTY_VALUE")
+PRODUCT: Final = _table("PRODUCT_COMPONENT_VERSION", "", "PRODUCT VERSION")
+OBJECTS: Final = _table("DBA_OBJECTS", "", "OWNER")
+LOG_VOLUME: Final = _table(
+    "V$ARCHIVED_LOG",
+    "THREAD# SEQUENCE# RESETLOGS_ID BLOCKS BLOCK_SIZE",
+    "FIRST_TIME",
+    metadata=MetaData(),
+)
 DUAL: Final = _table("DUAL", "", "DUMMY")
 
 SYS_TABLES: Final = (

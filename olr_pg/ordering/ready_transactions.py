@@ -170,7 +170,8 @@ class ReadyRun:
     @property
     def bounds(self) -> I64:
         """Shape (length + 1); where in `blob` the messages of each begin, and the end."""
-        return self.batch.first[self.first : self.end + 1] - self.batch.first[self.first]
+        bounds: I64 = self.batch.first[self.first : self.end + 1] - self.batch.first[self.first]
+        return bounds
 
     @property
     def columns(self) -> ReadyColumns:

@@ -325,7 +325,8 @@ def _facts(changes: ReadChanges, elements: I64) -> list[Array]:
 
 
 def _session_arrays(changes: ReadChanges, elements: I64) -> list[Array]:
-    which, known = changes.session[elements], changes.sessions
+    which: npt.NDArray[Any] = changes.session[elements]
+    known = changes.sessions
     if len(known) > len(elements):
         some, which = np.unique(which, return_inverse=True)
         known = [known[number] for number in some.tolist()]

@@ -51,6 +51,9 @@ GROUP_BYTES: Final = 32 << 20
 WAITING_BYTES_MAX: Final = 128 << 20
 """Bytes of record batches that wait, of all tables."""
 
+_parquet: Any = pq
+"""Of its arguments the stubs know too little."""
+
 _REPEATED: Final = ("op", "commit_time", "xid", *SESSION_FIELDS)
 """Columns with few values, or runs of one: of others, a dictionary costs more than it saves."""
 
@@ -322,7 +325,7 @@ class _TableFile:
         """
         if self._writer is None:
             self.path.parent.mkdir(exist_ok=True)
-            self._writer = pq.ParquetWriter(
+            self._writer = _parquet.ParquetWriter(
                 self._hidden,
                 self.schema,
                 compression="zstd",

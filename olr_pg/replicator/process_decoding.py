@@ -197,7 +197,9 @@ def _written(part: Encoded, lines: JsonLines, file: ResultFile) -> Encoded:
     """Write lines, or the messages where that cannot be; return the rest."""
     messages, at = part.messages, file.size
     try:
-        first = lines.write_transactions(messages.blob.data, messages.first, file.write)
+        first = lines.write_transactions(
+            messages.blob.data, messages.first, lambda text: file.write(memoryview(text))
+        )
     except OlrPgError:
         file.back_to(at)
         file.write(messages.blob.data)

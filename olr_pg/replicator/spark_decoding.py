@@ -11,6 +11,7 @@ import pickle
 from contextlib import closing
 from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -101,8 +102,20 @@ class SparkDecoding:
             description=describe(splits),
         )
         with closing(tasks) as results:
-            for _, packed in results:
-                yield read_result(packed)
+            try:
+                for _, packed in results:
+                    yield read_result(packed)
+            except OlrPgError as error:
+                if self._settings.local or not _is_here(error):
+                    raise
+                detail = f"{error.detail}, though the appliance has the log at this path"
+                file = str(error.where["file"])
+                raise OlrPgError(Code.EXECUTOR_UNFIT, detail, file=file) from error
+
+
+def _is_here(error: OlrPgError) -> bool:
+    """Tell whether a task could not open what this process finds."""
+    return error.code == Code.LOG_UNREADABLE and Path(str(error.where.get("file"))).exists()
 
 
 def _decode_here(subscription: Subscription, split: Split) -> SplitResult:

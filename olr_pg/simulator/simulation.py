@@ -12,7 +12,6 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Database, Snapshot
-from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.database_shape import (
     DEFAULT_SIZE,
@@ -24,6 +23,7 @@ from olr_pg.simulator.database_shape import (
 from olr_pg.simulator.fields.row_fields import stored_columns
 from olr_pg.simulator.fields.vector_fields import Session
 from olr_pg.simulator.model.row_layout import lay_out
+from olr_pg.simulator.model.shop_inventory import write_dictionary
 from olr_pg.simulator.model.storage import (
     ROW_SPACE,
     WIDE_BLOCK_SIZE,
@@ -305,7 +305,7 @@ class Simulation:
         """Write the snapshot and the truth beside the logs."""
         snapshot, transactions = self.start, self.committed()
         tables = tuple(self.containers[0].tables)
-        write_snapshot(snapshot, str(self._directory / "dictionary.json"))
+        write_dictionary(snapshot, self._directory)
         _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
         _write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
         if self.shape.unlogged:

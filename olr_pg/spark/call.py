@@ -1,12 +1,21 @@
-"""Holds what one call of `run_tasks` has in Spark, and releases it at the call's end."""
+"""Holds what one call of `run_tasks` has in Spark, and releases it at the call's end.
+
+A job costs Java and the driver processor time whatever it does, and most of that is talk between
+the two. So jobs are submitted without waiting (``collectAsync``) and without a thread of their own,
+what comes back passes no further socket, and a Spark task's payloads are its partition's data, not
+a part of the function: some 20 ms a job, where `RDD.collect` in a thread takes 40.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import threading
+import pickle
+import socket
+import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
 from functools import lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from olr_pg.errors import Code, OlrPgError
@@ -15,20 +24,60 @@ from olr_pg.spark.session import RESULTS_PROPERTY
 from olr_pg.spark.spark_failures import spark_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark import Broadcast, SparkContext
     from pyspark.sql import SparkSession
 
-Work: TypeAlias = "Callable[[Iterable[int]], Iterator[Any]]"
+Share: TypeAlias = "list[tuple[int, bytes]]"
+"""The tasks of one Spark task: their numbers and payloads."""
+
+Work: TypeAlias = "Callable[[Iterable[Share]], Iterator[Any]]"
 
 _JOBS_MAX: Final = 4
-"""Two are under way; one may wait for cores that have been given to others, or just be ending."""
+"""More than are under way at a time; one may just be ending."""
+
+_CANCEL_SECONDS: Final = 10.0
+"""How long jobs that are cancelled may take to end."""
+
+_CALL_SITE: Final = "olr_pg"
+"""What Spark's page calls the stages, instead of a line of PySpark."""
+
+
+class SparkJob:
+    """A job that was submitted.
+
+    Args:
+        action: Java's future of it.
+        description: what Spark's page says of it.
+    """
+
+    def __init__(self, action: Any, description: str) -> None:
+        self._action = action
+        self._description = description
+
+    def done(self) -> bool:
+        """Tell whether it has ended, whatever way.
+
+        Raises:
+            OlrPgError: 6005, Java has gone.
+        """
+        with spark_errors(job=self._description):
+            return bool(self._action.isDone())
+
+    def result(self) -> list[Any]:
+        """Return what its Spark tasks have yielded, in their order; waits for the end.
+
+        Raises:
+            OlrPgError: 6005, it failed; 6008, a machine lacks what tasks need.
+        """
+        with spark_errors(job=self._description):
+            batches = [bytes(batch) for batch in self._action.get()]
+        return [value for batch in batches for value in pickle.loads(batch)]  # noqa: S301 - ours
 
 
 class SparkCall:
-    """A call: its task, and the jobs that do it.
+    """A call: its task, and the jobs that do it; used in one thread at a time.
 
     Args:
         spark: the session.
@@ -41,14 +90,12 @@ class SparkCall:
 
     def __init__(self, spark: SparkSession, task: Callable[..., None]) -> None:
         self.cores = 1
-        self._in_thread: Callable[[Callable[..., Any]], Callable[..., Any]]
         self._spark = spark
         self._task = task
         self._broadcast: Broadcast[bytes] | None = None
         self._borrowed = contextlib.ExitStack()
         self._group = f"olr_pg-{uuid.uuid4()}"
-        self._closing = threading.Event()
-        self._threads = ThreadPoolExecutor(_JOBS_MAX, thread_name_prefix="spark-job")
+        self._jobs: deque[SparkJob] = deque(maxlen=_JOBS_MAX)
 
     def __enter__(self) -> Self:
         return self
@@ -56,15 +103,21 @@ class SparkCall:
     def __exit__(self, *_: object) -> None:
         from py4j.protocol import Py4JError
 
-        self._closing.set()
         # A JVM that has gone away has nothing left to cancel (AttributeError: the session was
         # stopped from another thread).
-        with contextlib.suppress(Py4JError, OSError, AttributeError):
-            # Future ones too: a thread may be about to submit the next job.
-            context = self._spark.sparkContext
-            context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        with contextlib.suppress(Py4JError, OSError, AttributeError, OlrPgError):
+            java = self._spark.sparkContext._jsc
+            if not self._have_ended():
+                java.sc().cancelJobGroup(self._group)
+                until = time.monotonic() + _CANCEL_SECONDS
+                while not self._have_ended() and time.monotonic() < until:
+                    time.sleep(_CANCEL_SECONDS / 1_000)
+            java.clearJobGroup()
+            java.clearCallSite()
         self._borrowed.close()
+
+    def _have_ended(self) -> bool:
+        return all(job.done() for job in self._jobs)
 
     def prepare(self, broadcast: bytes | None) -> None:
         """Set up what every job needs.
@@ -72,12 +125,8 @@ class SparkCall:
         Raises:
             OlrPgError: 6005, the session is dead.
         """
-        from pyspark.util import inheritable_thread_target
-
         with spark_errors():
             context = self._spark.sparkContext
-            # It closes a thread's connection to the JVM when the job is done.
-            self._in_thread = inheritable_thread_target(self._spark)
             self.cores = max(1, context.defaultParallelism)
             if broadcast is not None:
                 shared = BROADCASTS.borrow(context, broadcast)
@@ -95,11 +144,17 @@ class SparkCall:
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
-        """Gives the task in a worker: it takes a payload, and where the result goes."""
+        """Gives the task in a worker: it takes a payload, and where the result goes.
+
+        There it raises 6008 where another version of the package is installed.
+        """
         # Only what the worker needs is captured, above all not `self`.
-        task, broadcast = self._task, self._broadcast
+        task, broadcast, wanted = self._task, self._broadcast, installed_version()
 
         def in_worker() -> Callable[..., None]:
+            if (found := installed_version()) != wanted:
+                detail = f"it has version {found} of olr_pg, the driver {wanted}"
+                raise OlrPgError(Code.EXECUTOR_UNFIT, detail, host=socket.gethostname())
             if broadcast is None:
                 return task
             value = broadcast.value
@@ -107,30 +162,32 @@ class SparkCall:
 
         return in_worker
 
-    def submit(self, work: Work, count: int, description: str) -> Future[list[Any]]:
-        """Run a job, which is waited for in a thread of its own.
+    def submit(self, work: Work, shares: Sequence[Share], description: str) -> SparkJob:
+        """Begin a job.
 
         Args:
-            work: what a Spark task does, called with its number.
-            count: of Spark tasks.
+            work: what a Spark task does, called with its share alone.
+            shares: of its Spark tasks.
             description: what Spark's page says of the job.
 
-        Returns:
-            What the tasks yield. It raises 6005 where the job failed.
+        Raises:
+            OlrPgError: 6005, the session is dead.
         """
-        return self._threads.submit(self._translated, work, count, description)
+        with spark_errors(job=description):
+            context = self._spark.sparkContext
+            # Of this thread, until another call's: what the thread does besides has none.
+            context.setJobGroup(self._group, description)
+            context._jsc.setCallSite(_CALL_SITE)
+            rdd: Any = context.parallelize(shares, len(shares)).mapPartitions(work)
+            job = SparkJob(rdd._jrdd.collectAsync(), description)
+            self._jobs.append(job)
+            return job
 
-    def _translated(self, work: Work, count: int, description: str) -> list[Any]:
-        with spark_errors(job=description):  # what is around `_collect` calls Spark, too
-            collected: list[Any] = self._in_thread(self._collect)(work, count, description)
-        return collected
 
-    def _collect(self, work: Work, count: int, description: str) -> list[Any]:
-        if self._closing.is_set():
-            raise OlrPgError(Code.SPARK_JOB_FAILED, "it was cancelled")
-        context = self._spark.sparkContext
-        context.setJobGroup(self._group, description)
-        return context.parallelize(range(count), count).mapPartitions(work).collect()
+@lru_cache(maxsize=1)
+def installed_version() -> str:
+    """Return the version of this package, as its installation says."""
+    return version("olr-pg")
 
 
 @lru_cache(maxsize=1)

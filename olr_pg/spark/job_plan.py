@@ -1,8 +1,8 @@
 """Which tasks share a Spark task, and which of these a job.
 
-Jobs and Spark tasks cost the processor something, and two jobs are under way at a time
-(`planned_jobs`). So the window of what is done ahead is cut in two, and small tasks go several at a
-time.
+A job costs Java some 15 ms of the processor and each Spark task 3 more, whatever they do, and two
+jobs are under way at a time (`planned_jobs`). So the window of what is done ahead is cut in two,
+and each core gets its part of a job as one Spark task.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 JOB_BYTES: Final = 128 << 20
-"""Bytes of input that a core is given in one job, where single tasks have less."""
+"""Bytes of input that a core is given in one job, where single tasks have less; a last job has up
+to half as much more, since one of little would cost as much as any."""
 
 FIRST_JOB_BYTES: Final = 16 << 20
 """The same of the first job where results come with the job's end; the second has twice as much,
 and so on up to `JOB_BYTES`: who takes them is to have something to do soon."""
 
-SHARE_BYTES: Final = 64 << 20
-"""Bytes of input of one Spark task, where single tasks have less: it costs Java some 5 ms of the
-processor, and a core decodes this much in 100."""
-
-Job: TypeAlias = "list[range]"
+Job: TypeAlias = "list[list[int]]"
 """The tasks of each Spark task of a job, one after the other."""
 
 
@@ -40,12 +37,13 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) ->
     first, left = 0, sum(sizes)
     while first < count:
         end = min(first + width, count)
-        room = job_bytes(len(jobs), growing=growing) * width - sum(sizes[first:end])
+        room = job_bytes(len(jobs), growing=growing) * width
+        room = (left if left <= 1.5 * room else room) - sum(sizes[first:end])
         while sizes and end < count and sizes[end] <= room:
             room -= sizes[end]
             end += 1
-        jobs.append(_shares(range(first, end), width, sizes, left))
         left -= sum(sizes[first:end])
+        jobs.append(_shares(range(first, end), width, sizes))
         first = end
     return jobs
 
@@ -55,24 +53,18 @@ def job_bytes(number: int, *, growing: bool) -> int:
     return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES) if growing else JOB_BYTES
 
 
-def _shares(tasks: range, width: int, sizes: Sequence[int], left: int) -> Job:
-    """Put the tasks of a job together: less towards the end, so that no core has much left to do.
+def _shares(tasks: range, width: int, sizes: Sequence[int]) -> Job:
+    """Deal the tasks of a job out to the cores, each to the one that has least so far.
 
-    Args:
-        left: bytes of input of these tasks and of all that follow.
+    So results come about in the order in which they are taken: few wait, and their files are soon
+    used again.
     """
     if not sizes:
-        return [range(task, task + 1) for task in tasks]
-    job = []
-    first = tasks.start
-    of_core = sum(sizes[tasks.start : tasks.stop]) // width
-    while first < tasks.stop:
-        room = min(SHARE_BYTES, left // (2 * width), of_core) - sizes[first]
-        end = first + 1
-        while end < tasks.stop and sizes[end] <= room:
-            room -= sizes[end]
-            end += 1
-        job.append(range(first, end))
-        left -= sum(sizes[first:end])
-        first = end
-    return job
+        return [[task] for task in tasks]
+    shares: Job = [[] for _ in range(min(width, len(tasks)))]
+    given = [0] * len(shares)
+    for task in tasks:
+        least = given.index(min(given))
+        shares[least].append(task)
+        given[least] += max(1, sizes[task])
+    return shares

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.spark.call import SparkCall
 from olr_pg.spark.job_plan import plan_jobs
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.spark.result_cells import Result, TaskResult
+
+_SPARE_FILES: Final = 4
+"""Files of results per core that are kept between calls, some 16 MB each: a task writes one, and
+the driver has another, or is about to take it."""
 
 
 def run_tasks(
@@ -85,8 +89,7 @@ def run_tasks(
         with ExitStack() as ending:
             files = None
             if directory is not None:
-                largest = max(job[-1].stop - job[0].start for job in jobs)
-                files = ResultFiles(directory, kept=2 * largest)
+                files = ResultFiles(directory, kept=_SPARE_FILES * on_spark.cores)
                 ending.callback(files.remove)
             yield from planned_results(on_spark, payloads, jobs, files, description)
 

@@ -7,9 +7,9 @@ two jobs hold exists at once, in memory or on disk.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,7 +18,6 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.result_cells import (
     Cell,
     CompressedResult,
-    Kind,
     error_cell,
     joined,
     raise_error,
@@ -27,19 +26,19 @@ from olr_pg.spark.result_files import ResultFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
-    from olr_pg.spark.call import SparkCall
+    from olr_pg.spark.call import Share, SparkCall, SparkJob, Work
     from olr_pg.spark.job_plan import Job
     from olr_pg.spark.result_cells import Result, TaskResult
     from olr_pg.spark.result_files import ResultFiles
-
-    Collected = Future[list[Cell]]
 
 _JOBS_UNDER_WAY: Final = 2
 
 _POLL_SECONDS: Final = (0.001, 0.016)
 """How long to wait before a file is looked for again: at first, and at most."""
+
+_ASK_SECONDS: Final = 0.1
+"""How often Java is asked whether a job has ended whose files are looked for."""
 
 _VISIBLE_SECONDS: Final = 10.0
 """How long a file of a job that has ended may be hidden by a network file system's cache."""
@@ -62,41 +61,60 @@ def planned_results(
         files: where results go; None: through Java.
         description: of the jobs, for people.
     """
-    directory = None if files is None else str(files.directory)
+    work = _work(call, None if files is None else str(files.directory))
     waiting = deque(jobs)
-    under_way: deque[tuple[range, Collected]] = deque()
+    under_way: deque[tuple[list[int], SparkJob]] = deque()
     while waiting or under_way:
         while waiting and len(under_way) < _JOBS_UNDER_WAY:
-            shares = waiting.popleft()
-            tasks = range(shares[0].start, shares[-1].stop)
-            part = "" if len(jobs) == 1 else f" ({tasks.stop} of {len(payloads)} parts)"
-            work = _share_task(call, shares, payloads, directory)
-            under_way.append((tasks, call.submit(work, len(shares), description + part)))
-        tasks, job = under_way[0]
+            job = waiting.popleft()
+            tasks = sorted(task for share in job for task in share)
+            part = "" if len(jobs) == 1 else f" ({tasks[-1] + 1} of {len(payloads)} parts)"
+            shares = [[(task, payloads[task]) for task in share] for share in job]
+            under_way.append((tasks, call.submit(work, shares, description + part)))
+        tasks, submitted = under_way[0]
         if files is None:
-            yield from _from_cells(tasks, job.result())
+            _wait(submitted)
+            yield from _from_cells(tasks, submitted.result())
         else:
             for task in tasks:
-                yield task, _from_file(task, job, files)
+                yield task, _from_file(task, submitted, files)
         # Only now: results that wait to be taken count as under way.
         under_way.popleft()
         if not waiting and not under_way:
-            wait([job], _ENDING_SECONDS)
+            _wait(submitted, _ENDING_SECONDS)
 
 
-def _share_task(
-    call: SparkCall, shares: Job, payloads: Sequence[bytes], directory: str | None
-) -> Callable[[Iterable[int]], Iterator[Cell]]:
-    task, first = call.task, shares[0].start
-    payloads = payloads[first : shares[-1].stop]
+def _work(call: SparkCall, directory: str | None) -> Work:
+    """Make what a Spark task does with its share."""
+    task = call.task
 
-    def work(numbers: Iterable[int]) -> Iterator[Cell]:
-        run = task()
-        for number in numbers:
-            for index in shares[number]:
-                yield from cells(index, partial(run, payloads[index - first]), directory)
+    def work(shares: Iterable[Share]) -> Iterator[Cell]:
+        for share in shares:
+            for number, payload in share:
+                yield from cells(number, partial(_run, task, payload), directory)
 
     return work
+
+
+def _run(task: Callable[[], Callable[..., None]], payload: bytes, result: TaskResult) -> None:
+    task()(payload, result)
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds to wait, again and again: little at first."""
+    seconds, longest = _POLL_SECONDS
+    while True:
+        yield seconds
+        seconds = min(2 * seconds, longest)
+
+
+def _wait(job: SparkJob, seconds_max: float = math.inf) -> None:
+    """Wait for a job's end; not in Java, where Ctrl-C would cut the connection in the middle."""
+    until = time.monotonic() + seconds_max
+    for pause in _pauses():
+        if job.done() or time.monotonic() > until:
+            return
+        time.sleep(pause)
 
 
 def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -> Iterator[Cell]:
@@ -123,49 +141,42 @@ def cells(task: int, run: Callable[[TaskResult], None], directory: str | None) -
             raise
         finally:
             file.close()
-        yield Cell(task, Kind.IN_FILE)
     except Exception as error:  # noqa: BLE001 - the supervisor of a task: all it raises is reported
         yield error_cell(task, error)
 
 
-def _from_file(task: int, job: Collected, files: ResultFiles) -> Result:
+def _from_file(task: int, job: SparkJob, files: ResultFiles) -> Result:
     """Wait for the file with a result, or for its job's end."""
-    seconds, longest = _POLL_SECONDS
-    hidden_since = None
-    while True:
-        is_ended = job.done()
+    ended_at: float | None = None
+    asked_at = time.monotonic()
+    for pause in _pauses():
         if (found := files.take(task)) is not None:
             kind, data = found
             raise_error(task, kind, data)
             return data
-        if is_ended:
-            hidden_since = hidden_since or time.monotonic()
-            _check_hidden(task, job.result(), time.monotonic() - hidden_since)
-            time.sleep(seconds)
-        else:
-            wait([job], seconds)
-        seconds = min(2 * seconds, longest)
+        now = time.monotonic()
+        if ended_at is not None:
+            _check_hidden(task, job.result(), now - ended_at)
+        elif now - asked_at > _ASK_SECONDS:
+            asked_at = now
+            ended_at = now if job.done() else None
+        time.sleep(pause)
+    raise AssertionError("pauses do not end")
 
 
 def _check_hidden(task: int, ended: Iterable[Cell], seconds: float) -> None:
     """Tell why a file is not there, unless only a cache hides it."""
-    for cell in _there([cell for cell in ended if cell.task == task]):
-        raise_error(task, cell.kind, cell.data)
+    for cell in ended:
+        if cell.task == task:
+            raise_error(task, cell.kind, cell.data)
     if seconds > _VISIBLE_SECONDS:
         raise OlrPgError(Code.TASK_RESULT_LOST, "its file is not there", task=task)
 
 
-def _from_cells(tasks: range, ended: Iterable[Cell]) -> Iterator[tuple[int, Result]]:
+def _from_cells(tasks: Sequence[int], ended: Iterable[Cell]) -> Iterator[tuple[int, Result]]:
     of_task: dict[int, list[Cell]] = {task: [] for task in tasks}
     for cell in ended:
         of_task[cell.task].append(cell)
     for task in tasks:
         # Taken out: what was handed on need not be kept.
-        yield task, joined(task, _there(of_task.pop(task)))
-
-
-def _there(said: list[Cell]) -> list[Cell]:
-    if not said:
-        # PySpark takes the end of a connection for the end of the results.
-        raise OlrPgError(Code.SPARK_JOB_FAILED, "Java ended before all results were there")
-    return said
+        yield task, joined(task, of_task.pop(task))

@@ -1,6 +1,6 @@
 """What a task has to say when it has ended, in cells: what passes through Java.
 
-Where results are files (`result_files`), a cell says that there is one. Else it carries the result,
+Where results are files (`result_files`), only errors are cells. Else they carry the results,
 compressed: messages repeat their names, so that they become a tenth of what they are, and one
 driver's network takes what many executors decode. What is large is cut, since it is copied several
 times on its way and has to fit Java's heap.
@@ -23,7 +23,7 @@ from olr_pg.observability.logging_setup import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PART_MAX: Final = 32 * 1024 * 1024
+PART_MAX: Final = 8 * 1024 * 1024
 """Bytes of one cell; a larger result takes several."""
 
 _CODEC: Final = "zstd"
@@ -53,8 +53,6 @@ class Kind(IntEnum):
     """An `OlrPgError` that the task raised, as JSON."""
     CRASH = 2
     """Any other exception of the task, as JSON."""
-    IN_FILE = 3
-    """Nothing: the result is in its file."""
 
 
 class Cell(NamedTuple):

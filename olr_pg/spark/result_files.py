@@ -6,9 +6,9 @@ the driver takes each result as soon as its name appears, without waiting for th
 
 Filling a file that was filled before costs half as much as a new one: its pages are in the page
 cache, and have their places on disk. So the driver does not delete a file whose result is no longer
-needed, but marks it as free by its name. A task that needs a file takes a free one by renaming it:
-one succeeds where several try, and nobody else ever writes into what it got, however the task ends.
-What a lost task has left is removed with the directory.
+needed, but moves it into a directory beside, for the calls to come too. A task that needs a file
+takes one from there by renaming it: one succeeds where several try, and nobody else ever writes
+into what it got, however the task ends. What a lost task has left is removed with the directory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from olr_pg.spark.result_cells import Kind
 if TYPE_CHECKING:
     from olr_pg.spark.result_cells import Result
 
-_FREE: Final = "free-"
+_SPARE: Final = "spare-results"
+"""The directory of files without a result, of all calls."""
+
 _NEW: Final = "new-"
 
 _HEAD: Final = struct.Struct("<QQ48x")
@@ -101,19 +103,16 @@ class ResultFile:
 
 def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
     """Take a file to write into; what it holds is of no use to anybody."""
-    for free in _free_files(directory):
-        path = free.with_name(_NEW + free.name)
+    spare = directory.parent / _SPARE
+    for file in spare.iterdir():
+        path = directory / f"{_NEW}{file.name}"
         try:
-            free.rename(path)
-        except FileNotFoundError:  # another task was faster
+            file.rename(path)
+        except FileNotFoundError:  # another task was faster, or the directory is gone
             continue
         return path, path.open("r+b")
     handle, new = tempfile.mkstemp(prefix=_NEW, dir=directory)
     return Path(new), os.fdopen(handle, "wb")
-
-
-def _free_files(directory: Path) -> list[Path]:
-    return [file for file in directory.iterdir() if file.name.startswith(_FREE)]
 
 
 class ResultFiles:
@@ -121,7 +120,7 @@ class ResultFiles:
 
     Args:
         parent: the directory to make it in.
-        kept: how many files without a result are kept, to be used again.
+        kept: how many files without a result are kept beside it, to be used again.
 
     Raises:
         OlrPgError: 6006, it cannot be made.
@@ -130,6 +129,8 @@ class ResultFiles:
     def __init__(self, parent: str, kept: int) -> None:
         try:
             self.directory = Path(tempfile.mkdtemp(prefix="results-", dir=parent))
+            self._spare = Path(parent, _SPARE)
+            self._spare.mkdir(exist_ok=True)
         except OSError as error:
             raise lost(error, directory=parent) from error
         self._kept = kept
@@ -144,32 +145,31 @@ class ResultFiles:
             OlrPgError: 6006, the file is not whole.
         """
         path = self.directory / str(task)
-        free = path.with_name(f"{_FREE}{task}")
         try:
             with path.open("rb") as file:
                 size, kind = _HEAD.unpack(file.read(_HEAD.size))
                 if size <= _MAPPED_MIN:
-                    return Kind(kind), self._read(file, size, path, free)
+                    return Kind(kind), self._read(file, size, path)
             data = MappedFile.of(path, _HEAD.size + size)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, struct.error) as error:
             raise lost(error, task=task, file=str(path)) from error
-        weakref.finalize(data, self._give_back, path, free).atexit = False
+        weakref.finalize(data, self._give_back, path).atexit = False
         return Kind(kind), memoryview(data)[_HEAD.size :]
 
-    def _read(self, file: IO[bytes], size: int, path: Path, free: Path) -> bytes:
+    def _read(self, file: IO[bytes], size: int, path: Path) -> bytes:
         small = file.read(size)
         if len(small) < size:
             raise ValueError("the file is shorter than its result")
-        self._give_back(path, free)
+        self._give_back(path)
         return small
 
-    def _give_back(self, path: Path, free: Path) -> None:
+    def _give_back(self, path: Path) -> None:
         # If that fails, the directory has been removed, or the file is not used again.
         with suppress(OSError):
-            if len(_free_files(self.directory)) < self._kept:
-                path.rename(free)
+            if sum(1 for _ in self._spare.iterdir()) < self._kept:
+                path.rename(self._spare / f"{self.directory.name}-{path.name}")
             else:
                 path.unlink()
 

@@ -24,10 +24,6 @@ def spark_errors(**where: str) -> Iterator[None]:
         if lacking := _lacking(str(error)):
             raise OlrPgError(Code.EXECUTOR_UNFIT, lacking, **where) from error
         raise OlrPgError(Code.SPARK_JOB_FAILED, _reason(error), **where) from error
-    except UnboundLocalError as error:
-        # Of PySpark, which then has no socket to close: `__context__` is what went wrong.
-        reason = str(error.__context__ or error)
-        raise OlrPgError(Code.SPARK_JOB_FAILED, reason.strip().splitlines()[0], **where) from error
 
 
 _LACKING: Final = (

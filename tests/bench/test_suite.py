@@ -104,9 +104,10 @@ def test_every_benchmark_is_there(name: str) -> None:
 
 
 def test_load(tmp_path: Path) -> None:
-    (one,) = _run("load", tmp_path)
-    _check_form([one])
-    assert one["anchor"] == "binary COPY from a file"
+    found = _run("load", tmp_path)
+    _check_form(found)
+    assert [one["unit"] for one in found] == ["rows/s", "MB/s"]
+    assert {one["anchor"] for one in found} == {"binary COPY from a file"}
 
 
 def test_an_unknown_name(tmp_path: Path) -> None:

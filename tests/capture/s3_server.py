@@ -8,10 +8,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from moto.moto_server.werkzeug_app import (  # type: ignore[import-untyped]
-    DomainDispatcherApplication,
-    create_backend_app,
-)
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
 from werkzeug.serving import make_server
 

@@ -13,10 +13,9 @@ from olr_pg.capture import object_storage
 from olr_pg.capture.logs import discover_logs, open_log, scan_logs
 from olr_pg.capture.object_storage import RangeReader, is_url, list_files
 from olr_pg.capture.readers import read_blocks
-from olr_pg.decoding.split import decode_split, open_for_decoding, open_split, plan_splits
+from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.redo.log_extraction import read_changes
-from olr_pg.replicator.decode_once import LogDecoding, decode_logs
+from olr_pg.replicator.decode_once import decode_logs
 from tests.capture.s3_server import ENVIRONMENT, SECRET, S3Server
 from tests.replicator.decoded_seeds import Source, simulated
 
@@ -66,63 +65,6 @@ def test_a_look_reads_headers_and_last_blocks(server: S3Server, source: Source) 
     local = discover_logs([str(source.folder / "logs")])
     assert [log.header for log in logs] == [log.header for log in local]
     assert server.bytes_read == len(logs) * (HEADER + logs[0].header.block_size)
-
-
-def test_a_split_reads_its_blocks_and_no_more(server: S3Server, source: Source) -> None:
-    subscription = LogDecoding(source.snapshot, [str(source.folder / "logs")]).follower.subscribe(
-        source.snapshot.tables
-    )
-    log = max(source.logs, key=lambda one: one.used_bytes)
-    of_files = plan_splits(log, 100_000)
-    name = log.path.rpartition("/")[2]
-    stored = open_log(server.url(f"a%20b/logs/{name}"))
-    assert len(of_files) > 4
-    for ours, split in zip(plan_splits(stored, 100_000), of_files, strict=True):
-        server.reads.clear()
-        opened, local = open_split(ours), open_split(split)
-        assert server.bytes_read <= HEADER + split.size + BEHIND
-        results = [
-            decode_split(subscription, one, split.first_block, split.end_block)
-            for one in (opened, local)
-        ]
-        assert results[0].watermark == results[1].watermark
-        assert results[0].tally == results[1].tally
-        assert results[0].failure is None
-        assert len(results[0].remainder.events) == len(results[1].remainder.events)
-    assert {key for key, _ in server.reads} == {f"a b/logs/{name}"}
-
-
-def test_a_group_that_is_long_is_read_to_its_end(server: S3Server, source: Source) -> None:
-    log = max(source.logs, key=lambda one: one.used_bytes)
-    url = f"file://{log.path}"
-    objects = LogDecoding(source.snapshot, [log.path]).follower.subscribe(()).objects
-    with (
-        patch("olr_pg.decoding.stored_logs._BEHIND_BYTES", 0),
-        patch("olr_pg.decoding.stored_logs._MORE_BYTES", 512),
-    ):
-        for first in range(2, log.blocks, 97):
-            end = min(first + 97, log.blocks)
-            parts = [
-                [(one.first, one.end) for one in read_changes(opened, objects, first, end)]
-                for opened in (open_for_decoding(url, first, end), open_for_decoding(log.path))
-            ]
-            assert parts[0] == parts[1]
-
-
-def test_a_broken_block_is_named_and_the_rest_is_not_read(server: S3Server, source: Source) -> None:
-    log = max(source.logs, key=lambda one: one.used_bytes)
-    content = bytearray((source.folder / "logs" / log.path.rpartition("/")[2]).read_bytes())
-    content[20 * 512 : 21 * 512] = bytes(512)
-    broken = source.folder / "broken"
-    broken.mkdir()
-    (broken / "log").write_bytes(content)
-    server.put(broken, "broken")
-    opened = open_for_decoding(server.url("broken/log"), 2, 60)
-    assert server.bytes_read < HEADER + 60 * 512 + 2 * BEHIND
-    objects = LogDecoding(source.snapshot, [log.path]).follower.subscribe(()).objects
-    with pytest.raises(OlrPgError) as caught:
-        list(read_changes(opened, objects, 2, 60))
-    assert (caught.value.code, caught.value.where["block"]) == (Code.LOG_TRUNCATED, 20)
 
 
 def test_a_copy_of_a_log_is_compared_by_ranges(server: S3Server, source: Source) -> None:

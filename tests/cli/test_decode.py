@@ -142,8 +142,8 @@ def test_ctrl_c_ends_the_processes_too(
     process.stdout.read(1_000)  # it waits for its reader, with processes at work
     children = psutil.Process(process.pid).children(recursive=True)
     assert len(children) == 2
-    for one in (process, *children):  # as a terminal does
-        os.kill(one.pid, signal.SIGINT)
+    for pid in (process.pid, *(child.pid for child in children)):  # as a terminal does
+        os.kill(pid, signal.SIGINT)
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() in ("interrupted\n", "")

@@ -122,3 +122,33 @@ def test_a_full_disk_is_an_error_of_the_directory(cli: Cli, tmp_path: Path) -> N
     assert result.stderr.startswith("OLR-08002: ")
     assert "File too large" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--ahead",), "--for"),
+        (("--idle-threads", 1), "--threads"),
+        (("--threads", 2, "--idle-threads", 2), "--threads"),
+        (("--rate", "0"), "--rate"),
+        (("--groups", 1), "--groups"),
+    ],
+)
+def test_options_of_a_running_database_that_cannot_be(
+    cli: Cli, tmp_path: Path, options: tuple[object, ...], told: str
+) -> None:
+    args = ("--seed", 9, "--out", tmp_path / "out", "--workload", "orders", "--live")
+    result = cli("simulate", *args, *options)
+    assert result.returncode == 2
+    assert told in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_running_database_ends_by_itself(cli: Cli, tmp_path: Path) -> None:
+    args = ("--seed", 9, "--out", tmp_path, "--workload", "orders", "--live", "--json")
+    options = ("--rate", "60KB", "--for", 0.5, "--ahead", "--groups", 2, "--members", 1)
+    result = cli("simulate", *args, *options, "--prefilled")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["logs"] == len(list((tmp_path / "logs").iterdir())) > 0
+    assert len(list((tmp_path / "online").iterdir())) == 2
+    assert not (tmp_path / "redo.part").exists()

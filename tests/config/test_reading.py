@@ -286,6 +286,10 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"source": {**ORACLE, "path-mapping": "/a"}}, 'source.path-mapping: found "/a", expecte'),
         ({"source": {**OFFLINE, "logs": []}}, "source.logs: found a list, expected at least one"),
         ({"source": {**OFFLINE, "logs": ["a", 5]}}, "source.logs[1]: found 5, expected a path"),
+        (
+            {"source": {**OFFLINE, "logs": ["s3://key:hunter2@redo"]}},
+            "source.logs[0]: found a string, expected a path: only olr-pg decode",
+        ),
         ({"source": {**OFFLINE, "logs": 5}}, "source.logs: found 5, expected a path or a list"),
         ({"source": {**OFFLINE, "dictionary": ""}}, 'source.dictionary: found "", expected a pat'),
         ({"context": {"memory": {"min-mb": "16"}}}, 'context.memory.min-mb: found "16", expected'),

@@ -14,13 +14,13 @@ import orjson
 import pyarrow as pa
 from numpy import float32
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 from olr_pg.datasource.change_schema import changes_of_any_table
 from olr_pg.datasource.options import SourceOptions
 from olr_pg.datasource.redo_split import Bounds
-from olr_pg.datasource.source import changes_schema
+from olr_pg.datasource.source import arrow_schema, changes_schema
 from olr_pg.datasource.split_reading import read_split
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
@@ -88,8 +88,7 @@ def _line(row: dict[str, Any]) -> bytes:
 
 def in_spark(schema: pa.Schema | None = None) -> pa.Schema:
     """Columns as Spark has them; by default those of all tables."""
-    schema = changes_of_any_table() if schema is None else schema
-    return to_arrow_schema(from_arrow_schema(schema), timezone="UTC")
+    return arrow_schema(changes_of_any_table() if schema is None else schema)
 
 
 def as_in_truth(row: Any) -> dict[str, Any]:
@@ -163,7 +162,7 @@ def _batch(
     for partition in reader.partitions(start, end):
         scn = 0
         for batch in reader.read(InputPartition(partition.value)):
-            scns = batch.column("commit_scn").to_pylist()
+            scns: list[Any] = batch.column("commit_scn").to_pylist()
             assert scns == sorted(scns)
             assert scns[0] >= scn
             scn = scns[-1]

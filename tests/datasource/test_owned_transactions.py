@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 import pytest
@@ -12,12 +13,18 @@ from olr_pg.cli.bench import parse_size
 from olr_pg.datasource.owned_transactions import owned_transactions
 from olr_pg.datasource.survey import survey
 from olr_pg.ordering.ready_transactions import transactions_of
+from olr_pg.redo.log_extraction import read_changes
+from olr_pg.simulator.sessions.sys_dictionary import sys_cell
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.decoded_seeds import SPLIT_BYTES, SimulatedSeed, difference
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from olr_pg.ordering.ready_transactions import ReadyTransaction
+    from olr_pg.redo.walk import Objects
+    from olr_pg.redo.window import Log
     from tests.replicator.decoded_seeds import Source
 
 FOUND: Final = {135: "two containers had transactions of the same XID"}
@@ -47,6 +54,43 @@ def test_all_splits_together_give_the_truth(tmp_path: Path, seed: int) -> None:
         found = difference(lines, source.truth)
         if found is not None:
             pytest.fail(f"splits of {split_bytes}: {found}", pytrace=False)
+
+
+def test_a_transaction_open_over_all_redo_costs_one_more_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = DdlSource(tmp_path)
+    made.create("A", {"ID": NUMBER, "NAME": TEXT})
+    snapshot = made.take_snapshot()
+    long = made.open_session()
+    assert long.insert(made.tables["A"], [sys_cell(0), sys_cell("open")]) is not None
+    for number in range(1, 200):
+        made.insert("A", number, "x" * 200)
+        if number % 50 == 0:
+            made.threads[0].switch()
+    long.commit()
+    made.finish()
+    scanned: list[tuple[int, int]] = []
+
+    def counting(log: Log, objects: Objects, first: int, end: int, **more: Any) -> Iterator[Any]:
+        for extract in read_changes(log, objects, first, end, **more):
+            scanned.extend(
+                (log.header.sequence, block) for block in range(extract.first, extract.end)
+            )
+            yield extract
+
+    for reader in ("datasource.owned_transactions", "decoding.split"):
+        monkeypatch.setattr(f"olr_pg.{reader}.read_changes", counting)
+    found = survey(snapshot, [str(tmp_path / "logs")], split_bytes=8_192)
+    scanned.clear()
+    splits = [split for split in found.splits if split.commits is not None]
+    runs = [run for one in splits for run in owned_transactions(found.decoding.subscription, one)]
+    assert sum(map(len, runs)) == 200
+    times = Counter(scanned)
+    assert len(splits) > 10
+    # The splits themselves, and once more what lies behind the first one.
+    assert max(times.values()) == 2
+    assert sum(times.values()) < 2 * len(times)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

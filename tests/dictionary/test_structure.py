@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from olr_pg.dictionary.structure import INT64_MAX, ForeignKey, Index, Sequence, Structure, UniqueKey
 
@@ -13,9 +13,7 @@ OF_ORDERS: dict[str, Any] = {"owner": "SHOP", "table": "ORDERS", "name": "N"}
 
 
 def test_names_are_those_of_the_tables() -> None:
-    key = ForeignKey(
-        **OF_ORDERS, columns=("C",), parent_owner="HR", parent="P", parent_columns=("ID",)
-    )
+    key = ForeignKey.model_validate(FOREIGN)
     assert (key.full_name, key.parent_name) == ("SHOP.ORDERS", "HR.P")
     assert Sequence(owner="SHOP", name="S", next=1).full_name == "SHOP.S"
 
@@ -29,21 +27,23 @@ def test_it_comes_back_from_json() -> None:
     assert Structure.model_validate_json(structure.model_dump_json()) == structure
 
 
+FOREIGN: dict[str, Any] = {
+    **OF_ORDERS, "columns": ("C",), "parent_owner": "HR", "parent": "P", "parent_columns": ("ID",),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "make",
+    ("model", "document"),
     [
-        lambda: UniqueKey(**OF_ORDERS, columns=()),
-        lambda: Index(**OF_ORDERS, columns=("A",), unique="yes"),
-        lambda: Index(**OF_ORDERS, columns=("A",), colour="red"),
-        lambda: Sequence(owner="SHOP", name="S", next=INT64_MAX + 1),
-        lambda: Sequence(owner="SHOP", name="S", next=1, cache=-1),
-        lambda: ForeignKey(
-            **OF_ORDERS, columns=("C",), parent_owner="HR", parent="P", parent_columns=("ID",),
-            on_delete="restrict",
-        ),
+        (UniqueKey, {**OF_ORDERS, "columns": ()}),
+        (Index, {**OF_ORDERS, "columns": ("A",), "unique": "yes"}),
+        (Index, {**OF_ORDERS, "columns": ("A",), "colour": "red"}),
+        (Sequence, {"owner": "SHOP", "name": "S", "next": INT64_MAX + 1}),
+        (Sequence, {"owner": "SHOP", "name": "S", "next": 1, "cache": -1}),
+        (ForeignKey, {**FOREIGN, "on_delete": "restrict"}),
     ],
     ids=["no column", "no bool", "unknown key", "65 bits", "negative cache", "unknown action"],
-)  # fmt: skip
-def test_what_is_none_is_refused(make: Any) -> None:
+)
+def test_what_is_none_is_refused(model: type[BaseModel], document: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        make()
+        model.model_validate(document)

@@ -35,7 +35,7 @@ def test_other_masks_are_refused(halves: object) -> None:
 
 def test_what_nobody_told_is_absent() -> None:
     rows = SysRows.model_validate(EMPTY)
-    assert rows.sys_lob == rows.sys_icol == []
+    assert (rows.sys_lob, rows.sys_icol) == ([], [])
     assert ObjectRow(owner=1, obj=2, name="T", type=2, flags=0).row_id == ""
 
 

@@ -65,6 +65,16 @@ def test_a_kernel_is_compiled_anew_when_what_it_imports_has_changed(
     assert answer("WIDTH = 2") == "14 1"
 
 
+def test_so_is_a_kernel_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's kernel is made of the package's parts."""
+    call = CALL.replace("olr_pg.kernel_test_code", "outside")
+    answer = _package(tmp_path, monkeypatch, KERNEL, call)
+    (tmp_path / "outside.py").write_text(KERNEL)
+    assert answer("WIDTH = 2") == "14 0"
+    assert answer("WIDTH = 2") == "14 1"
+    assert answer("WIDTH = 3") == "21 0"
+
+
 def _package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, call: str
 ) -> Callable[[str], str]:

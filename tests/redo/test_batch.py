@@ -18,7 +18,7 @@ from olr_pg.transactions import row_job
 
 
 def test_a_role_is_the_bit_whose_number_assembly_knows() -> None:
-    numbers = {role.name: int(role).bit_length() - 1 for role in Role}
+    numbers = {str(role.name): int(role).bit_length() - 1 for role in Role}
     assert numbers == {name: getattr(row_job, name) for name in numbers}
     assert len(Role) == row_job.ROLES
 

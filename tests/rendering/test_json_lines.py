@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from io import BytesIO
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.scalars import pack_xid
 from olr_pg.wire.elements import (
     Begin,
@@ -28,6 +31,10 @@ from olr_pg.wire.elements import (
 from olr_pg.wire.frames import ByteOrder
 from tests.rendering.element_lines import render_blob, value_renderer
 from tests.rendering.messages import framed
+from tests.replicator.decoded_seeds import SimulatedSeed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 XID = pack_xid(10, 12, 572)
 HEAD: dict[str, Any] = {"scn": 2267706, "commit_scn": 2267708, "xid": XID, "timestamp": 1}
@@ -212,3 +219,16 @@ def test_more_values_are_left_than_there_is_room_for() -> None:
     interval = ColumnValue("I", 182, value=b"\x80\0\0\x03\x43")
     row = Insert(**CHANGE, after=tuple(replace(interval, name=f"I{n}") for n in range(500)))
     rendered(*[row] * 30)
+
+
+@pytest.mark.parametrize("seed", [2, 7])
+def test_transactions_have_their_places_in_the_lines(tmp_path: Path, seed: int) -> None:
+    source = SimulatedSeed(seed, 100_000).simulated(tmp_path)
+    lines = JsonLines(source.snapshot.database)
+    for run in LogDecoding(source.snapshot, [str(source.folder / "logs")]).runs():
+        out = BytesIO()
+        first = lines.write_transactions(run.blob, run.bounds, out.write)
+        text = out.getvalue()
+        assert [text[at:end] for at, end in pairwise(first.tolist())] == [
+            lines.render(one.blob) for one in run.transactions()
+        ]

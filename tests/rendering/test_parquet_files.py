@@ -85,7 +85,7 @@ def test_a_file_is_a_logs_and_in_delivery_order(source: Source, tmp_path: Path) 
         if path.is_dir():
             continue
         log, file = names[path.name], pq.ParquetFile(path)
-        scns = file.read()["commit_scn"].to_pylist()
+        scns: list[Any] = file.read()["commit_scn"].to_pylist()
         assert scns == sorted(scns)
         assert all(log.header.first_scn <= scn < log.next_scn for scn in scns)
         assert file.read()["machine"].null_count < len(scns)

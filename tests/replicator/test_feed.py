@@ -29,7 +29,7 @@ def feed(*, is_told: bool = True, ends: bool = False, transactions: int = 100) -
         monitor=CaptureMonitor(lambda: 0.0),
     )  # fmt: skip
     chosen = Chosen(None, TABLES[:2], lambda _owner, _name: True)  # type: ignore[arg-type]
-    return Feed(delivery, chosen, ReadyQueue(transactions), 50, 50)  # type: ignore[arg-type]
+    return Feed(delivery, chosen, ReadyQueue(transactions), 50, 50)
 
 
 def begins(run: Any) -> list[int]:

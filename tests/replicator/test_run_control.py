@@ -60,7 +60,7 @@ class Bench:
     def __init__(self, *, apart: Sequence[str] = (), **options: Any) -> None:
         self.made: list[Run] = []
         self._apart = apart
-        self.runs = Runs(self._make, self._groups, **options)  # type: ignore[arg-type]
+        self.runs = Runs(self._make, self._groups, **options)
 
     def _make(self, feeds: Sequence[Any], progress: DecodeProgress) -> Run:
         if any(feed.name == "broken" for feed in feeds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from olr_pg.replicator.spark_decoding import SparkDecoding, SplitCounts, describ
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pyspark.sql import SparkSession
 
     from olr_pg.decoding.split import Subscription
 
@@ -87,6 +88,27 @@ def test_what_nobody_foresaw_has_a_code(
     with pytest.raises(OlrPgError, match="TypeError") as raised:
         list(SparkDecoding(NO_SPARK, here_bytes).decode(subscription, [no_place]))
     assert raised.value.code == 6004
+
+
+def test_a_log_that_only_the_appliance_has_is_a_missing_mount(
+    source: tuple[Subscription, list[Split]],
+    one_session: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    # The workers' folder is another one, so that they do not find it.
+    monkeypatch.chdir(tmp_path)
+    subscription, splits = source
+    near = splits[0]._replace(path=str(Path(splits[0].path).relative_to(tmp_path)))
+    cluster = SparkDecoding(SparkSettings("spark://a-cluster:7077"), here_bytes=0)
+    with pytest.raises(OlrPgError) as raised:
+        list(cluster.decode(subscription, [near]))
+    assert raised.value.code == 6008
+    assert raised.value.where["file"] == near.path
+    gone = splits[0]._replace(path="nowhere")
+    with pytest.raises(OlrPgError) as raised:
+        list(cluster.decode(subscription, [gone]))
+    assert raised.value.code == 2002
 
 
 def test_a_description_names_threads_logs_and_the_amount() -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
+import pytest
 
-from olr_pg.spark.java import find_java
+from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Runs in a process of its own, because a process has one session.
 PROGRAM = """
@@ -64,48 +61,22 @@ with spark_session(SparkSettings(master, loopback | {"spark.executor.memory": "5
 """
 
 
-@contextmanager
-def deployed(name: str, says: str, *arguments: str) -> Iterator[str]:
-    """A process of the cluster; what it says once it is ready."""
-    home = Path(pyspark.__file__).parent
-    here = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(home)}
-    process = subprocess.Popen(
-        [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments],
-        env=os.environ | here | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A master, and a worker of two cores."""
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        cluster.add_worker(cores=2)
+        yield cluster
+
+
+def test_tasks_on_a_cluster(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, cluster.url, str(tmp_path)],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
+        check=False,
     )
-    try:
-        assert process.stdout is not None
-        said = []
-        for line in process.stdout:
-            said.append(line)
-            if found := re.search(says, line):
-                yield found[1]
-                break
-        else:
-            raise AssertionError("".join(said))
-    finally:
-        process.terminate()
-        process.communicate()
-
-
-def test_tasks_on_a_cluster(tmp_path: Path) -> None:
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
-    worker = (*here, "--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "worker"))
-    with (
-        deployed("master.Master", r"Starting Spark master at (\S+)", *here, "--port", "0") as url,
-        deployed("worker.Worker", r"(Successfully registered)", *worker, url),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", PROGRAM, url, str(tmp_path)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("all was right\n")
 
@@ -121,9 +92,10 @@ from olr_pg.spark.session import SparkSettings, spark_session
 
 settings = SparkSettings(sys.argv[1], {"spark.ui.enabled": "true", "spark.ui.port": "0"})
 with spark_session(settings) as spark:
-    assert list(run_tasks(spark, [b"1"], lambda payload: payload)) == [(0, b"1")]
+    says = "decode thread 1, log 7, 3 MB"
+    assert list(run_tasks(spark, [b"1"], lambda p: p, description=says)) == [(0, b"1")]
     page = urllib.request.urlopen(spark.sparkContext.uiWebUrl + "/jobs/", timeout=60).read()
-    assert b"Spark" in page
+    assert says.encode() in page
     listening = {
         one.laddr.ip.removeprefix("::ffff:")
         for process in psutil.Process().children(recursive=True)
@@ -134,19 +106,15 @@ with spark_session(settings) as spark:
 """
 
 
-def test_the_page_of_a_session_on_a_cluster_is_on_the_loopback_address(tmp_path: Path) -> None:
-    here = ("--host", "127.0.0.1", "--webui-port", "0")
-    worker = (*here, "--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "worker"))
-    with (
-        deployed("master.Master", r"Starting Spark master at (\S+)", *here, "--port", "0") as url,
-        deployed("worker.Worker", r"(Successfully registered)", *worker, url),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", PAGE, url],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def test_the_page_of_a_session_on_a_cluster_is_on_the_loopback_address(
+    cluster: StandaloneCluster,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PAGE, cluster.url],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "127.0.0.1"

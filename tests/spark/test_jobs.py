@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.spark import call
 from olr_pg.spark.call import SparkCall
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.result_files import ResultFiles
@@ -86,6 +87,7 @@ def test_large_results_come_back_whole(spark: SparkSession, inline_only: bool) -
 
 def test_no_file_is_left(spark: SparkSession) -> None:
     scratch = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    assert list(run_tasks(spark, [b""], lambda p: p))
     before = set(scratch.iterdir())
     for _ in run_tasks(spark, numbered(3), lambda _: bytes(MIB)):
         assert set(scratch.iterdir()) > before
@@ -223,3 +225,17 @@ def test_a_spool_that_cannot_be_made_is_an_error(
     with pytest.raises(OlrPgError) as raised:
         list(run_tasks(spark, [b"x"], lambda p: p))
     assert raised.value.code == 6006
+
+
+@both_ways
+def test_another_version_of_the_package_is_an_error(
+    spark: SparkSession, inline_only: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call.installed_version.cache_clear()
+    monkeypatch.setattr(call, "version", lambda _: "0.0")
+    try:
+        with pytest.raises(OlrPgError, match=r"the driver 0\.0") as raised:
+            list(run_tasks(spark, [b""], lambda p: p, inline_only=inline_only))
+    finally:
+        call.installed_version.cache_clear()
+    assert raised.value.code == 6008

@@ -50,6 +50,10 @@ def taken(files: ResultFiles, task: int) -> Any:
     return data
 
 
+def spare(files: ResultFiles) -> list[Path]:
+    return list((files.directory.parent / "spare-results").iterdir())
+
+
 def test_a_result_is_there_when_it_is_whole(files: ResultFiles) -> None:
     assert files.take(3) is None
     file = ResultFile(str(files.directory), 3)
@@ -72,7 +76,8 @@ def test_a_small_result_leaves_its_file_at_once(
     monkeypatch.setattr(result_files, "_MAPPED_MIN", 4)
     write(files, 0, b"data")
     assert taken(files, 0) == b"data"
-    assert [file.name for file in files.directory.iterdir()] == ["free-0"]
+    assert not list(files.directory.iterdir())
+    assert len(spare(files)) == 1
     write(files, 1, b"data")
     with (files.directory / "1").open("r+b") as file:
         file.truncate(66)
@@ -124,8 +129,23 @@ def test_no_more_files_are_kept_than_wanted(tmp_path: Path) -> None:
     results = [taken(files, task) for task in range(5)]
     assert len(list(files.directory.iterdir())) == 5
     results.clear()
-    assert len(list(files.directory.iterdir())) == 2
+    assert len(spare(files)) == 2
+    assert not list(files.directory.iterdir())
     files.remove()
+
+
+def test_the_next_call_uses_the_files_of_the_last(tmp_path: Path) -> None:
+    first = ResultFiles(str(tmp_path), kept=8)
+    write(first, 0, b"data of the first")
+    taken(first, 0)
+    first.remove()
+    (left,) = spare(first)
+    number = left.stat().st_ino
+    second = ResultFiles(str(tmp_path), kept=8)
+    write(second, 0, b"second")
+    assert (second.directory / "0").stat().st_ino == number
+    assert bytes(taken(second, 0)) == b"second"
+    second.remove()
 
 
 def test_a_result_outlives_the_directory(files: ResultFiles) -> None:
@@ -174,7 +194,8 @@ class Tasks(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.files = ResultFiles(tempfile.gettempdir(), kept=3)
+        self.parent = tempfile.TemporaryDirectory()
+        self.files = ResultFiles(self.parent.name, kept=3)
         self.number = 0
         self.finished: list[tuple[int, bytes]] = []
         self.lost: list[ResultFile] = []
@@ -183,6 +204,7 @@ class Tasks(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.lost_ones_finish()
         self.files.remove()
+        self.parent.cleanup()
 
     def _data(self, size: int) -> tuple[int, bytes]:
         self.number += 1

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 import pytest
 from py4j.protocol import Py4JError
-from pyspark.serializers import CPickleSerializer
-from pyspark.util import _load_from_socket
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.spark_failures import spark_errors
-
-
-def test_java_that_ends_when_a_job_has_ended_is_no_internal_error() -> None:
-    """PySpark closes a socket then that it has not got, and raises that."""
-
-    class Gone:
-        def __getitem__(self, _: int) -> None:
-            raise Py4JError("Java has gone")
-
-    with (
-        pytest.raises(OlrPgError, match="Java has gone") as raised,
-        spark_errors(),
-        _load_from_socket(Gone(), CPickleSerializer()),
-    ):
-        pass
-    assert raised.value.code == 6005
 
 
 @pytest.mark.parametrize(

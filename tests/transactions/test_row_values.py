@@ -28,9 +28,8 @@ from olr_pg.transactions.row_values import (
 )
 from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, job_of
 
-gather, full_image, update, plain_insert = (
-    interpreted(one) for one in (gather_piece, push_full_image, push_update, push_plain_insert)
-)
+gather, full_image = interpreted(gather_piece), interpreted(push_full_image)
+update, plain_insert = interpreted(push_update), interpreted(push_plain_insert)
 BEFORE_LOGGED, AFTER_LOGGED = Role.BEFORE_SUPPLEMENTAL, Role.AFTER_SUPPLEMENTAL
 STAMP = 1
 Shown = tuple[int, int, bytes | None]

@@ -28,7 +28,10 @@ ON CONFLICT (subscription, step) DO UPDATE SET
         ELSE olr_pg.cutover.started_at END,
     state = excluded.state, finished_at = excluded.finished_at, detail = excluded.detail
 """
-_FORGET: Final = "DELETE FROM olr_pg.cutover WHERE subscription = %s"
+_FORGET: Final = "DELETE FROM olr_pg.cutover WHERE subscription = %s AND step NOT LIKE 'migrate:%%'"
+
+MIGRATION: Final = "migrate:"
+"""Begins the names of the steps that lead to a cut-over, which it does not forget."""
 
 
 class StepState(NamedTuple):

@@ -11,6 +11,7 @@ from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
+from olr_pg.simulator.model.shop_inventory import write_dictionary
 from olr_pg.simulator.model.structure import order_structure, table_structure
 from olr_pg.simulator.named import instance_memory as place
 from olr_pg.simulator.named.engine import ColumnarInstance
@@ -109,7 +110,7 @@ class NamedSimulation:
         )
         self.start = self.snapshot()
         """The dictionary at the start."""
-        write_snapshot(self.start, str(directory / "dictionary.json"))
+        write_dictionary(self.start, directory)
         self._write_tables("tables")
 
     def work(self, size: int) -> None:

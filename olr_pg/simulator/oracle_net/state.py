@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.scalars import decode_redo_time
+from olr_pg.simulator.model.shop_inventory import shop_inventory
 from olr_pg.simulator.oracle_net.catalogue import SYS_TABLES, VIEWS, Catalogue
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
 from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
 
 if TYPE_CHECKING:
@@ -84,6 +87,7 @@ class OracleState:
         self.archive = ARCHIVE
         self.catalogue = Catalogue(lambda: self.scn)
         insert_dictionary(self.catalogue, snapshot)
+        insert_inventory(self.catalogue, shop_inventory(snapshot))
         self._insert_facts(dbid, resetlogs_scn)
 
     def _insert_facts(self, dbid: int, resetlogs_scn: int) -> None:
@@ -243,6 +247,7 @@ class OracleState:
                     "DELETED": "NO",
                     "STATUS": "A",
                     "STANDBY_DEST": "NO",
+                    "FIRST_TIME": str(decode_redo_time(header.first_time)),
                 }
             ],
         )

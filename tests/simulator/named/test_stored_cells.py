@@ -51,7 +51,8 @@ def test_fields_are_padded_to_words_and_null_takes_none() -> None:
     add = interpreted(add_cell)
     assert add(m, d, AREA, 0, 122) == 4  # c2 02 17 and the length in front of it
     assert add(m, d, AREA, 0, at.NULL) == 1
+    assert add(m, d, AREA, 0, 12_345) == 5
     first = AREA * at.AREA_FIELDS
-    assert m[at.AREA_SIZES + first : at.AREA_SIZES + first + 2].tolist() == [3, 0]
-    assert (m[at.AREA_COUNT + AREA], m[at.AREA_END + AREA]) == (2, 4)
-    assert d[:5].tobytes() == b"\xc2\x02\x17\0\xee"
+    assert m[at.AREA_SIZES + first : at.AREA_SIZES + first + 3].tolist() == [3, 0, 4]
+    assert (m[at.AREA_COUNT + AREA], m[at.AREA_END + AREA]) == (3, 8)
+    assert d[:9].tobytes() == b"\xc2\x02\x17\0\xc3\x02\x18\x2e\xee"

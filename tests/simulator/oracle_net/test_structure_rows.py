@@ -46,7 +46,8 @@ def test_a_foreign_key_refers_to_the_key_that_has_its_columns() -> None:
         ),
     )  # fmt: skip
     catalogue = written(structure)
-    number = dict(catalogue.rows('SELECT "NAME", "CON#" FROM SYS."CON$"'))
+    number: dict[object, object] = {}
+    number.update(catalogue.rows('SELECT "NAME", "CON#" FROM SYS."CON$"'))  # type: ignore[arg-type]
     keys = {
         con: (kind, parent, action)
         for con, kind, parent, action in catalogue.rows(

@@ -1,0 +1,77 @@
+"""What the assessment tells of tables: types, size, logging, key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.assessment.report import AssessedColumn, AssessedTable
+from olr_pg.dictionary.inventory_types import oracle_type_text
+from olr_pg.schema.table_definitions import key_of, made_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.dictionary.inventory import Inventory, InventoryTable
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.schema.relations import Relations
+
+
+def assessed_table(
+    inventory: Inventory,
+    snapshot: Snapshot,
+    replicated: frozenset[str],
+    relations: Relations,
+    table: InventoryTable,
+) -> AssessedTable:
+    """Assess one table."""
+    name = f"{table.owner}.{table.name}"
+    found = snapshot.find(table.owner, table.name)
+    if name not in replicated:
+        answer = "not in `apply.tables`"
+    else:
+        answer = (found.obstacle if found is not None else None) or "yes"
+    return AssessedTable(
+        name=name,
+        kind=table.kind,
+        rows=table.rows,
+        bytes=table.bytes,
+        lob_bytes=table.lob_bytes,
+        replicated=answer,
+        logging=", ".join(word.removesuffix(" LOGGING").lower() for word in table.logging),
+        key=_key(inventory, table),
+        columns=tuple(_columns(table, relations, snapshot)),
+    )
+
+
+def _key(inventory: Inventory, table: InventoryTable) -> str:
+    key = key_of(inventory, table)
+    if key is not None:
+        return "primary key: " + ", ".join(key.columns)
+    nullable = {column.name for column in table.columns if column.nullable}
+    for one in inventory.constraints:
+        same = (one.owner, one.table) == (table.owner, table.name)
+        if same and one.kind == "unique" and one.enabled and not nullable & set(one.columns):
+            return "unique key: " + ", ".join(one.columns)
+    return ""
+
+
+def _columns(
+    table: InventoryTable, relations: Relations, snapshot: Snapshot
+) -> Iterator[AssessedColumn]:
+    relation = relations.find(table.owner, table.name)
+    assert relation is not None
+    known = snapshot.find(table.owner, table.name)
+    reasons = {c.name: c.unsupported or "" for c in known.columns} if known else {}
+    for column in made_columns(table, relation):
+        obstacle = column.reason or reasons.get(column.source.name, "")
+        if column.source.virtual:
+            obstacle = "" if column.type_name else obstacle
+        yield AssessedColumn(
+            name=column.source.name,
+            oracle_type=oracle_type_text(column.source)
+            + (" (virtual)" if column.source.virtual else ""),
+            target_type=column.type_name
+            + (" (generated)" if column.source.virtual and column.type_name else ""),
+            lost=column.note,
+            obstacle=obstacle,
+        )

@@ -1,0 +1,237 @@
+"""From an inventory and its statements to the assessment: one item for everything that is there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.assessment.assessed_tables import assessed_table
+from olr_pg.assessment.code import code_item
+from olr_pg.assessment.report import Carrier, Effort, Item, Rates, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from olr_pg.dictionary.inventory import Inventory, SchemaObject
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.schema.relations import Relations
+    from olr_pg.schema.statement import Statement
+
+_WITH_TABLE: Final = frozenset(
+    {
+        *("TABLE PARTITION", "TABLE SUBPARTITION", "INDEX PARTITION", "INDEX SUBPARTITION"),
+        *("LOB", "LOB PARTITION", "LOB SUBPARTITION"),
+    }
+)
+_CODE: Final = frozenset({"PROCEDURE", "FUNCTION", "PACKAGE", "PACKAGE BODY", "TYPE", "TYPE BODY"})
+_BY_STATEMENT: Final = {
+    "INDEX": "index",
+    "VIEW": "view",
+    "SEQUENCE": "sequence",
+    "MATERIALIZED VIEW": "materialized view",
+}
+_OTHERS: Final = {
+    "SYNONYM": (Effort.LOW, "PostgreSQL has no synonyms: set search_path, or make a view"),
+    "JOB": (Effort.MEDIUM, "PostgreSQL has no jobs: pg_cron, or a timer of the system"),
+    "SCHEDULE": (Effort.LOW, "belongs to jobs: pg_cron, or a timer of the system"),
+    "PROGRAM": (Effort.LOW, "belongs to jobs: pg_cron, or a timer of the system"),
+    "DATABASE LINK": (Effort.MEDIUM, "a foreign server: postgres_fdw, oracle_fdw"),
+    "QUEUE": (Effort.HIGH, "Advanced Queuing: a queue of its own"),
+    "CLUSTER": (Effort.LOW, "clustered storage: its tables are plain ones"),
+    "JAVA CLASS": (Effort.HIGH, "Java in the database: do it in the application"),
+    "JAVA SOURCE": (Effort.HIGH, "Java in the database: do it in the application"),
+    "DIRECTORY": (Effort.LOW, "directories of the server: there are none"),
+}
+_UNKNOWN: Final = (Effort.MEDIUM, "olr_pg does not know this kind: look at it")
+
+
+def assess(
+    inventory: Inventory,
+    snapshot: Snapshot,
+    replicated: frozenset[str],
+    relations: Relations,
+    statements: Sequence[Statement],
+    rates: Rates | None = None,
+) -> Report:
+    """Assess everything in the inventory.
+
+    Args:
+        replicated: ``OWNER.NAME`` of the tables in `apply.tables`.
+        statements: of `schema.conversion.convert`, tried in a target or not.
+        rates: what was measured here.
+    """
+    return Report(
+        database=inventory.database,
+        version=inventory.version,
+        scn=inventory.scn,
+        owners=inventory.owners,
+        items=list(_Assessor(inventory, snapshot, replicated, statements).items()),
+        tables=[
+            assessed_table(inventory, snapshot, replicated, relations, table)
+            for table in inventory.tables
+        ],
+        others=inventory.others,
+        unread=inventory.unread,
+        redo=inventory.redo,
+        rates=rates,
+    )
+
+
+class _Assessor:
+    def __init__(
+        self,
+        inventory: Inventory,
+        snapshot: Snapshot,
+        replicated: frozenset[str],
+        statements: Sequence[Statement],
+    ) -> None:
+        self._inventory = inventory
+        self._snapshot = snapshot
+        self._replicated = replicated
+        self._by_name: dict[tuple[str, str], list[Statement]] = defaultdict(list)
+        self._of_table: dict[str, list[Statement]] = defaultdict(list)
+        for one in statements:
+            self._by_name[one.kind, one.name].append(one)
+            owner, _, rest = one.name.partition(".")
+            self._of_table[f"{owner}.{rest.split('.')[0]}"].append(one)
+        self._keys = {one.full_name for one in inventory.indexes if one.constraint}
+        self._containers = {one.full_name for one in inventory.materialized_views}
+        self._statements = statements
+
+    def items(self) -> Iterator[Item]:
+        for one in self._inventory.objects:
+            item = self._object(one)
+            yield item._replace(status=one.status)
+        yield from self._constraints()
+        yield from self._others()
+
+    def _object(self, one: SchemaObject) -> Item:
+        makers: dict[str, Callable[[SchemaObject], Item]] = {
+            "TABLE": self._table,
+            "TRIGGER": self._trigger,
+        }
+        if one.kind in makers:
+            return makers[one.kind](one)
+        if one.kind in _CODE:
+            return self._code(one)
+        if one.kind in _WITH_TABLE:
+            return _plain(one, Carrier.WITH_TABLE)
+        if one.kind == "INDEX" and one.full_name in self._keys:
+            return _plain(one, Carrier.WITH_TABLE, "the index of a key")
+        if one.kind in _BY_STATEMENT:
+            return self._converted(one)
+        effort, reason = _OTHERS.get(one.kind, _UNKNOWN)
+        return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, (reason,))
+
+    def _converted(self, one: SchemaObject) -> Item:
+        """Tell of what `olr-pg schema` makes with a statement of its own."""
+        found = self._by_name[_BY_STATEMENT[one.kind], one.full_name]
+        if not found:
+            reason = "made with its identity column" if one.kind == "SEQUENCE" else "no statement"
+            return _plain(one, Carrier.WITH_TABLE, reason)
+        statement = found[0]
+        if statement.runs:
+            remarks = (statement.what,) if statement.what else ()
+            return Item(one.kind, one.full_name, Carrier.CONVERTED, Effort.NONE, 0, remarks)
+        effort = Effort.LOW if one.kind == "INDEX" else Effort.MEDIUM
+        reasons = (statement.reason,)
+        return Item(one.kind, one.full_name, Carrier.BY_HAND, effort, effort.value, reasons)
+
+    def _table(self, one: SchemaObject) -> Item:
+        """Tell of a table: by hand where it is not made, or a part of it is not."""
+        name = one.full_name
+        if name in self._containers:
+            return _plain(one, Carrier.WITH_TABLE, "the rows of a materialized view")
+        failed = [
+            part
+            for part in self._of_table[name]
+            if not part.runs and part.kind not in ("grant", "index", "check", "foreign key")
+        ]
+        reasons = [_reason(part, name) for part in failed]
+        obstacle = self._obstacle(name)
+        if obstacle:
+            reasons.append(obstacle)
+        carrier = Carrier.REPLICATED if name in self._replicated else Carrier.CONVERTED
+        made = any(part.kind == "table" and part.runs for part in self._of_table[name])
+        if not made or (obstacle and name in self._replicated):
+            carrier = Carrier.BY_HAND
+        effort = Effort.MEDIUM if carrier is Carrier.BY_HAND else Effort.LOW
+        effort = effort if failed or obstacle or not made else Effort.NONE
+        if not reasons and not made:
+            reasons = ["the dictionary tells no more of it"]
+        minutes = effort.value * max(len(failed), 1)
+        if carrier is Carrier.CONVERTED:
+            reasons.append("its rows are not in `apply.tables`")
+        return Item("TABLE", name, carrier, effort, minutes, tuple(reasons))
+
+    def _obstacle(self, name: str) -> str:
+        owner, _, table = name.partition(".")
+        found = self._snapshot.find(owner, table)
+        return (found.obstacle or "") if found is not None else ""
+
+    def _trigger(self, one: SchemaObject) -> Item:
+        found = next((t for t in self._inventory.triggers if t.full_name == one.full_name), None)
+        body = found.body if found else ""
+        what = f"{found.kind} {found.event} on {found.table or found.base}" if found else ""
+        return code_item("TRIGGER", one.full_name, body, what.lower())
+
+    def _code(self, one: SchemaObject) -> Item:
+        for source in self._inventory.sources:
+            if (source.kind, source.full_name) == (one.kind, one.full_name):
+                return code_item(one.kind, one.full_name, source.text)
+        return code_item(one.kind, one.full_name, "", "its source cannot be read")
+
+    def _constraints(self) -> Iterator[Item]:
+        for one in self._inventory.constraints:
+            name = f"{one.owner}.{one.table}.{one.name}"
+            kind = f"CONSTRAINT ({one.kind})"
+            if one.not_null:
+                yield _part("CONSTRAINT (not null)", name, Carrier.WITH_TABLE)
+                continue
+            if one.kind == "primary key" and one.enabled:
+                yield _part(kind, name, Carrier.WITH_TABLE)
+                continue
+            made = {"unique": "unique key"}.get(one.kind, one.kind)
+            found = [*self._by_name[made, name], *self._by_name["by hand", name]]
+            yield _by_statement(kind, name, found)
+
+    def _others(self) -> Iterator[Item]:
+        for one in self._statements:
+            if one.kind == "grant":
+                yield _by_statement("GRANT", one.name, [one])
+        objects = {(one.kind, one.full_name) for one in self._inventory.objects}
+        for kind, parts in (
+            ("SYNONYM", self._inventory.synonyms),
+            ("JOB", self._inventory.jobs),
+            ("DATABASE LINK", self._inventory.links),
+        ):
+            for part in parts:
+                if (kind, part.full_name) not in objects:
+                    effort, reason = _OTHERS[kind]
+                    yield Item(
+                        *(kind, part.full_name, Carrier.BY_HAND, effort, effort.value, (reason,)),
+                        is_object=False,
+                    )
+
+
+def _reason(part: Statement, table: str) -> str:
+    what = part.what or part.kind
+    own = part.name.removeprefix(table).lstrip(".")
+    return f"{what} {own}: {part.reason}" if own else f"{what}: {part.reason}"
+
+
+def _plain(one: SchemaObject, carrier: Carrier, *reasons: str) -> Item:
+    return Item(one.kind, one.full_name, carrier, Effort.NONE, 0, reasons)
+
+
+def _part(kind: str, name: str, carrier: Carrier) -> Item:
+    return Item(kind, name, carrier, Effort.NONE, 0, is_object=False)
+
+
+def _by_statement(kind: str, name: str, found: Sequence[Statement]) -> Item:
+    if found and found[0].runs:
+        return _part(kind, name, Carrier.CONVERTED)
+    reason = found[0].reason if found else "its table is not made"
+    reasons = (reason,)
+    low = Effort.LOW
+    return Item(kind, name, Carrier.BY_HAND, low, low.value // 3, reasons, is_object=False)

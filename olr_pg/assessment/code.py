@@ -1,0 +1,29 @@
+"""The effort of code: by its lines and by what PostgreSQL lacks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from olr_pg.assessment.plsql import code_lines, find_constructs, package_state
+from olr_pg.assessment.report import Carrier, Effort, Item
+
+_MINUTES_EACH_LINE: Final = 1
+_SHORT, _LONG = 30, 120
+
+
+def code_item(kind: str, name: str, text: str, remark: str = "") -> Item:
+    """Assess a unit of PL/SQL."""
+    constructs = find_constructs(text)
+    state = package_state(text)
+    if state is not None:
+        constructs = [state, *constructs]
+    lines = code_lines(text)
+    minutes = max(lines * _MINUTES_EACH_LINE, 5) + sum(one.minutes for one in constructs)
+    effort = Effort.LOW if minutes <= _SHORT else Effort.MEDIUM
+    if minutes > _LONG:
+        effort = Effort.HIGH
+    reasons = [*([remark] if remark else []), f"{lines} lines of PL/SQL to be written anew"]
+    reasons += [f"{one.places} × {one.advice}" for one in constructs if one.minutes]
+    if kind == "PACKAGE":
+        reasons.append("a package: a schema, its routines as functions in it")
+    return Item(kind, name, Carrier.BY_HAND, effort, minutes, tuple(reasons), lines)

@@ -1,0 +1,279 @@
+"""The assessment as one HTML file: no network, no script; screen, phone, print, light and dark."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from rich.filesize import decimal
+
+from olr_pg.assessment.report import Carrier, Effort, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from olr_pg.assessment.report import AssessedTable, Item, Report
+
+_STYLE: Final = """
+:root{color-scheme:light dark;--ink:#1b1f24;--soft:#5a6472;--line:#d9dee5;--paper:#fff;
+--card:#f6f8fa;
+--none:#2f855a;--low:#3b6fb6;--medium:#b7791f;--high:#c0392b}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--soft:#9aa5b4;--line:#333b46;--paper:#14181d;
+--card:#1c222a;--none:#58b888;--low:#7fb0ee;--medium:#e0ab4f;--high:#f08070}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:72rem;padding:1.5rem;background:var(--paper);color:var(--ink);
+font:16px/1.5 system-ui,sans-serif}
+h1{font-size:1.6rem;margin:0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem}p{margin:.4rem 0}
+.soft{color:var(--soft)}
+code{font-family:ui-monospace,monospace;font-size:.92em;overflow-wrap:anywhere}
+.cards{display:grid;
+grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.8rem;margin:1rem 0}
+.card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.7rem .9rem}
+.card b{display:block;font-size:1.35rem;line-height:1.3}
+.bar{display:flex;height:.8rem;border-radius:.4rem;overflow:hidden;background:var(--line)}
+.bar i{display:block}.none{background:var(--none)}.low{background:var(--low)}
+.medium{background:var(--medium)}.high{background:var(--high)}
+table{border-collapse:collapse;width:100%;font-size:.93rem}
+th,td{text-align:left;
+vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--line)}
+th{color:var(--soft);font-weight:600}td.n,th.n{text-align:right;white-space:nowrap;
+padding-right:1rem}
+.tag{display:inline-block;border-radius:1rem;padding:0 .55rem;color:var(--paper);font-size:.8rem}
+ul{margin:.1rem 0;padding-left:1.1rem}
+details{border-bottom:1px solid var(--line);padding:.4rem 0}summary{cursor:pointer}
+summary span{color:var(--soft)}
+nav a{margin-right:1rem;color:var(--low)}
+@media(max-width:40rem){body{padding:1rem}
+table.wide thead{display:none}table.wide tr{display:block;
+padding:.4rem 0;border-bottom:1px solid var(--line)}
+table.wide td{display:block;border:0;padding:.05rem 0;text-align:left}
+table.wide td[data-t]:not(:empty)::before{content:attr(data-t)": ";color:var(--soft)}}
+@media print{body{max-width:none;font-size:11px;padding:0}nav{display:none}
+details>*{display:block!important}
+details::details-content{content-visibility:visible;display:block}tr,.card{break-inside:avoid}}
+"""
+
+
+def report_html(report: Report) -> str:
+    """Write the whole page."""
+    title = f"Assessment of {report.database or 'the source'}"
+    return "".join(
+        (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">',
+            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n",
+            *_head(report, title),
+            *_counts(report),
+            *_by_hand(report),
+            *_tables(report),
+            *_redo(report),
+            *_everything(report),
+            *_left_out(report),
+            "</body></html>\n",
+        )
+    )
+
+
+def _head(report: Report, title: str) -> Iterator[str]:
+    owners = ", ".join(report.owners)
+    yield f"<h1>{escape(title)}</h1>"
+    yield (
+        f'<p class="soft">Oracle {escape(report.version or "of unknown version")}, schemas'
+        f" {escape(owners)}, as of SCN {report.scn}</p>"
+    )
+    yield (
+        '<nav><a href="#kinds">Kinds</a><a href="#hand">By hand</a><a href="#tables">Tables</a>'
+        '<a href="#redo">Redo and time</a><a href="#all">Everything</a></nav>'
+    )
+    by_itself = sum(item.carrier is not Carrier.BY_HAND for item in report.items)
+    replicated = [table for table in report.tables if table.replicated == "yes"]
+    cards = [
+        (f"{len(report.items)}", "things found"),
+        (f"{by_itself}", "carried over by olr_pg"),
+        (f"{len(report.items) - by_itself}", "need a hand"),
+        (duration(report.minutes), "estimated work by hand"),
+        (f"{len(replicated)}", "tables replicated"),
+        (decimal(report.replicated_bytes), "to be loaded"),
+    ]
+    inner = "".join(
+        f'<div class="card"><b>{escape(big)}</b>{escape(small)}</div>' for big, small in cards
+    )
+    yield f'<div class="cards">{inner}</div>'
+    yield _bar(report)
+    yield (
+        '<p class="soft">The estimate is made by rule: minutes for each line of code, each'
+        " construct that PostgreSQL lacks, and each thing that is made by hand. It is a number to"
+        " compare and to plan with, not a measurement.</p>\n"
+    )
+
+
+def _bar(report: Report) -> str:
+    total = max(len(report.items), 1)
+    parts, words = "", []
+    for effort in Effort:
+        count = sum(item.effort is effort for item in report.items)
+        name = effort.name.lower()
+        words.append(f"{count} {name}")
+        parts += f'<i class="{name}" style="width:{100 * count / total:.2f}%"></i>'
+    return f'<div class="bar">{parts}</div><p class="soft">Effort: {", ".join(words)}</p>'
+
+
+def _grid(
+    heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]], *, narrow: bool = False
+) -> str:
+    """Make a table; cells are HTML already. One that is narrow stays one on a phone."""
+    listed = list(heads)
+    top = "".join(
+        f"<th{' class=n' if number else ''}>{escape(text)}</th>" for text, number in listed
+    )
+    body = ""
+    for row in rows:
+        cells = "".join(
+            f'<td{" class=n" if number else ""} data-t="{escape(text)}">{cell}</td>'
+            for cell, (text, number) in zip(row, listed, strict=True)
+        )
+        body += f"<tr>{cells}</tr>\n"
+    kind = "" if narrow else ' class="wide"'
+    return f"<table{kind}><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>\n"
+
+
+def _counts(report: Report) -> Iterator[str]:
+    yield '<h2 id="kinds">What there is</h2>'
+    heads = (("Kind", False), ("Count", True), ("By hand", True), ("Estimate", True))
+    yield _grid(
+        heads,
+        (
+            (
+                escape(one.kind.lower()),
+                str(one.total),
+                str(one.by_hand or ""),
+                duration(one.minutes) if one.minutes else "",
+            )
+            for one in report.counts
+        ),
+        narrow=True,
+    )
+
+
+def _reasons(item: Item) -> str:
+    if len(item.reasons) < 2:
+        return escape("".join(item.reasons))
+    return "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in item.reasons) + "</ul>"
+
+
+def _tag(effort: Effort) -> str:
+    name = effort.name.lower()
+    return f'<span class="tag {name}">{name}</span>'
+
+
+def _by_hand(report: Report) -> Iterator[str]:
+    yield '<h2 id="hand">What needs a hand</h2>'
+    work = sorted((i for i in report.items if i.minutes), key=lambda item: -item.minutes)
+    if not work:
+        yield "<p>Nothing.</p>"
+        return
+    heads = (
+        *(("Kind", False), ("Name", False), ("Effort", False), ("Estimate", True)),
+        ("Reasons", False),
+    )
+    yield _grid(
+        heads,
+        (
+            (
+                escape(item.kind.lower()),
+                f"<code>{escape(item.name)}</code>",
+                _tag(item.effort),
+                duration(item.minutes),
+                _reasons(item),
+            )
+            for item in work
+        ),
+    )
+
+
+def _tables(report: Report) -> Iterator[str]:
+    yield '<h2 id="tables">Tables and their columns</h2>'
+    for table in report.tables:
+        yield _table(table)
+
+
+def _table(table: AssessedTable) -> str:
+    rows = "rows unknown" if table.rows is None else f"{table.rows:,} rows"
+    facts = [table.kind, rows, decimal(table.bytes)]
+    if table.lob_bytes:
+        facts.append(f"{decimal(table.lob_bytes)} of LOBs")
+    facts.append(f"replicated: {table.replicated}")
+    facts.append(table.key or "no key")
+    facts.append(f"logging: {table.logging or 'none of the table itself'}")
+    heads = (("Column", False), ("Oracle", False), ("PostgreSQL", False), ("What is lost", False))
+    grid = _grid(
+        heads,
+        (
+            (
+                f"<code>{escape(column.name)}</code>",
+                escape(column.oracle_type),
+                escape(column.target_type or "—"),
+                escape(column.obstacle or column.lost or "nothing"),
+            )
+            for column in table.columns
+        ),
+    )
+    return (
+        f"<details><summary><code>{escape(table.name)}</code> <span>{escape(', '.join(facts))}"
+        f"</span></summary>{grid}</details>\n"
+    )
+
+
+def _redo(report: Report) -> Iterator[str]:
+    yield '<h2 id="redo">Redo and time</h2>'
+    if report.redo:
+        heads = (("Day", False), ("Logs", True), ("Redo", True))
+        rows = ((escape(day.day), str(day.logs), decimal(day.bytes)) for day in report.redo)
+        yield _grid(heads, rows, narrow=True)
+    else:
+        yield "<p>The archived redo of the days is not known from a snapshot.</p>"
+    seconds = report.load_seconds
+    if seconds is None or report.rates is None:
+        yield "<p>The speed of the target was not measured.</p>"
+        return
+    yield (
+        f"<p>COPY into the target took {decimal(int(report.rates.copy_bytes))} per second over one"
+        f" connection, measured now. With {report.rates.connections} connections, and a source"
+        f" that keeps up, the load of {decimal(report.replicated_bytes)} takes about"
+        f" {duration(seconds / 60)}. <code>olr-pg bench decode</code> measures how fast this"
+        " machine reads redo.</p>"
+    )
+
+
+def _everything(report: Report) -> Iterator[str]:
+    yield '<h2 id="all">Everything, by kind</h2>'
+    for count in report.counts:
+        own = [item for item in report.items if item.kind == count.kind]
+        heads = (("Name", False), ("Carried over", False), ("Effort", False), ("Remarks", False))
+        grid = _grid(
+            heads,
+            (
+                (
+                    f"<code>{escape(item.name)}</code>"
+                    + (" (invalid)" if item.status == "INVALID" else ""),
+                    escape(item.carrier.title),
+                    _tag(item.effort),
+                    _reasons(item),
+                )
+                for item in own
+            ),
+        )
+        yield (
+            f"<details><summary>{escape(count.kind.lower())} <span>{count.total}</span></summary>"
+            f"{grid}</details>\n"
+        )
+
+
+def _left_out(report: Report) -> Iterator[str]:
+    if report.unread:
+        yield "<h2>Not read</h2><p>The account may not read these; SELECT_CATALOG_ROLE is enough:"
+        yield f" {escape(', '.join(report.unread))}</p>"
+    if report.others:
+        yield "<h2>Schemas not looked at</h2>"
+        heads = (("Schema", False), ("Objects", True))
+        yield _grid(heads, ((escape(one.owner), str(one.objects)) for one in report.others))

@@ -1,0 +1,143 @@
+"""What PL/SQL uses that PostgreSQL lacks or does otherwise, found by its tokens.
+
+Comments and literals are no code: the words are looked for in what sqlglot's tokenizer for Oracle
+makes of the text (in the plain words where it does not read it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final, NamedTuple
+
+from sqlglot.dialects.oracle import Oracle
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Za-z_][\w$#]*|%\w+|\S")
+
+CONSTRUCTS: Final[dict[str, tuple[str, int]]] = {
+    "AUTONOMOUS_TRANSACTION": ("an autonomous transaction: dblink, or another design", 60),
+    "BULK COLLECT": ("BULK COLLECT: array_agg, or a loop", 10),
+    "FORALL": ("FORALL: one statement over unnest()", 10),
+    "CONNECT BY": ("CONNECT BY: WITH RECURSIVE", 30),
+    "EXECUTE IMMEDIATE": ("EXECUTE IMMEDIATE: EXECUTE … USING", 10),
+    "REF CURSOR": ("REF CURSOR: refcursor", 15),
+    "SYS_REFCURSOR": ("SYS_REFCURSOR: refcursor", 10),
+    "PIPELINED": ("a pipelined function: RETURNS SETOF with RETURN NEXT", 20),
+    "PIPE ROW": ("PIPE ROW: RETURN NEXT", 5),
+    "INDEX BY": ("an associative array: jsonb, hstore or a temporary table", 30),
+    "TABLE OF": ("a collection type: an array", 15),
+    "VARRAY": ("VARRAY: an array", 15),
+    "GOTO": ("GOTO: rewrite the flow", 30),
+    "RAISE_APPLICATION_ERROR": ("RAISE_APPLICATION_ERROR: RAISE EXCEPTION … USING ERRCODE", 5),
+    "PRAGMA EXCEPTION_INIT": ("PRAGMA EXCEPTION_INIT: conditions by SQLSTATE", 10),
+    "SQLCODE": ("SQLCODE: SQLSTATE", 5),
+    "MERGE": ("MERGE: PostgreSQL's has other clauses", 10),
+    "ROWNUM": ("ROWNUM: LIMIT or row_number()", 5),
+    "ROWID": ("ROWID: ctid does not last; use the key", 20),
+    "DUAL": ("DUAL: leave FROM out", 1),
+    "SYSDATE": ("SYSDATE: statement_timestamp()", 1),
+    "NEXTVAL": ("NEXTVAL of a sequence: nextval('…')", 1),
+    "DECODE": ("DECODE: CASE", 2),
+    "NVL": ("NVL: coalesce(); an empty text is no NULL", 1),
+    "COMMIT": ("COMMIT in a routine: only in procedures that are called outside a transaction", 20),
+    "ROLLBACK": ("ROLLBACK in a routine: only in procedures", 20),
+    "SAVEPOINT": ("SAVEPOINT in a routine: a block with EXCEPTION", 20),
+    "LOCK TABLE": ("LOCK TABLE: other lock modes", 10),
+    "DBMS_OUTPUT": ("DBMS_OUTPUT: RAISE NOTICE", 2),
+    "DBMS_SQL": ("DBMS_SQL: EXECUTE", 60),
+    "DBMS_LOB": ("DBMS_LOB: functions of text and bytea", 15),
+    "DBMS_JOB": ("DBMS_JOB: pg_cron or a timer", 30),
+    "DBMS_SCHEDULER": ("DBMS_SCHEDULER: pg_cron or a timer", 30),
+    "DBMS_MVIEW": ("DBMS_MVIEW: REFRESH MATERIALIZED VIEW", 5),
+    "DBMS_LOCK": ("DBMS_LOCK: advisory locks", 20),
+    "DBMS_AQ": ("DBMS_AQ: a queue of its own", 240),
+    "DBMS_RANDOM": ("DBMS_RANDOM: random()", 5),
+    "DBMS_CRYPTO": ("DBMS_CRYPTO: pgcrypto", 30),
+    "DBMS_XMLGEN": ("DBMS_XMLGEN: query_to_xml()", 30),
+    "UTL_FILE": ("UTL_FILE: no files from SQL; do it in the application", 60),
+    "UTL_HTTP": ("UTL_HTTP: no HTTP from SQL; do it in the application", 120),
+    "UTL_SMTP": ("UTL_SMTP: no mail from SQL; do it in the application", 120),
+    "UTL_MAIL": ("UTL_MAIL: no mail from SQL; do it in the application", 60),
+    "UTL_RAW": ("UTL_RAW: encode(), decode()", 15),
+    "XMLTYPE": ("XMLTYPE: the type xml", 30),
+    "SYS_CONTEXT": ("SYS_CONTEXT: current_setting()", 10),
+    "OBJECT": ("an object type: a composite type without methods", 60),
+    "MEMBER": ("a method of an object type: a function", 30),
+    "DETERMINISTIC": ("DETERMINISTIC: IMMUTABLE", 1),
+    "%TYPE": ("%TYPE: the same", 0),
+    "%ROWTYPE": ("%ROWTYPE: the same", 0),
+    "%ROWCOUNT": ("SQL%ROWCOUNT: GET DIAGNOSTICS", 5),
+    "%FOUND": ("SQL%FOUND: FOUND", 2),
+    "%NOTFOUND": ("SQL%NOTFOUND: NOT FOUND", 2),
+    "%ISOPEN": ("%ISOPEN: PostgreSQL cannot tell", 10),
+    "@": ("a database link: a foreign table", 60),
+}
+"""Word or words → what becomes of it, and minutes of work for each place."""
+
+_PACKAGE_STATE: Final = ("package variables: PostgreSQL's sessions have none (set_config)", 60)
+
+
+class Construct(NamedTuple):
+    """A construct and how often it occurs."""
+
+    word: str
+    places: int
+    advice: str
+    minutes: int
+
+
+def find_constructs(text: str) -> list[Construct]:
+    """Find what PostgreSQL lacks or does otherwise, what costs most first."""
+    words = _words(text)
+    found = Counter[str]()
+    for at, word in enumerate(words):
+        pair = f"{word} {words[at + 1]}" if at + 1 < len(words) else word
+        if pair in CONSTRUCTS:
+            found[pair] += 1
+        elif word in CONSTRUCTS:
+            found[word] += 1
+    listed = [
+        Construct(word, count, CONSTRUCTS[word][0], CONSTRUCTS[word][1] * count)
+        for word, count in found.items()
+    ]
+    return sorted(listed, key=lambda one: (-one.minutes, one.word))
+
+
+def package_state(text: str) -> Construct | None:
+    """Tell whether a package body has variables of its own, before its first routine."""
+    words = _words(text)
+    if words[:2] != ["PACKAGE", "BODY"]:
+        return None
+    head = words[
+        : min((words.index(w) for w in ("PROCEDURE", "FUNCTION") if w in words), default=0)
+    ]
+    count = head.count(";")
+    return Construct("package variables", count, *_PACKAGE_STATE) if count else None
+
+
+def code_lines(text: str) -> int:
+    """Count the lines that are neither empty nor comments."""
+    lines = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).splitlines()
+    return sum(bool(line.strip()) and not line.strip().startswith("--") for line in lines)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of the code in upper case, attributes such as ``%TYPE`` as one."""
+    try:
+        tokens = Oracle().tokenize(text)
+    except TokenError:
+        plain = _COMMENT.sub(" ", text)
+        return [word.upper() for word in _WORD.findall(plain)]
+    words = list[str]()
+    for token in tokens:
+        if token.token_type in (TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.RAW_STRING):
+            continue
+        word = token.text.upper()
+        if words and words[-1] == "%":
+            words[-1] = f"%{word}"
+        else:
+            words += word.replace("@", " @ ").split() or [word]
+    return words

@@ -1,0 +1,67 @@
+"""The assessment as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from olr_pg.assessment.report import Carrier, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.assessment.report import Report
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """Write the assessment for a terminal: what there is, and all that needs a hand."""
+    schemas = ", ".join(report.owners)
+    yield f"{report.database} ({report.version or 'version unknown'}), schemas {schemas}"
+    yield f"Estimate of the work by hand: {duration(report.minutes)}"
+    yield ""
+    for count in report.counts:
+        work = f", {count.by_hand} by hand: {duration(count.minutes)}" if count.by_hand else ""
+        yield f"{count.kind}: {count.total}{work}"
+    yield ""
+    yield "By hand, the most work first:"
+    for item in sorted(report.items, key=lambda item: -item.minutes):
+        if item.minutes:
+            yield f"{item.kind} {item.name} ({item.effort.name.lower()}, {duration(item.minutes)})"
+            for reason in item.reasons:
+                yield f"    {reason}"
+    for table in report.tables:
+        for column in table.columns:
+            if column.lost or column.obstacle:
+                yield f"{table.name}.{column.name}: {column.obstacle or column.lost}"
+        if table.replicated == "yes" and not table.key:
+            yield f"{table.name}: nothing identifies its rows; changes need all columns logged"
+    for one in report.unread:
+        yield f"not read: {one} (grant SELECT_CATALOG_ROLE)"
+    for other in report.others:
+        yield f"not looked at: schema {other.owner}, {other.objects} objects (--owner)"
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """Return the assessment as JSON has it."""
+    return {
+        "database": report.database,
+        "version": report.version,
+        "scn": report.scn,
+        "owners": list(report.owners),
+        "minutes": report.minutes,
+        "load_seconds": report.load_seconds,
+        "redo_bytes_per_day": report.redo_per_day,
+        "counts": [one._asdict() for one in report.counts],
+        "items": [
+            item._asdict()
+            | {"carrier": Carrier(item.carrier).title, "effort": item.effort.name.lower()}
+            for item in report.items
+        ],
+        "tables": [
+            table._asdict() | {"columns": [column._asdict() for column in table.columns]}
+            for table in report.tables
+        ],
+        "others": [one.model_dump() for one in report.others],
+        "unread": list(report.unread),
+        "redo": [day.model_dump() for day in report.redo],
+        "rates": report.rates._asdict() if report.rates else None,
+    }

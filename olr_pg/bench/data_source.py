@@ -1,0 +1,95 @@
+"""Redo as data frames: changes of `orders` into record batches, and through Spark into Parquet."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.appliance.heap import keep_freed_memory
+from olr_pg.bench.decoding import decoding
+from olr_pg.bench.inputs import log_set
+from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.datasource.redo_split import Bounds
+from olr_pg.datasource.source import arrow_schema, changes_schema
+from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.survey import survey
+from olr_pg.spark.session import SparkSettings, get_session, stop_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.bench.inputs import LogSet
+    from olr_pg.bench.suite import Options
+
+_CORES: Final = 2
+_TABLES: Final = {"all tables, images as JSON": None, "ORDER_LINES, typed": "SHOP.ORDER_LINES"}
+_SETTINGS: Final = SparkSettings(f"local[{_CORES}]", {}, ("olr_pg.datasource.source",))
+
+
+def data_source(options: Options) -> Iterator[Result]:
+    """Measure changes per second, the survey included.
+
+    What decoding alone takes, with messages that are dropped, stands beside the batches; beside
+    Parquet, which Spark's own writer makes, stand the batches of one core.
+    """
+    logs = log_set(options.cache, "orders", options.size)
+    keep_freed_memory()
+    try:
+        for name, table in _TABLES.items():
+            batches = _batches(logs, table)
+            changes = batches()
+            plain = decoding(logs)
+            plain()
+            yield compared(
+                f"data source, {name}: batches, one core", "changes/s", partial(measured, batches),
+                anchor="decoding alone",
+                anchor_run=partial(measured, partial(_counted, plain, changes)),
+                runs=options.runs,
+            )  # fmt: skip
+            parquet = _parquet(options, logs, table, changes)
+            parquet()
+            yield compared(
+                f"data source, {name}: Parquet, Spark local[{_CORES}]", "changes/s",
+                partial(measured, parquet, tree=True),
+                anchor="batches, one core", anchor_run=partial(measured, batches),
+                runs=options.runs,
+            )  # fmt: skip
+    finally:
+        stop_session()
+
+
+def _counted(work: Callable[[], float], changes: float) -> float:
+    work()
+    return changes
+
+
+def _batches(logs: LogSet, table: str | None) -> Callable[[], float]:
+    paths = [str(path) for path in logs.logs]
+
+    def work() -> float:
+        found = survey(logs.snapshot, paths, tables=None if table is None else [table])
+        schema = arrow_schema(changes_schema(found.decoding, table))
+        return sum(
+            batch.num_rows
+            for split in found.splits
+            for batch in read_split(found.decoding, split, schema, Bounds())
+        )
+
+    return work
+
+
+def _parquet(
+    options: Options, logs: LogSet, table: str | None, changes: float
+) -> Callable[[], float]:
+    """Write the changes as a user does."""
+    reader = get_session(_SETTINGS).read.format("olr_pg")
+    reader = reader.option("dictionary", str(logs.folder / "dictionary.json"))
+    if table is not None:
+        reader = reader.option("table", table)
+
+    def work() -> float:
+        found = reader.load(str(logs.folder / "logs"))
+        found.write.mode("overwrite").parquet(str(options.folder / "changes"))
+        return changes
+
+    return work

@@ -1,0 +1,105 @@
+"""``olr-pg assess``: what is in the source, and what moving it will cost."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.load import JsonOption, read_config
+from olr_pg.cli.printing import print_json, print_line
+
+if TYPE_CHECKING:
+    from olr_pg.assessment.report import Report
+    from olr_pg.config.model import Config
+
+
+def assess(
+    config: ConfigOption,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Also write report.html, report.json, report.txt."
+        ),
+    ] = None,
+    owner: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner",
+            metavar="OWNER",
+            help="Of this schema, not those of `apply.tables`; repeatable.",
+        ),
+    ] = None,
+    no_target: Annotated[
+        bool,
+        typer.Option(
+            "--no-target", help="Without the target: nothing is tried in it, nor measured."
+        ),
+    ] = False,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Report all that is in the source's schemas: carried over or by hand, with an estimate.
+
+    Reads the dictionary live, or the inventory beside an exported one. Changes nothing anywhere:
+    what PostgreSQL takes is tried in the target in a transaction that is rolled back.
+    """
+    from olr_pg.assessment.text_form import report_json, report_lines
+
+    report = _report(read_config(config, target_name), owner or [], with_target=not no_target)
+    if out is not None:
+        _write(report, out)
+    if as_json:
+        print_json(report_json(report))
+        return
+    for line in report_lines(report):
+        print_line(line)
+    if out is not None:
+        print_line(f"the whole report: {out / 'report.html'}")
+
+
+def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.applier.target.connection import connect
+    from olr_pg.assessment.assessor import assess as assess_inventory
+    from olr_pg.assessment.rates import measure_rates
+    from olr_pg.schema.conversion import convert
+    from olr_pg.schema.relations import Relations
+    from olr_pg.schema.source_inventory import read_source, settings_for
+    from olr_pg.schema.trial import tried
+
+    inventory, snapshot, replicated = read_source(config, owners)
+    assert config.apply is not None
+    settings = settings_for(config, snapshot, "")
+    statements, rates = convert(inventory, settings), None
+    if with_target:
+        with ExitStack() as stack:
+            target = open_target(config.apply, target_directory(config), stack)
+            connection = stack.enter_context(connect(target))
+            statements = tried(connection, statements)
+            rates = measure_rates(connection, config.apply.workers)
+    relations = Relations(inventory, settings)
+    return assess_inventory(inventory, snapshot, replicated, relations, statements, rates)
+
+
+def _write(report: Report, out: Path) -> None:
+    import json
+
+    from olr_pg.assessment.html_form import report_html
+    from olr_pg.assessment.text_form import report_json, report_lines
+    from olr_pg.errors import Code, OlrPgError
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.html").write_text(report_html(report), "utf-8")
+        (out / "report.json").write_text(json.dumps(report_json(report), indent=2) + "\n", "utf-8")
+        (out / "report.txt").write_text("\n".join(report_lines(report)) + "\n", "utf-8")
+    except OSError as error:
+        raise OlrPgError(
+            Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
+        ) from error

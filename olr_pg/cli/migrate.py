@@ -1,0 +1,153 @@
+"""``olr-pg migrate``: the whole way to the cut-over, with one command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.load import JsonOption, read_config, spark_session_of
+from olr_pg.cli.printing import print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.config.model import Config
+    from olr_pg.load.cutover.steps_done import StepState
+    from olr_pg.migration.migration_steps import MigrationStep
+
+
+def migrate(
+    config: ConfigOption,
+    *,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what would be done, and what was.")
+    ] = False,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End when the target is ready, rather than replicate on."),
+    ] = False,
+    cutover: Annotated[
+        bool, typer.Option("--cutover", help="Cut over, once the target is ready.")
+    ] = False,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring everything over, step by step: start it again to go on where it stopped.
+
+    doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to be cut
+    over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are kept
+    in the target. No other appliance may run meanwhile.
+    """
+    from olr_pg.migration.migration_run import is_ready, state_of
+
+    loaded = read_config(config, target_name)
+    if plan:
+        _plan(loaded, as_json=as_json)
+        return
+    if cutover:
+        _cut_over(loaded, as_json=as_json)
+        return
+    _steps(loaded, as_json=as_json)
+    if once or not is_ready(state_of(loaded)):
+        return
+    from olr_pg.appliance.appliance import run_appliance
+
+    if not as_json:
+        print_line(
+            "Replicating on; Ctrl-C ends it, and `olr-pg migrate --cutover` cuts over.",
+            at_once=True,
+        )
+    raise typer.Exit(run_appliance(loaded, once=False, apply=True))
+
+
+def _steps(config: Config, *, as_json: bool) -> None:
+    """Do the steps that are left, and show them."""
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.migration.migration_run import migrate as do_steps
+    from olr_pg.migration.migration_run import state_of
+    from olr_pg.spark.session import stop_session
+
+    try:
+        do_steps(
+            config,
+            lambda: spark_session_of(config, PRELOAD),
+            progress=(lambda _: None) if as_json else _announce,
+        )
+    finally:
+        stop_session()
+        _show(state_of(config), as_json=as_json)
+
+
+def _announce(step: MigrationStep) -> None:
+    print_line(f"{step.name}: {step.title} …", at_once=True)
+
+
+def _show(states: Sequence[StepState], *, as_json: bool) -> None:
+    from olr_pg.migration.migration_run import is_ready
+    from olr_pg.migration.migration_steps import STEPS
+
+    ready = is_ready(list(states))
+    if as_json:
+        print_json({"ready": ready, "steps": [_step_json(state) for state in states]})
+        return
+    known = {state.step: state for state in states}
+    for step in STEPS:
+        state = known.get(step.name)
+        print_line(f"{step.name}: {step.title}: {state.state if state else 'waiting'}")
+        for key, value in (state.detail if state else {}).items():
+            for line in value if isinstance(value, list) else [value]:
+                print_line(f"    {key.replace('_', ' ')}: {line}")
+    if ready:
+        print_line("Ready to cut over: `olr-pg migrate --cutover`.")
+
+
+def _step_json(state: StepState) -> dict[str, Any]:
+    end = state.finished_at
+    return {
+        **state._asdict(),
+        "started_at": state.started_at.isoformat(),
+        "finished_at": None if end is None else end.isoformat(),
+    }
+
+
+def _plan(config: Config, *, as_json: bool) -> None:
+    from olr_pg.migration.migration_run import planned, state_of
+
+    found, states = planned(config), state_of(config)
+    if as_json:
+        steps = [_step_json(state) for state in states]
+        print_json({"plan": {key: dict(value) for key, value in found.items()}, "steps": steps})
+        return
+    for what, counts in found.items():
+        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        print_line(f"{what}: {listed or 'nothing'}")
+    _show(states, as_json=False)
+
+
+def _cut_over(config: Config, *, as_json: bool) -> None:
+    from olr_pg.cli.cutover import show_cutover
+    from olr_pg.errors import Code, OlrPgError
+    from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.migration.migration_run import is_ready, state_of
+    from olr_pg.spark.session import stop_session
+
+    states = state_of(config)
+    if not is_ready(states):
+        done = ", ".join(state.step for state in states if state.is_over) or "nothing"
+        raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
+    try:
+        cut_over(
+            config,
+            lambda: spark_session_of(config, PRELOAD),
+            CutoverOptions(
+                progress=(lambda _: None)
+                if as_json
+                else lambda step: print_line(f"{step.name}: {step.title} …", at_once=True)
+            ),
+        )
+    finally:
+        stop_session()
+        show_cutover(config, as_json=as_json)

@@ -1,0 +1,207 @@
+"""``olr-pg schema``: the source's schema as SQL for PostgreSQL, written, applied, compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.load import JsonOption, read_config
+from olr_pg.cli.printing import print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.inventory import Inventory
+    from olr_pg.schema.statement import Statement
+    from olr_pg.schema.trial import Outcome
+
+EXIT_DIFFERENT: Final = 1
+
+app = typer.Typer(help="The source's schema for PostgreSQL.", no_args_is_help=True)
+
+
+@app.callback()
+def schema() -> None:
+    """Write, apply or compare the source's schema: more than the tables that are replicated."""
+
+
+class _Converted(NamedTuple):
+    config: Config
+    inventory: Inventory
+    settings: ApplierSettings
+    connection: Connection[Any]
+    statements: list[Statement]
+
+
+OwnerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--owner", metavar="OWNER", help="Of this schema, not those of `apply.tables`; repeatable."
+    ),
+]
+
+
+@app.command("export")
+def export(
+    config: ConfigOption,
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to write the SQL files.")
+    ],
+    owner: OwnerOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write SQL files by kind, in an order that runs; all.sql runs them with psql.
+
+    Each statement is tried in the target, in a transaction that is rolled back. What has no
+    translation, or is refused, is in its file as a comment with the reason.
+    """
+    from olr_pg.errors import Code, OlrPgError
+    from olr_pg.schema.files import write_files
+
+    with _converted(config, target_name, owner) as found:
+        try:
+            paths = write_files(found.statements, out)
+        except OSError as error:
+            raise OlrPgError(
+                Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
+            ) from error
+    if as_json:
+        counts = Counter((one.kind, one.runs) for one in found.statements)
+        kinds = [
+            {"kind": kind, "statements": counts[kind, True], "comments": counts[kind, False]}
+            for kind in dict.fromkeys(one.kind for one in found.statements)
+        ]
+        print_json({"files": [str(path) for path in paths], "kinds": kinds})
+        return
+    for path in paths:
+        print_line(str(path))
+    left = sum(not one.runs for one in found.statements)
+    print_line(f"{len(found.statements) - left} statements; {left} things are comments")
+
+
+@app.command("apply")
+def apply(
+    config: ConfigOption,
+    *,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="PART",
+            help="before-data: schemas, sequences, tables, keys, checks, defaults; after-data:"
+            " indexes, foreign keys, views, grants.",
+        ),
+    ] = None,
+    owner: OwnerOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make in the target what it lacks; what is there is left as it is.
+
+    May be run again at any time. Exit code 1: PostgreSQL refused something, which is listed.
+    """
+    if only not in (None, "before-data", "after-data"):
+        raise typer.BadParameter("--only is before-data or after-data")
+    from olr_pg.schema.statement import BEFORE_DATA
+    from olr_pg.schema.trial import FAILED, run_statements
+
+    with _converted(config, target_name, owner, tried_first=False) as found:
+        wanted = [
+            one
+            for one in found.statements
+            if only is None or (one.kind in BEFORE_DATA) == (only == "before-data")
+        ]
+        outcomes = run_statements(found.connection, wanted)
+    _print_outcomes(outcomes, as_json=as_json)
+    if any(one.state == FAILED for one in outcomes):
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@app.command("diff")
+def diff(
+    config: ConfigOption,
+    *,
+    owner: OwnerOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what the target lacks of the source's schema, or has otherwise.
+
+    Exit code 1: something is missing or different. What is to be done by hand is listed, and is no
+    difference.
+    """
+    from olr_pg.schema.difference import differences
+    from olr_pg.schema.relations import Relations
+
+    with _converted(config, target_name, owner, tried_first=False) as found:
+        relations = Relations(found.inventory, found.settings)
+        listed = differences(found.connection, found.inventory, relations, found.statements)
+    if as_json:
+        print_json([one._asdict() for one in listed])
+    else:
+        for one in listed:
+            detail = f": {one.detail.splitlines()[0]}" if one.detail else ""
+            print_line(f"{one.what}: {one.kind} {one.name}{detail}")
+        real = sum(one.what != "by hand" for one in listed)
+        print_line(f"{real} differences, {len(listed) - real} things by hand")
+    if any(one.what != "by hand" for one in listed):
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@contextmanager
+def _converted(
+    path: Path, target_name: str | None, owners: list[str] | None, *, tried_first: bool = True
+) -> Iterator[_Converted]:
+    """Read the source, connect to the target, and convert."""
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.applier.target.connection import connect
+    from olr_pg.schema.conversion import convert
+    from olr_pg.schema.source_inventory import read_source, settings_for
+    from olr_pg.schema.trial import tried
+
+    config = read_config(path, target_name)
+    inventory, snapshot, _ = read_source(config, owners or ())
+    with ExitStack() as stack:
+        assert config.apply is not None
+        target = open_target(config.apply, target_directory(config), stack)
+        settings = settings_for(config, snapshot, target)
+        statements = convert(inventory, settings)
+        connection = stack.enter_context(connect(target))
+        if tried_first:
+            statements = tried(connection, statements)
+        yield _Converted(config, inventory, settings, connection, statements)
+
+
+def _print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {
+                    "kind": one.statement.what or one.statement.kind,
+                    "name": one.statement.name,
+                    "state": one.state,
+                    "reason": one.reason,
+                }
+                for one in outcomes
+            ]
+        )
+        return
+    for kind in dict.fromkeys(one.statement.kind for one in outcomes):
+        states = Counter(one.state for one in outcomes if one.statement.kind == kind)
+        print_line(f"{kind}: " + ", ".join(f"{n} {state}" for state, n in sorted(states.items())))
+    for one in outcomes:
+        if one.reason:
+            what = one.statement.what or one.statement.kind
+            print_line(f"{what} {one.statement.name} {one.state}: {one.reason}")

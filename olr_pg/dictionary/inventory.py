@@ -1,0 +1,355 @@
+"""The inventory: everything that is in a schema, as the source's dictionary tells it.
+
+It is what a migration is assessed and a schema is converted from; nothing of it is needed to decode
+redo. The values are those of the views DBA_* (Oracle Database Reference): names, texts and words as
+they are there, so that a report can show them. Texts are Oracle's SQL and PL/SQL.
+
+The file format ``olr-pg-inventory/1`` is `Inventory` as JSON (`inventory_file`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from olr_pg.dictionary.structure import Sequence
+
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(strict=False)]
+
+FORMAT: Final = "olr-pg-inventory/1"
+
+ConstraintKind = Literal["primary key", "unique", "foreign key", "check", "other"]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Owned(_Value):
+    """Something of a schema."""
+
+    owner: Name
+    name: Name
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME``."""
+        return f"{self.owner}.{self.name}"
+
+
+class SchemaObject(Owned):
+    """A line of DBA_OBJECTS.
+
+    Attributes:
+        kind: OBJECT_TYPE: ``TABLE``, ``PACKAGE BODY`` and so on.
+        status: ``VALID`` or ``INVALID``.
+    """
+
+    kind: Name
+    status: str = "VALID"
+
+
+class InventoryColumn(_Value):
+    """A column of a table or view (DBA_TAB_COLS, DBA_COL_COMMENTS, DBA_TAB_IDENTITY_COLS).
+
+    Attributes:
+        data_type: DATA_TYPE, such as ``NUMBER`` or ``TIMESTAMP(6) WITH TIME ZONE``.
+        type_owner: DATA_TYPE_OWNER, of object types and XMLTYPE.
+        length: DATA_LENGTH, bytes.
+        char_length: CHAR_LENGTH, characters; 0 for what is no text.
+        default: DATA_DEFAULT; of a virtual column its expression.
+        default_on_null: DEFAULT_ON_NULL: a NULL that is inserted becomes the default.
+        identity: GENERATION_TYPE: ``ALWAYS``, ``BY DEFAULT``; empty where it is none.
+        identity_sequence: the sequence that gives its values.
+        hidden: HIDDEN_COLUMN: a system column, or one that is invisible.
+        invisible: USER_GENERATED is YES though it is hidden: a user's invisible column.
+    """
+
+    name: Name
+    data_type: Name
+    type_owner: str = ""
+    length: int = 0
+    char_length: int = 0
+    precision: int | None = None
+    scale: int | None = None
+    nullable: bool = True
+    default: str = ""
+    default_on_null: bool = False
+    identity: str = ""
+    identity_sequence: str = ""
+    virtual: bool = False
+    hidden: bool = False
+    invisible: bool = False
+    comment: str = ""
+
+
+class Partition(_Value):
+    """A partition, in its table's order.
+
+    Attributes:
+        high_value: HIGH_VALUE: the bound of a range, the values of a list; empty for hash.
+        subpartitions: in their order.
+    """
+
+    name: Name
+    high_value: str = ""
+    subpartitions: Annotated[tuple[Partition, ...], Field(strict=False)] = ()
+
+
+class Partitioning(_Value):
+    """How a table is parted (DBA_PART_TABLES).
+
+    Attributes:
+        method: PARTITIONING_TYPE: ``RANGE``, ``LIST``, ``HASH``, ``REFERENCE``, ``SYSTEM``.
+        submethod: SUBPARTITIONING_TYPE, empty for ``NONE``.
+        interval: INTERVAL of an interval-partitioned table.
+        columns, subcolumns: the keys.
+    """
+
+    method: Name
+    columns: Names = ()
+    submethod: str = ""
+    subcolumns: Names = ()
+    interval: str = ""
+    partitions: Annotated[tuple[Partition, ...], Field(strict=False)] = ()
+
+
+class InventoryTable(Owned):
+    """A table (DBA_TABLES, DBA_SEGMENTS).
+
+    Attributes:
+        kind: ``table``, ``index-organised table``, ``temporary table``, ``external table``,
+            ``nested table``, ``object table``, ``clustered table``, ``materialized view`` (its
+            container) or ``materialized view log``.
+        rows: NUM_ROWS of the last statistics; None without any.
+        bytes, lob_bytes: of its segments, of its LOBs' segments.
+        logging: the supplemental log groups, in words: ``ALL COLUMN LOGGING`` and the like.
+        temporary_duration: DURATION of a temporary table.
+    """
+
+    kind: str = "table"
+    columns: Annotated[tuple[InventoryColumn, ...], Field(strict=False)] = ()
+    rows: int | None = None
+    bytes: int = 0
+    lob_bytes: int = 0
+    comment: str = ""
+    logging: Names = ()
+    partitioning: Partitioning | None = None
+    temporary_duration: str = ""
+
+
+class Constraint(Owned):
+    """A constraint (DBA_CONSTRAINTS, DBA_CONS_COLUMNS).
+
+    Attributes:
+        table: of the same owner.
+        condition: SEARCH_CONDITION of a check.
+        parent_owner, parent_table, parent_columns: what a foreign key refers to.
+        delete_rule: ``NO ACTION``, ``CASCADE`` or ``SET NULL``.
+        index: the index of a key.
+        oracle_kind: CONSTRAINT_TYPE.
+        not_null: a check that says just ``"COLUMN" IS NOT NULL``.
+    """
+
+    table: Name
+    kind: ConstraintKind
+    oracle_kind: str = ""
+    columns: Names = ()
+    condition: str = ""
+    enabled: bool = True
+    validated: bool = True
+    deferrable: bool = False
+    deferred: bool = False
+    generated_name: bool = False
+    parent_owner: str = ""
+    parent_table: str = ""
+    parent_columns: Names = ()
+    delete_rule: str = ""
+    index: str = ""
+    not_null: bool = False
+
+
+class IndexPart(_Value):
+    """A column of an index, or the expression that is one."""
+
+    text: Name
+    expression: bool = False
+    descending: bool = False
+
+
+class InventoryIndex(Owned):
+    """An index (DBA_INDEXES, DBA_IND_COLUMNS, DBA_IND_EXPRESSIONS).
+
+    Attributes:
+        kind: INDEX_TYPE: ``NORMAL``, ``FUNCTION-BASED NORMAL``, ``BITMAP``, ``DOMAIN``, …
+        parts: in their order.
+        constraint: the key that it belongs to; empty for an index by itself.
+        usable: STATUS is not ``UNUSABLE``.
+    """
+
+    table_owner: Name
+    table: Name
+    kind: str = "NORMAL"
+    unique: bool = False
+    parts: Annotated[tuple[IndexPart, ...], Field(strict=False)] = ()
+    constraint: str = ""
+    usable: bool = True
+    partitioned: bool = False
+
+
+class InventoryView(Owned):
+    """A view (DBA_VIEWS).
+
+    Attributes:
+        read_only: WITH READ ONLY; check_option: WITH CHECK OPTION.
+    """
+
+    text: str = ""
+    columns: Annotated[tuple[InventoryColumn, ...], Field(strict=False)] = ()
+    comment: str = ""
+    read_only: bool = False
+    check_option: bool = False
+
+
+class MaterializedView(Owned):
+    """A materialized view (DBA_MVIEWS).
+
+    Attributes:
+        refresh_mode: ``DEMAND``, ``COMMIT``, ``NEVER``; refresh_method: ``COMPLETE``, ``FAST``, …
+    """
+
+    query: str = ""
+    refresh_mode: str = ""
+    refresh_method: str = ""
+    build_mode: str = ""
+
+
+class Synonym(Owned):
+    """A synonym (DBA_SYNONYMS); of owner ``PUBLIC``, only one of an object of these schemas."""
+
+    target_owner: str = ""
+    target: str = ""
+    link: str = ""
+
+
+class Trigger(Owned):
+    """A trigger (DBA_TRIGGERS).
+
+    Attributes:
+        kind: TRIGGER_TYPE, such as ``BEFORE EACH ROW``; event: TRIGGERING_EVENT.
+        base: BASE_OBJECT_TYPE: ``TABLE``, ``VIEW``, ``SCHEMA``, ``DATABASE``.
+        when: WHEN_CLAUSE; body: TRIGGER_BODY.
+    """
+
+    kind: str = ""
+    event: str = ""
+    base: str = "TABLE"
+    table_owner: str = ""
+    table: str = ""
+    when: str = ""
+    body: str = ""
+    enabled: bool = True
+
+
+class Source(Owned):
+    """The text of a stored unit (DBA_SOURCE), its lines put together.
+
+    Attributes:
+        kind: ``PROCEDURE``, ``FUNCTION``, ``PACKAGE``, ``PACKAGE BODY``, ``TYPE``, ``TYPE BODY``.
+    """
+
+    kind: Name
+    text: str = ""
+
+    @property
+    def lines(self) -> int:
+        """Count its lines."""
+        return len(self.text.splitlines())
+
+
+class UserType(Owned):
+    """A type of a user (DBA_TYPES); `kind` is TYPECODE."""
+
+    kind: str = "OBJECT"
+    attributes: int = 0
+
+
+class Job(Owned):
+    """A job of the scheduler (DBA_SCHEDULER_JOBS) or of DBMS_JOB (DBA_JOBS)."""
+
+    kind: str = ""
+    action: str = ""
+    schedule: str = ""
+    enabled: bool = True
+
+
+class DatabaseLink(Owned):
+    """A database link (DBA_DB_LINKS); `host` is what it connects to."""
+
+    user: str = ""
+    host: str = ""
+
+
+class Grant(Owned):
+    """A privilege on an object (DBA_TAB_PRIVS): `name` is the object."""
+
+    grantee: Name
+    privilege: Name
+    grantable: bool = False
+    kind: str = ""
+
+
+class OtherSchema(_Value):
+    """A schema of a user that was not looked at."""
+
+    owner: Name
+    objects: int
+
+
+class LogDay(_Value):
+    """Archived redo of one day."""
+
+    day: Name
+    logs: int
+    bytes: int
+
+
+class Inventory(_Value):
+    """Everything that is in some schemas.
+
+    Attributes:
+        scn: when it was read; the views tell what is there now.
+        version: of Oracle, as PRODUCT_COMPONENT_VERSION has it.
+        objects: every object, of all kinds; what else is here tells more of them.
+        unread: views that the account may not read, with what is missing for that.
+        redo: archived redo by day, as far as V$ARCHIVED_LOG goes back.
+    """
+
+    format: Literal["olr-pg-inventory/1"] = FORMAT
+    scn: int = 0
+    database: str = ""
+    version: str = ""
+    owners: Names = ()
+    others: Annotated[tuple[OtherSchema, ...], Field(strict=False)] = ()
+    objects: Annotated[tuple[SchemaObject, ...], Field(strict=False)] = ()
+    tables: Annotated[tuple[InventoryTable, ...], Field(strict=False)] = ()
+    constraints: Annotated[tuple[Constraint, ...], Field(strict=False)] = ()
+    indexes: Annotated[tuple[InventoryIndex, ...], Field(strict=False)] = ()
+    views: Annotated[tuple[InventoryView, ...], Field(strict=False)] = ()
+    materialized_views: Annotated[tuple[MaterializedView, ...], Field(strict=False)] = ()
+    sequences: Annotated[tuple[Sequence, ...], Field(strict=False)] = ()
+    synonyms: Annotated[tuple[Synonym, ...], Field(strict=False)] = ()
+    triggers: Annotated[tuple[Trigger, ...], Field(strict=False)] = ()
+    sources: Annotated[tuple[Source, ...], Field(strict=False)] = ()
+    types: Annotated[tuple[UserType, ...], Field(strict=False)] = ()
+    jobs: Annotated[tuple[Job, ...], Field(strict=False)] = ()
+    links: Annotated[tuple[DatabaseLink, ...], Field(strict=False)] = ()
+    grants: Annotated[tuple[Grant, ...], Field(strict=False)] = ()
+    unread: Names = ()
+    redo: Annotated[tuple[LogDay, ...], Field(strict=False)] = ()
+
+    def table(self, owner: str, name: str) -> InventoryTable | None:
+        """Find the table of that exact owner and name, or None."""
+        return next((t for t in self.tables if t.name == name and t.owner == owner), None)

@@ -1,0 +1,50 @@
+"""The file of an inventory, beside that of the dictionary that was exported with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from olr_pg.dictionary.inventory import Inventory
+from olr_pg.dictionary.json_document import parse_object, read_bytes, validate
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.snapshot_file import write_whole
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot
+
+
+def inventory_path(dictionary: Path) -> Path:
+    """Return where the inventory beside a snapshot is: ``x.inventory.json`` of ``x.json``."""
+    return dictionary.with_suffix(".inventory.json")
+
+
+def owners_of(snapshot: Snapshot) -> set[str]:
+    """Return the schemas of the snapshot's tables, Oracle's own excepted."""
+    return {table.owner for table in snapshot.tables if not is_oracle_schema(table.owner)}
+
+
+def write_inventory(inventory: Inventory, path: Path) -> None:
+    """Write the inventory, whole or not at all; values at their default are left out.
+
+    Raises:
+        OlrPgError: 3007, the file cannot be written.
+    """
+    document = inventory.model_dump(exclude_defaults=True)
+    written = orjson.dumps({"format": inventory.format, **document}, option=orjson.OPT_INDENT_2)
+    write_whole(written + b"\n", str(path))
+
+
+def read_inventory_file(path: Path) -> Inventory:
+    """Read the inventory that was written there.
+
+    Raises:
+        OlrPgError: 3001–3004 it cannot be read, 3260 there is none.
+    """
+    if not path.exists():
+        raise OlrPgError(Code.INVENTORY_MISSING, f"there is no {path}", file=str(path))
+    return validate(Inventory, parse_object(read_bytes(str(path)), str(path)), str(path))

@@ -1,0 +1,260 @@
+"""The migration: each step with the means of the command that does it by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
+
+from olr_pg.appliance.all_checks import diagnose
+from olr_pg.appliance.appliance import open_target, run_appliance
+from olr_pg.appliance.target import target_directory
+from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.config.source_section import OfflineSource
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load import sources
+from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
+from olr_pg.load.initial import LoadOptions, initial_load
+from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
+from olr_pg.load.verification.verification import verify
+from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
+from olr_pg.observability.findings import Severity
+from olr_pg.observability.redaction import mask
+from olr_pg.schema import trial
+from olr_pg.schema.conversion import convert
+from olr_pg.schema.source_inventory import read_source, settings_for
+from olr_pg.schema.statement import BEFORE_DATA
+from olr_pg.spark import session as spark_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from psycopg import Connection
+    from pyspark.sql import SparkSession
+
+    from olr_pg.config.model import Config
+    from olr_pg.load.cutover.steps_done import StepState
+    from olr_pg.migration.migration_steps import MigrationStep
+    from olr_pg.schema.statement import Statement
+
+_NOT_COMPARED: Final = "not_compared"
+"""In the detail of a comparison that was left out."""
+
+_log = structlog.get_logger(__name__)
+
+
+class _Target(NamedTuple):
+    connection: Connection[Any]
+    connect_string: str
+
+
+@contextmanager
+def _opened(config: Config) -> Iterator[_Target]:
+    """Open the target for one piece of work: an embedded one is not kept running."""
+    with ExitStack() as stack:
+        target = open_target(sources.apply_section(config), target_directory(config), stack)
+        try:
+            with connect(target) as connection:
+                ensure_ledger(connection)
+                yield _Target(connection, target)
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error
+
+
+def state_of(config: Config) -> list[StepState]:
+    """Return the steps so far, in their order."""
+    with _opened(config) as target:
+        found = migration_state(target.connection, sources.apply_section(config).subscription)
+    return [found[step.name] for step in STEPS if step.name in found]
+
+
+def is_ready(states: list[StepState]) -> bool:
+    """Tell whether every step is done."""
+    return {state.step for state in states if state.is_over} == {step.name for step in STEPS}
+
+
+def planned(config: Config) -> dict[str, Counter[str]]:
+    """Count what the schema's steps would make, by kind, and what they leave out."""
+    inventory, snapshot, replicated = read_source(config)
+    statements = convert(inventory, settings_for(config, snapshot, ""))
+    made = Counter(one.kind for one in statements if one.runs)
+    left = Counter(one.what or one.kind for one in statements if not one.runs)
+    return {"made": made, "by hand": left, "loaded": Counter({"table": len(replicated)})}
+
+
+def migrate(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    progress: Callable[[MigrationStep], None] = lambda _step: None,
+) -> None:
+    """Do what is left of the steps.
+
+    Args:
+        session: gives the Spark session when there is something to do.
+        progress: called with each step that begins.
+
+    Raises:
+        OlrPgError: 5260 and what the steps raise; the step is noted as failed then.
+    """
+    migration = _Migration(config, session)
+    over = {state.step for state in state_of(config) if state.is_over}
+    for step in STEPS:
+        if step.name in over:
+            continue
+        migration.note(step, RUNNING, {})
+        progress(step)
+        try:
+            detail = migration.do(step)
+        except (OlrPgError, psycopg.Error) as error:
+            failure = _coded(error, step)
+            migration.note(step, FAILED, {"error": failure.label, "reason": failure.detail})
+            raise failure from error
+        migration.note(step, SKIPPED if _NOT_COMPARED in detail else DONE, detail)
+
+
+def _is_of_files(config: Config, error: OlrPgError) -> bool:
+    is_offline = isinstance(config.source, OfflineSource)
+    return is_offline and error.code == Code.NOT_COMPARABLE_AT_SCN
+
+
+def _coded(error: OlrPgError | psycopg.Error, step: MigrationStep) -> OlrPgError:
+    if isinstance(error, OlrPgError):
+        return error
+    reason = mask(error.diag.message_primary or str(error).strip())
+    return OlrPgError(Code.MIGRATION_STEP_FAILED, reason, step=step.name)
+
+
+class _Migration:
+    def __init__(self, config: Config, session: Callable[[], SparkSession]) -> None:
+        self._config = config
+        self._session = session
+        self._apply = sources.apply_section(config)
+        self._work: dict[str, Callable[[], dict[str, Any]]] = {
+            "doctor": self._doctor,
+            "schema": self._schema,
+            "load": self._load,
+            "indexes": self._indexes,
+            "replication": self._replication,
+            "verify": self._verify,
+            "rest": self._rest,
+        }
+
+    def note(self, step: MigrationStep, state: str, detail: dict[str, Any]) -> None:
+        """Note how far a step is."""
+        with _opened(self._config) as target:
+            note_migration(target.connection, self._apply.subscription, step.name, state, detail)
+        _log.info("migration", step=step.name, state=state)
+
+    def do(self, step: MigrationStep) -> dict[str, Any]:
+        """Do a step; what it found."""
+        return self._work[step.name]()
+
+    def _doctor(self) -> dict[str, Any]:
+        findings = diagnose(self._config, for_load=True)
+        errors = [one for one in findings if one.severity is Severity.ERROR]
+        if errors:
+            raise OlrPgError(
+                Code.MIGRATION_STEP_FAILED,
+                f"doctor: {'; '.join(f'{one.check}: {one.what}' for one in errors)}",
+                action="`olr-pg doctor --load` prints what mends it",
+                step="doctor",
+            )
+        return {"warnings": [f"{one.check}: {one.what}" for one in findings]}
+
+    def _statements(self, target: _Target, wanted: Callable[[Statement], bool]) -> dict[str, Any]:
+        """Make what is wanted of the schema and not there yet.
+
+        Raises:
+            OlrPgError: 5260, a table cannot be made.
+        """
+        inventory, snapshot, _ = read_source(self._config)
+        statements = convert(inventory, settings_for(self._config, snapshot, ""))
+        outcomes = trial.run_statements(
+            target.connection, [one for one in statements if wanted(one)]
+        )
+        failed = [one for one in outcomes if one.state == trial.FAILED]
+        for one in failed:
+            if one.statement.kind in ("schema", "table", "partition"):
+                raise OlrPgError(
+                    Code.MIGRATION_STEP_FAILED,
+                    f"{one.statement.kind} {one.statement.name}: {one.reason}",
+                    step="schema",
+                )
+        left = [one for one in outcomes if one.state in (trial.FAILED, trial.LEFT_OUT)]
+        return {
+            "created": sum(one.state == trial.CREATED for one in outcomes),
+            "present": sum(one.state == trial.PRESENT for one in outcomes),
+            "not_made": [
+                f"{one.statement.what or one.statement.kind} {one.statement.name}: {one.reason}"
+                for one in left
+            ],
+        }
+
+    def _schema(self) -> dict[str, Any]:
+        with _opened(self._config) as target:
+            return self._statements(target, lambda one: one.kind in BEFORE_DATA)
+
+    def _load(self) -> dict[str, Any]:
+        config = self._config
+        with sources.open_tables(config, for_load=True) as source, _opened(config) as target:
+            snapshot = source.snapshot
+            settings = sources.target_settings(config, snapshot, target.connect_string)
+            builder = StructureBuilder(settings, snapshot.structure, source.choose(()))
+            done = initial_load(
+                settings,
+                source.sources(source.choose(())),
+                self._session,
+                LoadOptions(
+                    resume=True,
+                    builder=builder,
+                    undo_retention=source.undo_retention,
+                    later=source.later,
+                ),
+            )
+        if done.failures:
+            raise done.failures[0]
+        raise_for_failures(builder.parts)
+        return {"tables": len(done.tables), "rows": sum(one.rows for one in done.tables)}
+
+    def _indexes(self) -> dict[str, Any]:
+        with _opened(self._config) as target:
+            return self._statements(target, lambda one: one.kind == "index")
+
+    def _replication(self) -> dict[str, Any]:
+        spark_session.stop_session()  # that of the load: the appliance opens one of its own
+        run_appliance(self._config, once=True, apply=True)
+        return {}
+
+    def _verify(self) -> dict[str, Any]:
+        config = self._config
+        with _opened(config) as target, sources.open_tables(config) as source:
+            settings = sources.target_settings(config, source.snapshot, target.connect_string)
+            work = source.sources(source.choose(()))
+            try:
+                found = verify(settings, work, self._session, at_position=True)
+                failures = tuple(found.failures)
+            except OlrPgError as error:
+                failures = (error,)
+        if failures and _is_of_files(config, failures[0]):
+            # They are as of their own SCN, which replication has passed.
+            return {_NOT_COMPARED: "`olr-pg cutover --tables` compares with files of the end"}
+        if failures:
+            raise failures[0]
+        differing = [one.table.source.full_name for one in found.tables if not one.identical]
+        if differing:
+            raise OlrPgError(
+                Code.SOURCE_AND_TARGET_DIFFER,
+                f"{len(differing)} of {len(found.tables)} tables: {', '.join(differing)}",
+            )
+        return {"tables": len(found.tables), "rows": sum(o.target_rows for o in found.tables)}
+
+    def _rest(self) -> dict[str, Any]:
+        with _opened(self._config) as target:
+            return self._statements(
+                target, lambda one: one.kind not in BEFORE_DATA and one.kind != "index"
+            )

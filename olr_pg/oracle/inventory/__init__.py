@@ -1,0 +1,1 @@
+"""What is in the schemas of a live database: views of the dictionary, rows, the inventory."""

@@ -1,0 +1,151 @@
+"""The views that tell what is in a schema, and their columns (Oracle Database Reference).
+
+Each view has a form ``DBA_``, which tells of every schema, and one ``ALL_``, which tells of what
+the account may use; not every view has the latter.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class DictionaryView(NamedTuple):
+    """A view of the dictionary.
+
+    Attributes:
+        name: without the prefix.
+        owner: its column with the owner.
+        numbers, texts: the columns that are read beside it.
+        newer: of these, the columns that releases before 12.1 do not have.
+        since: the release that it came with.
+        only_dba: there is no ``ALL_`` form.
+        all_owner: the owner's column in the ``ALL_`` form, where that has another name.
+    """
+
+    name: str
+    owner: str
+    numbers: str
+    texts: str
+    newer: str = ""
+    since: int = 11
+    only_dba: bool = False
+    all_owner: str = ""
+
+
+OBJECTS: Final = DictionaryView(
+    "OBJECTS", "OWNER", "", "OBJECT_NAME SUBOBJECT_NAME OBJECT_TYPE STATUS"
+)
+TABLES: Final = DictionaryView(
+    "TABLES", "OWNER", "NUM_ROWS", "TABLE_NAME IOT_TYPE TEMPORARY DURATION NESTED CLUSTER_NAME"
+)
+EXTERNAL_TABLES: Final = DictionaryView("EXTERNAL_TABLES", "OWNER", "", "TABLE_NAME")
+TAB_COLS: Final = DictionaryView(
+    "TAB_COLS",
+    "OWNER",
+    "DATA_LENGTH CHAR_LENGTH DATA_PRECISION DATA_SCALE COLUMN_ID INTERNAL_COLUMN_ID",
+    "TABLE_NAME COLUMN_NAME DATA_TYPE DATA_TYPE_OWNER NULLABLE DATA_DEFAULT VIRTUAL_COLUMN"
+    " HIDDEN_COLUMN DEFAULT_ON_NULL USER_GENERATED",
+    newer="DEFAULT_ON_NULL USER_GENERATED",
+)
+IDENTITY_COLS: Final = DictionaryView(
+    "TAB_IDENTITY_COLS",
+    "OWNER",
+    "",
+    "TABLE_NAME COLUMN_NAME GENERATION_TYPE SEQUENCE_NAME",
+    since=12,
+)
+TAB_COMMENTS: Final = DictionaryView("TAB_COMMENTS", "OWNER", "", "TABLE_NAME COMMENTS")
+COL_COMMENTS: Final = DictionaryView("COL_COMMENTS", "OWNER", "", "TABLE_NAME COLUMN_NAME COMMENTS")
+PART_TABLES: Final = DictionaryView(
+    "PART_TABLES", "OWNER", "", "TABLE_NAME PARTITIONING_TYPE SUBPARTITIONING_TYPE INTERVAL"
+)
+PART_KEYS: Final = DictionaryView(
+    "PART_KEY_COLUMNS", "OWNER", "COLUMN_POSITION", "NAME OBJECT_TYPE COLUMN_NAME"
+)
+SUBPART_KEYS: Final = DictionaryView(
+    "SUBPART_KEY_COLUMNS", "OWNER", "COLUMN_POSITION", "NAME OBJECT_TYPE COLUMN_NAME"
+)
+TAB_PARTITIONS: Final = DictionaryView(
+    "TAB_PARTITIONS", "TABLE_OWNER", "PARTITION_POSITION", "TABLE_NAME PARTITION_NAME HIGH_VALUE"
+)
+TAB_SUBPARTITIONS: Final = DictionaryView(
+    "TAB_SUBPARTITIONS",
+    "TABLE_OWNER",
+    "SUBPARTITION_POSITION",
+    "TABLE_NAME PARTITION_NAME SUBPARTITION_NAME HIGH_VALUE",
+)
+SEGMENTS: Final = DictionaryView(
+    "SEGMENTS", "OWNER", "BYTES", "SEGMENT_NAME SEGMENT_TYPE", only_dba=True
+)
+LOBS: Final = DictionaryView("LOBS", "OWNER", "", "TABLE_NAME COLUMN_NAME SEGMENT_NAME")
+LOG_GROUPS: Final = DictionaryView("LOG_GROUPS", "OWNER", "", "TABLE_NAME LOG_GROUP_TYPE")
+CONSTRAINTS: Final = DictionaryView(
+    "CONSTRAINTS",
+    "OWNER",
+    "",
+    "CONSTRAINT_NAME CONSTRAINT_TYPE TABLE_NAME SEARCH_CONDITION R_OWNER R_CONSTRAINT_NAME"
+    " DELETE_RULE STATUS DEFERRABLE DEFERRED VALIDATED GENERATED INDEX_NAME",
+)
+CONS_COLUMNS: Final = DictionaryView(
+    "CONS_COLUMNS", "OWNER", "POSITION", "CONSTRAINT_NAME COLUMN_NAME"
+)
+INDEXES: Final = DictionaryView(
+    "INDEXES",
+    "TABLE_OWNER",
+    "",
+    "OWNER INDEX_NAME INDEX_TYPE TABLE_NAME UNIQUENESS STATUS PARTITIONED",
+)
+IND_COLUMNS: Final = DictionaryView(
+    "IND_COLUMNS", "TABLE_OWNER", "COLUMN_POSITION", "INDEX_OWNER INDEX_NAME COLUMN_NAME DESCEND"
+)
+IND_EXPRESSIONS: Final = DictionaryView(
+    "IND_EXPRESSIONS", "TABLE_OWNER", "COLUMN_POSITION", "INDEX_OWNER INDEX_NAME COLUMN_EXPRESSION"
+)
+VIEWS: Final = DictionaryView("VIEWS", "OWNER", "", "VIEW_NAME TEXT")
+MVIEWS: Final = DictionaryView(
+    "MVIEWS", "OWNER", "", "MVIEW_NAME QUERY REFRESH_MODE REFRESH_METHOD BUILD_MODE"
+)
+MVIEW_LOGS: Final = DictionaryView("MVIEW_LOGS", "LOG_OWNER", "", "LOG_TABLE")
+SEQUENCES: Final = DictionaryView(
+    "SEQUENCES",
+    "SEQUENCE_OWNER",
+    "MIN_VALUE MAX_VALUE INCREMENT_BY CACHE_SIZE LAST_NUMBER",
+    "SEQUENCE_NAME CYCLE_FLAG",
+)
+SYNONYMS: Final = DictionaryView(
+    "SYNONYMS", "OWNER", "", "SYNONYM_NAME TABLE_OWNER TABLE_NAME DB_LINK"
+)
+PUBLIC_SYNONYMS: Final = DictionaryView(
+    "SYNONYMS", "TABLE_OWNER", "", "OWNER SYNONYM_NAME TABLE_NAME DB_LINK"
+)
+TRIGGERS: Final = DictionaryView(
+    "TRIGGERS",
+    "OWNER",
+    "",
+    "TRIGGER_NAME TRIGGER_TYPE TRIGGERING_EVENT BASE_OBJECT_TYPE TABLE_OWNER TABLE_NAME"
+    " WHEN_CLAUSE STATUS TRIGGER_BODY",
+)
+SOURCE: Final = DictionaryView("SOURCE", "OWNER", "LINE", "NAME TYPE TEXT")
+TYPES: Final = DictionaryView("TYPES", "OWNER", "ATTRIBUTES", "TYPE_NAME TYPECODE")
+SCHEDULER_JOBS: Final = DictionaryView(
+    "SCHEDULER_JOBS", "OWNER", "", "JOB_NAME JOB_TYPE JOB_ACTION REPEAT_INTERVAL ENABLED"
+)
+JOBS: Final = DictionaryView("JOBS", "SCHEMA_USER", "JOB", "WHAT INTERVAL BROKEN")
+DB_LINKS: Final = DictionaryView("DB_LINKS", "OWNER", "", "DB_LINK USERNAME HOST")
+TAB_PRIVS: Final = DictionaryView(
+    "TAB_PRIVS",
+    "OWNER",
+    "",
+    "GRANTEE TABLE_NAME PRIVILEGE GRANTABLE TYPE",
+    newer="TYPE",
+    all_owner="TABLE_SCHEMA",
+)
+
+INVENTORY_VIEWS: Final = (
+    *(OBJECTS, TABLES, EXTERNAL_TABLES, TAB_COLS, IDENTITY_COLS, TAB_COMMENTS, COL_COMMENTS),
+    *(PART_TABLES, PART_KEYS, SUBPART_KEYS, TAB_PARTITIONS, TAB_SUBPARTITIONS, SEGMENTS, LOBS),
+    *(LOG_GROUPS, CONSTRAINTS, CONS_COLUMNS, INDEXES, IND_COLUMNS, IND_EXPRESSIONS, VIEWS),
+    *(MVIEWS, MVIEW_LOGS, SEQUENCES, SYNONYMS, PUBLIC_SYNONYMS, TRIGGERS, SOURCE, TYPES),
+    *(SCHEDULER_JOBS, JOBS, DB_LINKS, TAB_PRIVS),
+)
+"""Everything that the inventory is read from."""

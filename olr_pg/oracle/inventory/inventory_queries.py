@@ -1,0 +1,324 @@
+"""The inventory of a live database: everything that is in some schemas (`dictionary.inventory`).
+
+The views tell what is there now, not as of an SCN: none of them can be read as of one. Columns that
+are LONG (DATA_DEFAULT, SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are read as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import func, select
+
+from olr_pg.dictionary.inventory import (
+    DatabaseLink,
+    Grant,
+    IndexPart,
+    Inventory,
+    InventoryIndex,
+    InventoryView,
+    Job,
+    MaterializedView,
+    OtherSchema,
+    SchemaObject,
+    Source,
+    Synonym,
+    Trigger,
+    UserType,
+)
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.structure import INT64_MAX, INT64_MIN, Sequence
+from olr_pg.oracle import tables
+from olr_pg.oracle.inventory import dictionary_views as views
+from olr_pg.oracle.inventory.inventory_constraints import read_constraints
+from olr_pg.oracle.inventory.inventory_tables import read_columns, read_tables
+from olr_pg.oracle.inventory.redo_volume import read_redo_volume
+from olr_pg.oracle.inventory.view_reading import OWNER, ViewReader, grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from sqlalchemy import Connection
+
+    from olr_pg.dictionary.inventory import Constraint
+    from olr_pg.oracle.inventory.dictionary_views import DictionaryView
+    from olr_pg.oracle.inventory.inventory_tables import Columns
+    from olr_pg.oracle.inventory.view_reading import Row
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+
+_RELEASE: Final = re.compile(r"\d+")
+_QUOTED: Final = re.compile(r'"([^"]+)"')
+_PUBLIC: Final = "PUBLIC"
+_ON, _YES = "ENABLED", "YES"
+
+
+def read_inventory(oracle: OracleDatabase, owners: Collection[str], scn: int) -> Inventory:
+    """Read what is in the schemas of `owners`.
+
+    Args:
+        scn: the current one, to be noted.
+
+    Raises:
+        OlrPgError: 7001 to 7009. A view that the account may not read is noted, and is no error.
+    """
+    return oracle.read(
+        "reading what is in the schemas",
+        lambda connection: _Reader(connection, sorted(owners)).inventory(scn),
+    )
+
+
+class _Reader:
+    def __init__(self, connection: Connection, owners: list[str]) -> None:
+        self._connection = connection
+        self._owners = owners
+        self._version = self._read_version()
+        release = _RELEASE.search(self._version)
+        self._views = ViewReader(connection, owners, int(release.group()) if release else 19)
+
+    def _read_version(self) -> str:
+        product = tables.PRODUCT
+        found = self._connection.execute(select(product.c.VERSION)).scalars().first()
+        return str(found or "")
+
+    def inventory(self, scn: int) -> Inventory:
+        columns = read_columns(self._views)
+        constraints = tuple(read_constraints(self._views))
+        parts: dict[str, Any] = {
+            "objects": tuple(self._objects()),
+            "tables": tuple(read_tables(self._views, columns)),
+            "constraints": constraints,
+            "indexes": tuple(self._indexes(constraints)),
+            "views": tuple(self._all_views(columns, constraints)),
+            "materialized_views": tuple(self._materialized_views()),
+            "sequences": tuple(self._sequences()),
+            "synonyms": tuple(self._synonyms()),
+            "triggers": tuple(self._triggers()),
+            "sources": tuple(self._sources()),
+            "types": tuple(self._types()),
+            "jobs": tuple(self._jobs()),
+            "links": tuple(self._links()),
+            "grants": tuple(self._grants()),
+        }
+        database = self._connection.execute(select(tables.DATABASE.c.NAME)).scalars().first()
+        return Inventory(
+            scn=scn,
+            database=str(database or ""),
+            version=self._version,
+            owners=tuple(self._owners),
+            others=tuple(self._others()),
+            redo=read_redo_volume(self._connection, self._views.unread),
+            **parts,
+            unread=tuple(dict.fromkeys(self._views.unread)),
+        )
+
+    def _sorted(self, view: DictionaryView, *names: str) -> list[Row]:
+        return sorted(self._views.rows(view), key=itemgetter(OWNER, *names))
+
+    def _objects(self) -> Iterator[SchemaObject]:
+        for row in self._sorted(views.OBJECTS, "OBJECT_TYPE", "OBJECT_NAME", "SUBOBJECT_NAME"):
+            yield SchemaObject(
+                owner=row[OWNER],
+                name=_whole(row),
+                kind=row["OBJECT_TYPE"],
+                status=row["STATUS"] or "VALID",
+            )
+
+    def _others(self) -> Iterator[OtherSchema]:
+        """Count the objects of the schemas of other users."""
+        if not self._views.tells_all:
+            return
+        objects = tables.OBJECTS
+        query = select(objects.c.OWNER, func.count().label("N")).group_by(objects.c.OWNER)
+        for owner, count in sorted(map(tuple, self._connection.execute(query).all())):
+            if owner not in self._owners and not is_oracle_schema(owner):
+                yield OtherSchema(owner=owner, objects=int(count))
+
+    def _indexes(self, constraints: tuple[Constraint, ...]) -> Iterator[InventoryIndex]:
+        keys = {
+            (one.owner, one.table, one.index): one.name
+            for one in constraints
+            if one.index and one.kind in ("primary key", "unique")
+        }
+        columns = grouped(self._views.rows(views.IND_COLUMNS), "INDEX_OWNER", "INDEX_NAME")
+        expressions = {
+            (row["INDEX_OWNER"], row["INDEX_NAME"], row["COLUMN_POSITION"]): row[
+                "COLUMN_EXPRESSION"
+            ].strip()
+            for row in self._views.rows(views.IND_EXPRESSIONS)
+        }
+        for row in self._sorted(views.INDEXES, "OWNER", "INDEX_NAME"):
+            own = columns[row[OWNER], row["OWNER"], row["INDEX_NAME"]]
+            parts = [
+                _index_part(
+                    one, expressions.get((row["OWNER"], row["INDEX_NAME"], one["COLUMN_POSITION"]))
+                )
+                for one in sorted(own, key=lambda one: one["COLUMN_POSITION"])
+            ]
+            yield InventoryIndex(
+                owner=row["OWNER"],
+                name=row["INDEX_NAME"],
+                table_owner=row[OWNER],
+                table=row["TABLE_NAME"],
+                kind=row["INDEX_TYPE"],
+                unique=row["UNIQUENESS"] == "UNIQUE",
+                parts=tuple(parts),
+                constraint=keys.get((row[OWNER], row["TABLE_NAME"], row["INDEX_NAME"]), ""),
+                usable=row["STATUS"] != "UNUSABLE",
+                partitioned=row["PARTITIONED"] == _YES,
+            )
+
+    def _all_views(
+        self, columns: Columns, constraints: tuple[Constraint, ...]
+    ) -> Iterator[InventoryView]:
+        comments = {
+            (row[OWNER], row["TABLE_NAME"]): row["COMMENTS"]
+            for row in self._views.rows(views.TAB_COMMENTS)
+        }
+        kinds = {(one.owner, one.table, one.oracle_kind) for one in constraints}
+        for row in self._sorted(views.VIEWS, "VIEW_NAME"):
+            name = row[OWNER], row["VIEW_NAME"]
+            yield InventoryView(
+                owner=name[0],
+                name=name[1],
+                text=row["TEXT"].strip(),
+                columns=columns.get(name, ()),
+                comment=comments.get(name, ""),
+                read_only=(*name, "O") in kinds,
+                check_option=(*name, "V") in kinds,
+            )
+
+    def _materialized_views(self) -> Iterator[MaterializedView]:
+        for row in self._sorted(views.MVIEWS, "MVIEW_NAME"):
+            yield MaterializedView(
+                owner=row[OWNER],
+                name=row["MVIEW_NAME"],
+                query=row["QUERY"].strip(),
+                refresh_mode=row["REFRESH_MODE"],
+                refresh_method=row["REFRESH_METHOD"],
+                build_mode=row["BUILD_MODE"],
+            )
+
+    def _sequences(self) -> Iterator[Sequence]:
+        for row in self._sorted(views.SEQUENCES, "SEQUENCE_NAME"):
+            yield Sequence(
+                owner=row[OWNER],
+                name=row["SEQUENCE_NAME"],
+                minimum=_int64(row["MIN_VALUE"]),
+                maximum=_int64(row["MAX_VALUE"]),
+                increment=_int64(row["INCREMENT_BY"]),
+                cycle=row["CYCLE_FLAG"] == "Y",
+                cache=_int64(row["CACHE_SIZE"]),
+                next=_int64(row["LAST_NUMBER"]),
+            )
+
+    def _synonyms(self) -> Iterator[Synonym]:
+        public = [
+            row | {"TABLE_OWNER": row[OWNER], OWNER: _PUBLIC}
+            for row in self._views.rows(views.PUBLIC_SYNONYMS)
+            if row["OWNER"] == _PUBLIC
+        ]
+        own = self._views.rows(views.SYNONYMS)
+        for row in sorted((*own, *public), key=lambda row: (row[OWNER], row["SYNONYM_NAME"])):
+            yield Synonym(
+                owner=row[OWNER],
+                name=row["SYNONYM_NAME"],
+                target_owner=row["TABLE_OWNER"],
+                target=row["TABLE_NAME"],
+                link=row["DB_LINK"],
+            )
+
+    def _triggers(self) -> Iterator[Trigger]:
+        for row in self._sorted(views.TRIGGERS, "TRIGGER_NAME"):
+            yield Trigger(
+                owner=row[OWNER],
+                name=row["TRIGGER_NAME"],
+                kind=row["TRIGGER_TYPE"],
+                event=row["TRIGGERING_EVENT"].strip(),
+                base=row["BASE_OBJECT_TYPE"].strip(),
+                table_owner=row["TABLE_OWNER"],
+                table=row["TABLE_NAME"],
+                when=row["WHEN_CLAUSE"],
+                body=row["TRIGGER_BODY"],
+                enabled=row["STATUS"] == _ON,
+            )
+
+    def _sources(self) -> Iterator[Source]:
+        """Put the lines together; triggers, which are there too, have been read already."""
+        units = grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
+        for (owner, kind, name), lines in sorted(units.items()):
+            if kind != "TRIGGER":
+                ordered = sorted(lines, key=lambda row: row["LINE"])
+                text = "".join(
+                    row["TEXT"] if row["TEXT"].endswith("\n") else row["TEXT"] + "\n"
+                    for row in ordered
+                )
+                yield Source(owner=owner, name=name, kind=kind, text=text)
+
+    def _types(self) -> Iterator[UserType]:
+        for row in self._sorted(views.TYPES, "TYPE_NAME"):
+            yield UserType(
+                owner=row[OWNER],
+                name=row["TYPE_NAME"],
+                kind=row["TYPECODE"],
+                attributes=int(row["ATTRIBUTES"] or 0),
+            )
+
+    def _jobs(self) -> Iterator[Job]:
+        for row in self._sorted(views.SCHEDULER_JOBS, "JOB_NAME"):
+            yield Job(
+                owner=row[OWNER],
+                name=row["JOB_NAME"],
+                kind=row["JOB_TYPE"],
+                action=row["JOB_ACTION"],
+                schedule=row["REPEAT_INTERVAL"],
+                enabled=row["ENABLED"] == "TRUE",
+            )
+        for row in self._sorted(views.JOBS, "JOB"):
+            yield Job(
+                owner=row[OWNER],
+                name=f"DBMS_JOB {row['JOB']}",
+                kind="DBMS_JOB",
+                action=row["WHAT"],
+                schedule=row["INTERVAL"],
+                enabled=row["BROKEN"] != "Y",
+            )
+
+    def _links(self) -> Iterator[DatabaseLink]:
+        for row in self._sorted(views.DB_LINKS, "DB_LINK"):
+            yield DatabaseLink(
+                owner=row[OWNER], name=row["DB_LINK"], user=row["USERNAME"], host=row["HOST"]
+            )
+
+    def _grants(self) -> Iterator[Grant]:
+        for row in self._sorted(views.TAB_PRIVS, "TABLE_NAME", "GRANTEE", "PRIVILEGE"):
+            yield Grant(
+                owner=row[OWNER],
+                name=row["TABLE_NAME"],
+                grantee=row["GRANTEE"],
+                privilege=row["PRIVILEGE"],
+                grantable=row["GRANTABLE"] == _YES,
+                kind=row.get("TYPE", ""),
+            )
+
+
+def _whole(row: dict[str, Any]) -> str:
+    """Name an object; of a partition with that of what it is a part of."""
+    part = row["SUBOBJECT_NAME"]
+    return f"{row['OBJECT_NAME']}.{part}" if part else str(row["OBJECT_NAME"])
+
+
+def _index_part(row: dict[str, Any], expression: str | None) -> IndexPart:
+    """Take a descending column, which is an expression to Oracle, for the column that it is."""
+    descending = row["DESCEND"] == "DESC"
+    if expression is None:
+        return IndexPart(text=row["COLUMN_NAME"], descending=descending)
+    column = _QUOTED.fullmatch(expression)
+    if column is not None:
+        return IndexPart(text=column[1], descending=descending)
+    return IndexPart(text=expression, expression=True, descending=descending)
+
+
+def _int64(value: int) -> int:
+    return min(max(int(value), INT64_MIN), INT64_MAX)

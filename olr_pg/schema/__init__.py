@@ -1,0 +1,1 @@
+"""The source's schema as PostgreSQL: statements by kind, translated, tried, applied, compared."""

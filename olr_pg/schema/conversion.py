@@ -1,0 +1,344 @@
+"""Everything of an inventory as statements for PostgreSQL, and by hand what has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from psycopg import sql
+
+from olr_pg.datatypes.mapping import fold_identifier
+from olr_pg.schema.presence import has_constraint, has_relation, has_schema, literal
+from olr_pg.schema.relations import Relations
+from olr_pg.schema.statement import KINDS, Statement
+from olr_pg.schema.structure_statements import (
+    foreign_key_statement,
+    index_statement,
+    sequence_statement,
+    unique_key_statement,
+)
+from olr_pg.schema.table_definitions import (
+    comment_statement,
+    has_identity,
+    made_columns,
+    table_statements,
+)
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translation import translate_expression, translate_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.inventory import (
+        Constraint,
+        IndexPart,
+        Inventory,
+        InventoryIndex,
+        InventoryView,
+        MaterializedView,
+    )
+    from olr_pg.dictionary.structure import OnDelete
+    from olr_pg.schema.relations import Relation
+
+_PRIVILEGES: Final = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "REFERENCES"})
+_INDEX_KINDS: Final = ("NORMAL", "FUNCTION-BASED NORMAL", "BITMAP", "NORMAL/REV")
+_REMARKS: Final = {
+    "BITMAP": "a bitmap index becomes a B-tree; PostgreSQL combines indexes in bitmaps by itself",
+    "NORMAL/REV": "a reverse-key index becomes a plain one",
+}
+
+
+def convert(inventory: Inventory, settings: ApplierSettings) -> list[Statement]:
+    """Return the statements of all that is in the inventory, in an order that runs.
+
+    Args:
+        settings: of the target: its names of schemas and tables.
+    """
+    found = list(_Converter(inventory, settings).statements())
+    return sorted(found, key=lambda one: KINDS.index(one.kind))
+
+
+class _Converter:
+    def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
+        self._inventory = inventory
+        self._relations = Relations(inventory, settings)
+        self._referred = {
+            (one.parent_owner, one.parent_table, frozenset(one.parent_columns))
+            for one in inventory.constraints
+            if one.kind == "foreign key"
+        }
+
+    def statements(self) -> Iterator[Statement]:
+        yield from self._schemas()
+        for table in self._inventory.tables:
+            yield from table_statements(self._inventory, table, self._relations)
+        yield from self._sequences()
+        for constraint in self._inventory.constraints:
+            yield from self._constraint(constraint)
+        for index in self._inventory.indexes:
+            if not index.constraint:
+                yield self._index(index)
+        yield from self._views()
+        for view in self._inventory.materialized_views:
+            yield self._materialized_view(view)
+        yield from self._grants()
+        yield from self._by_hand()
+
+    def _table(self, owner: str, name: str) -> Relation | None:
+        """Find a table that is made."""
+        table = self._inventory.table(owner, name)
+        if table is None or table.kind not in ("table", "index-organised table", "clustered table"):
+            return None
+        return self._relations.find(owner, name)
+
+    def _schemas(self) -> Iterator[Statement]:
+        names = [
+            self._relations.find(one.owner, one.name)
+            for one in (*self._inventory.tables, *self._inventory.views)
+        ]
+        schemas = {one.schema: one.owner for one in names if one is not None}
+        for sequence in self._inventory.sequences:
+            found = self._relations.sequence(sequence.owner, sequence.name)
+            if found is not None:
+                schemas.setdefault(found[0], sequence.owner)
+        for schema, owner in sorted(schemas.items()):
+            yield Statement(
+                "schema",
+                owner,
+                f"CREATE SCHEMA {quoted(schema)}",
+                present=has_schema(schema),
+            )
+
+    def _sequences(self) -> Iterator[Statement]:
+        """Make those that no identity column has."""
+        own = set()
+        for table in self._inventory.tables:
+            relation = self._relations.find(table.owner, table.name)
+            assert relation is not None
+            own |= {
+                (table.owner, column.source.identity_sequence)
+                for column in made_columns(table, relation)
+                if has_identity(column)
+            }
+        for one in self._inventory.sequences:
+            if (one.owner, one.name) in own:
+                continue
+            name = self._relations.sequence(one.owner, one.name)
+            assert name is not None
+            text = sequence_statement(sql.Identifier(*name), one).as_string(None)
+            target = ".".join(map(quoted, name))
+            yield Statement(
+                "sequence",
+                one.full_name,
+                text,
+                present=has_relation(target),
+            )
+
+    def _constraint(self, one: Constraint) -> Iterator[Statement]:
+        relation = self._table(one.owner, one.table)
+        if relation is None or (one.kind == "primary key" and one.enabled) or one.not_null:
+            return
+        kind = {"unique": "unique key", "primary key": "primary key"}.get(one.kind, one.kind)
+        kind = "by hand" if kind == "other" else kind
+        made = Statement(
+            kind,
+            f"{one.owner}.{one.table}.{one.name}",
+            "",
+            source=one.condition,
+            present=has_constraint(_quoted(relation), fold_identifier(one.name)),
+        )
+        if not one.enabled:
+            yield made.refused("it is disabled in the source")
+            return
+        try:
+            yield made._replace(sql=self._constraint_text(one, relation))
+        except UntranslatableError as error:
+            yield made.refused(str(error))
+
+    def _constraint_text(self, one: Constraint, relation: Relation) -> str:
+        table = sql.Identifier(relation.schema, relation.name)
+        name = fold_identifier(one.name)
+        if one.kind == "check":
+            text, _ = translate_expression(one.condition, self._relations, one.owner, relation)
+            return f"ALTER TABLE {_quoted(relation)} ADD CONSTRAINT {quoted(name)} CHECK ({text})"
+        columns = _columns(relation, one.columns)
+        if one.kind == "unique":
+            referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
+            return unique_key_statement(table, name, columns, referred=referred).as_string(None)
+        if one.kind == "foreign key":
+            return self._foreign_key_text(one, table, name, columns)
+        raise UntranslatableError(f"a constraint of Oracle's kind {one.oracle_kind}")
+
+    def _foreign_key_text(
+        self, one: Constraint, table: sql.Identifier, name: str, columns: list[str]
+    ) -> str:
+        parent = self._table(one.parent_owner, one.parent_table) if one.parent_table else None
+        if parent is None:
+            where = f"{one.parent_owner}.{one.parent_table}" if one.parent_table else "a table"
+            raise UntranslatableError(f"it refers to {where} outside of these schemas")
+        rule = cast("OnDelete", one.delete_rule.lower() or "no action")
+        return foreign_key_statement(
+            *(table, name, columns),
+            *(sql.Identifier(parent.schema, parent.name), _columns(parent, one.parent_columns)),
+            rule,
+        ).as_string(None)
+
+    def _index(self, one: InventoryIndex) -> Statement:
+        made = Statement("index", one.full_name, "", source=_index_text(one), what=one.kind)
+        relation = self._table(one.table_owner, one.table)
+        if relation is None:
+            return made.refused(f"its table {one.table_owner}.{one.table} is not made")
+        if one.kind not in _INDEX_KINDS:
+            return made.refused(f"an index of the kind {one.kind}: PostgreSQL has GIN and GiST")
+        if not one.usable:
+            return made.refused("it is unusable in the source")
+        try:
+            parts = [self._index_part(part, one, relation) for part in one.parts]
+        except UntranslatableError as error:
+            return made.refused(str(error))
+        table = sql.Identifier(relation.schema, relation.name)
+        name = fold_identifier(one.name)
+        composed = sql.SQL(", ").join(parts)
+        text = index_statement(table, name, composed, unique=one.unique).as_string(None)
+        target = f"{quoted(relation.schema)}.{quoted(name)}"
+        present = has_relation(target)
+        remark = _REMARKS.get(one.kind, "")
+        return made._replace(sql=text, present=present, what=remark)
+
+    def _index_part(
+        self, part: IndexPart, one: InventoryIndex, relation: Relation
+    ) -> sql.Composable:
+        order = sql.SQL(" DESC" if part.descending else "")
+        if not part.expression:
+            (name,) = _columns(relation, (part.text,))
+            return sql.Identifier(name) + order
+        text, _ = translate_expression(part.text, self._relations, one.table_owner, relation)
+        return sql.SQL("({})").format(sql.SQL(text)) + order
+
+    def _views(self) -> Iterator[Statement]:
+        """Make the views, each behind those that it reads."""
+        waiting: dict[str, tuple[Statement, set[str]]] = {}
+        for view in self._inventory.views:
+            waiting[view.full_name] = self._view(view)
+        comments = [view for view in self._inventory.views if view.comment]
+        while waiting:
+            ready = [name for name, (_, reads) in waiting.items() if not reads & waiting.keys()]
+            for name in ready or list(waiting):
+                yield waiting.pop(name)[0]
+        for view in comments:
+            relation = self._relations.find(view.owner, view.name)
+            assert relation is not None
+            target = _quoted(relation)
+            yield comment_statement("VIEW", view.full_name, target, view.comment)
+
+    def _view(self, view: InventoryView) -> tuple[Statement, set[str]]:
+        relation = self._relations.find(view.owner, view.name)
+        assert relation is not None
+        target = _quoted(relation)
+        present = has_relation(target)
+        made = Statement("view", view.full_name, "", source=view.text, present=present)
+        try:
+            text, reads = translate_query(view.text, self._relations, view.owner)
+        except UntranslatableError as error:
+            return made.refused(str(error)), set()
+        names = ", ".join(quoted(column.name) for column in relation.columns.values())
+        columns = f" ({names})" if names else ""
+        option = " WITH CHECK OPTION" if view.check_option else ""
+        return made._replace(sql=f"CREATE VIEW {target}{columns} AS\n{text}{option}"), reads
+
+    def _materialized_view(self, view: MaterializedView) -> Statement:
+        relation = self._relations.find(view.owner, view.name)
+        assert relation is not None
+        target = _quoted(relation)
+        present = has_relation(target)
+        made = Statement("materialized view", view.full_name, "", source=view.query)
+        made = made._replace(present=present, what=f"refreshed on {view.refresh_mode.lower()}")
+        try:
+            text, _ = translate_query(view.query, self._relations, view.owner)
+        except UntranslatableError as error:
+            return made.refused(str(error))
+        return made._replace(sql=f"CREATE MATERIALIZED VIEW {target} AS\n{text}\nWITH NO DATA")
+
+    def _grants(self) -> Iterator[Statement]:
+        for one in self._inventory.grants:
+            relation = self._relations.find(one.owner, one.name)
+            role = fold_identifier(one.grantee)
+            option = " WITH GRANT OPTION" if one.grantable else ""
+            made = Statement(
+                "grant",
+                f"{one.owner}.{one.name}.{one.privilege}.{one.grantee}",
+                "",
+                source=f"GRANT {one.privilege} ON {one.full_name} TO {one.grantee}{option}",
+            )
+            if relation is None or one.privilege not in _PRIVILEGES:
+                reason = (
+                    f"{one.privilege} has no like in PostgreSQL"
+                    if relation is not None
+                    else f"{one.full_name} is not made"
+                )
+                yield made.refused(reason)
+                continue
+            target = _quoted(relation)
+            grantee = "PUBLIC" if one.grantee == "PUBLIC" else quoted(role)
+            who = literal("public" if one.grantee == "PUBLIC" else role)
+            yield made._replace(
+                sql=f"GRANT {one.privilege} ON {target} TO {grantee}{option}",
+                present=f"SELECT has_table_privilege({who}, {literal(target)},"
+                f" {literal(one.privilege)})",
+            )
+
+    def _by_hand(self) -> Iterator[Statement]:
+        found = self._inventory
+        for synonym in found.synonyms:
+            target = f"{synonym.target_owner}.{synonym.target}".lstrip(".")
+            where = f"{target}@{synonym.link}" if synonym.link else target
+            yield Statement(
+                "by hand",
+                synonym.full_name,
+                "",
+                "PostgreSQL has no synonyms: set search_path, or make a view",
+                f"CREATE SYNONYM {synonym.full_name} FOR {where}",
+                what="synonym",
+            )
+        for trigger in found.triggers:
+            on = f"{trigger.table_owner}.{trigger.table}" if trigger.table else trigger.base
+            yield Statement(
+                *("by hand", trigger.full_name, "", "its body is PL/SQL"),
+                f"CREATE TRIGGER {trigger.full_name} {trigger.kind} {trigger.event} ON {on}\n"
+                f"{trigger.body}",
+                what="trigger",
+            )
+        for source in found.sources:
+            yield Statement(
+                *("by hand", source.full_name, "", "it is PL/SQL", source.text),
+                what=source.kind.lower(),
+            )
+        for job in found.jobs:
+            yield Statement(
+                *("by hand", job.full_name, "", "PostgreSQL has no jobs: pg_cron, or a timer"),
+                f"{job.kind}: {job.action} ({job.schedule})",
+                what="job",
+            )
+        for link in found.links:
+            yield Statement(
+                *("by hand", link.full_name, "", "a database link: a foreign server"),
+                f"CREATE DATABASE LINK {link.name} CONNECT TO {link.user} USING '{link.host}'",
+                what="database link",
+            )
+
+
+def _quoted(relation: Relation) -> str:
+    return f"{quoted(relation.schema)}.{quoted(relation.name)}"
+
+
+def _columns(relation: Relation, names: tuple[str, ...]) -> list[str]:
+    missing = [name for name in names if name not in relation.columns]
+    if missing:
+        raise UntranslatableError(f"it is of the hidden column {missing[0]}")
+    return [relation.columns[name].name for name in names]
+
+
+def _index_text(one: InventoryIndex) -> str:
+    parts = ", ".join(part.text + (" DESC" if part.descending else "") for part in one.parts)
+    unique = "UNIQUE " if one.unique else ""
+    return f"CREATE {unique}INDEX {one.full_name} ON {one.table_owner}.{one.table} ({parts})"

@@ -1,0 +1,61 @@
+"""The statements as SQL files, one for each kind, in the order in which they run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.schema.statement import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from olr_pg.schema.statement import Statement
+
+
+def file_texts(statements: Iterable[Statement]) -> dict[str, str]:
+    """Return the text of each file by its name; kinds that there are none of have no file."""
+    by_kind: dict[str, list[Statement]] = {}
+    for one in statements:
+        by_kind.setdefault(one.kind, []).append(one)
+    return {
+        f"{KINDS.index(kind) + 1:02}-{kind.replace(' ', '-')}.sql": _text(kind, found)
+        for kind, found in sorted(by_kind.items(), key=lambda item: KINDS.index(item[0]))
+    }
+
+
+def _text(kind: str, statements: Sequence[Statement]) -> str:
+    running = sum(one.runs for one in statements)
+    head = f"-- {kind}: {len(statements)}, of which {len(statements) - running} are comments.\n"
+    return head + "".join("\n" + statement_text(one) for one in statements)
+
+
+def statement_text(one: Statement) -> str:
+    """Write a statement; one that does not run as a comment, with the reason and its source."""
+    title = f"{one.what}: {one.name}" if one.what and not one.runs else one.name
+    if one.runs:
+        remark = f"-- {one.what}\n" if one.what else ""
+        return f"-- {title}\n{remark}{one.sql};\n"
+    lines = [f"NOT CREATED: {title}", f"Reason: {one.reason}"]
+    if one.sql:
+        lines += ["PostgreSQL:", *one.sql.splitlines()]
+    if one.source:
+        lines += ["Oracle:", *one.source.splitlines()]
+    return "".join(f"-- {line}".rstrip() + "\n" for line in lines)
+
+
+def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
+    """Write the files, and ``all.sql``, which psql runs; return their paths.
+
+    Raises:
+        OSError: the folder cannot be written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = file_texts(statements)
+    for path in folder.glob("[0-9][0-9]-*.sql"):
+        path.unlink()
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    whole = "\\set ON_ERROR_STOP on\n" + "".join(f"\\ir {name}\n" for name in texts)
+    (folder / "all.sql").write_text(whole, "utf-8")
+    return [folder / name for name in (*texts, "all.sql")]

@@ -1,0 +1,148 @@
+"""Partitions: range, list and hash; interval partitions as ranges, with one for what comes later.
+
+A key of PostgreSQL that is unique over all partitions has the partition key's columns in it. Where
+the primary key has not, the table is made without partitions: replication needs the key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.mapping import fold_identifier
+from olr_pg.schema.presence import has_relation
+from olr_pg.schema.statement import Statement
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translation import translate_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.dictionary.inventory import Constraint, InventoryTable, Partition
+    from olr_pg.schema.relations import Relation, Relations
+
+_METHODS: Final = ("RANGE", "LIST", "HASH")
+_CALENDAR: Final = re.compile(r",\s*'NLS_CALENDAR=GREGORIAN'\s*(?=\))", re.IGNORECASE)
+
+
+def partition_clause(
+    table: InventoryTable, key: Constraint | None, relations: Relations, relation: Relation
+) -> tuple[str, str]:
+    """Return the clause of CREATE TABLE, and why a partitioned table has none."""
+    parted = table.partitioning
+    if parted is None:
+        return "", ""
+    methods = [parted.method, *([parted.submethod] if parted.submethod else [])]
+    unknown = [method for method in methods if method not in _METHODS]
+    if unknown:
+        return "", f"partitioned by {unknown[0]}: the table is made without partitions"
+    columns = (*parted.columns, *parted.subcolumns)
+    if key is not None and not set(columns) <= set(key.columns):
+        return "", (
+            "its primary key does not have the partition key's columns, which PostgreSQL asks for:"
+            " the table is made without partitions"
+        )
+    try:
+        list(_all(table, relations, relation))
+    except UntranslatableError as error:
+        return "", f"{error}: the table is made without partitions"
+    return f" PARTITION BY {_by(parted.method, parted.columns, relation)}", ""
+
+
+def _by(method: str, columns: tuple[str, ...], relation: Relation) -> str:
+    names = ", ".join(quoted(relation.columns[column].name) for column in columns)
+    return f"{method} ({names})"
+
+
+def partition_statements(
+    table: InventoryTable, relations: Relations, relation: Relation
+) -> Iterator[Statement]:
+    """Make the partitions of a table that has a clause."""
+    yield from _all(table, relations, relation)
+
+
+def _all(table: InventoryTable, relations: Relations, relation: Relation) -> Iterator[Statement]:
+    parted = table.partitioning
+    assert parted is not None
+    sub = f" PARTITION BY {_by(parted.submethod, parted.subcolumns, relation)}"
+    before = ""
+    for at, part in enumerate(parted.partitions):
+        has_parts = bool(parted.submethod and part.subpartitions)
+        bound, before = _bound(
+            parted.method, part, before, at, len(parted.partitions), relations, table.owner
+        )
+        of = (relation.schema, relation.name)
+        yield _one(table, of, part.name, bound, sub if has_parts else "")
+        below = ""
+        for number, inner in enumerate(part.subpartitions):
+            bound_inner, below = _bound(
+                parted.submethod,
+                *(inner, below, number, len(part.subpartitions), relations, table.owner),
+            )
+            parent = (relation.schema, _part_name(relation.name, part.name))
+            yield _one(table, parent, inner.name, bound_inner, "")
+    if parted.interval:
+        yield _one(table, (relation.schema, relation.name), "DEFAULT", "DEFAULT", "")
+
+
+def _part_name(table: str, part: str) -> str:
+    """Name a partition: those of different tables may have one name in Oracle."""
+    return fold_identifier(f"{table}_{fold_identifier(part)}")
+
+
+def _one(
+    table: InventoryTable, parent: tuple[str, str], part: str, bound: str, sub: str
+) -> Statement:
+    schema, over = parent
+    target = f"{quoted(schema)}.{quoted(_part_name(over, part))}"
+    return Statement(
+        "partition",
+        f"{table.owner}.{table.name}.{part}",
+        f"CREATE TABLE {target} PARTITION OF {quoted(schema)}.{quoted(over)} {bound}{sub}",
+        present=has_relation(target),
+    )
+
+
+def _bound(
+    method: str,
+    part: Partition,
+    before: str,
+    at: int,
+    count: int,
+    relations: Relations,
+    owner: str,
+) -> tuple[str, str]:
+    """Return a partition's bound, and what the next range begins with."""
+    if method == "HASH":
+        return f"FOR VALUES WITH (MODULUS {count}, REMAINDER {at})", ""
+    text = _CALENDAR.sub("", part.high_value)
+    if text.upper() == "DEFAULT":
+        return "DEFAULT", before
+    values = [_value(value.strip(), relations, owner) for value in _split(text)]
+    listed = ", ".join(values)
+    if method == "LIST":
+        return f"FOR VALUES IN ({listed})", ""
+    lower = before or ", ".join(["MINVALUE"] * len(values))
+    return f"FOR VALUES FROM ({lower}) TO ({listed})", listed
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside of brackets and literals."""
+    parts, depth, quote, part = list[str](), 0, False, ""
+    for letter in text:
+        if letter == "'":
+            quote = not quote
+        if not quote:
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and not quote and depth == 0:
+            parts.append(part)
+            part = ""
+        else:
+            part += letter
+    return [*parts, part]
+
+
+def _value(text: str, relations: Relations, owner: str) -> str:
+    if text.upper() in ("MAXVALUE", "NULL"):
+        return text.upper()
+    return translate_expression(text, relations, owner)[0]

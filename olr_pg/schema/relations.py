@@ -1,0 +1,102 @@
+"""What names in Oracle's SQL stand for: tables, views, columns and sequences of the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.datatypes.mapping import fold_identifiers
+from olr_pg.schema.value_kinds import column_fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.inventory import (
+        Inventory,
+        InventoryColumn,
+        InventoryTable,
+        InventoryView,
+    )
+    from olr_pg.schema.value_kinds import Fact
+
+
+class RelationColumn(NamedTuple):
+    """A column: its name in the target, and what its values are."""
+
+    name: str
+    fact: Fact
+
+
+class Relation(NamedTuple):
+    """A table or view of the source.
+
+    Attributes:
+        schema, name: in the target.
+        columns: by their names in the source.
+    """
+
+    owner: str
+    source: str
+    schema: str
+    name: str
+    columns: Mapping[str, RelationColumn]
+
+
+class Relations:
+    """Finds what a name stands for."""
+
+    def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
+        self._settings = settings
+        self._found: dict[tuple[str, str], Relation] = {}
+        relations: tuple[InventoryTable | InventoryView, ...] = (
+            *inventory.tables,
+            *inventory.views,
+        )
+        for one in relations:
+            self._found[one.owner, one.name] = self._relation(one.owner, one.name, one.columns)
+        for view in inventory.materialized_views:
+            self._found.setdefault(
+                (view.owner, view.name), self._relation(view.owner, view.name, ())
+            )
+        self._sequences = {(one.owner, one.name) for one in inventory.sequences}
+        self._synonyms = {
+            (one.owner, one.name): (one.target_owner, one.target, one.link)
+            for one in inventory.synonyms
+        }
+        self._code = {(one.owner, one.name) for one in inventory.sources}
+
+    def _relation(self, owner: str, name: str, columns: Iterable[InventoryColumn]) -> Relation:
+        visible = [column for column in columns if not column.hidden or column.invisible]
+        names = tuple(column.name for column in visible)
+        folded = fold_identifiers(names, column=True)
+        found = {
+            column.name: RelationColumn(new, column_fact(column))
+            for column, new in zip(visible, folded, strict=True)
+        }
+        return Relation(owner, name, *target_name(self._settings, owner, name), found)
+
+    def find(self, owner: str, name: str) -> Relation | None:
+        """Find a table or view, through synonyms, or None."""
+        return self._found.get(self._behind(owner, name))
+
+    def sequence(self, owner: str, name: str) -> tuple[str, str] | None:
+        """Return schema and name of a sequence in the target, or None."""
+        key = self._behind(owner, name)
+        return target_name(self._settings, *key) if key in self._sequences else None
+
+    def is_code(self, owner: str, name: str) -> bool:
+        """Tell whether a name is that of a function or package of the source."""
+        return self._behind(owner, name) in self._code
+
+    def _behind(self, owner: str, name: str) -> tuple[str, str]:
+        """Follow the synonyms of the owner, then the public ones."""
+        key = (owner, name)
+        for _ in range(len(self._synonyms) + 1):
+            if key in self._found or key in self._sequences:
+                return key
+            target = self._synonyms.get(key) or self._synonyms.get(("PUBLIC", key[1]))
+            if target is None or target[2]:
+                return key
+            key = target[0], target[1]
+        return key

@@ -1,0 +1,225 @@
+"""Tables: columns and keys, and one by one what can fail by itself.
+
+A default, a check or a generated column that PostgreSQL does not take must not take the table with
+it, so each is a statement of its own behind the table's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.datatypes.mapping import PgKind, fold_identifier, pg_type, refusal
+from olr_pg.dictionary.inventory_types import oracle_type_text, typed_column
+from olr_pg.schema.partition_statements import partition_clause, partition_statements
+from olr_pg.schema.presence import has_column, has_comment, has_default, has_relation, literal
+from olr_pg.schema.statement import Statement
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.translation import translate_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.dictionary.inventory import (
+        Constraint,
+        Inventory,
+        InventoryColumn,
+        InventoryTable,
+    )
+    from olr_pg.schema.relations import Relation, Relations
+
+_INTEGERS: Final = frozenset({PgKind.INT2, PgKind.INT4, PgKind.INT8})
+_NOT_MADE: Final = {
+    "temporary table": "a global temporary table: PostgreSQL's are made by each session"
+    " (CREATE TEMPORARY TABLE … ON COMMIT …)",
+    "external table": "an external table: read the file with file_fdw, or load it",
+    "nested table": "the storage of a nested table",
+    "object table": "an object table",
+    "materialized view log": "the log of a materialized view: PostgreSQL refreshes wholly",
+}
+
+
+class MadeColumn(NamedTuple):
+    """A column of the target, and why it is not made where it is not."""
+
+    source: InventoryColumn
+    name: str
+    type_name: str
+    kind: PgKind | None
+    note: str
+    reason: str
+
+
+def made_columns(table: InventoryTable, relation: Relation) -> list[MadeColumn]:
+    """Return the columns of a table, hidden ones of the system left out."""
+    found = []
+    for column in table.columns:
+        if column.name not in relation.columns:
+            continue
+        typed = typed_column(column)
+        reason = refusal(typed) or ""
+        if column.type_owner and not typed.xml:
+            reason = f"its type {column.type_owner}.{column.data_type} is an object type"
+        name = relation.columns[column.name].name
+        if reason:
+            found.append(MadeColumn(column, name, "", None, "", reason))
+        else:
+            made = pg_type(typed)
+            found.append(MadeColumn(column, name, made.name, made.kind, made.note, ""))
+    return found
+
+
+def key_of(inventory: Inventory, table: InventoryTable) -> Constraint | None:
+    """Find the primary key, None where it has none that is enabled."""
+    for one in inventory.constraints:
+        same = (one.owner, one.table) == (table.owner, table.name)
+        if same and one.kind == "primary key" and one.enabled:
+            return one
+    return None
+
+
+def table_statements(
+    inventory: Inventory, table: InventoryTable, relations: Relations
+) -> Iterator[Statement]:
+    """Make the statements of one table; constraints of others and indexes are not among them."""
+    if table.kind == "materialized view":
+        return
+    relation = relations.find(table.owner, table.name)
+    assert relation is not None
+    name = f"{table.owner}.{table.name}"
+    if table.kind in _NOT_MADE:
+        yield Statement("by hand", name, "", _NOT_MADE[table.kind], what=table.kind)
+        return
+    columns = made_columns(table, relation)
+    key = key_of(inventory, table)
+    clause, why_not = partition_clause(table, key, relations, relation)
+    target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    body = _columns_text(inventory, columns, key, relation)
+    yield Statement(
+        "table",
+        name,
+        f"CREATE TABLE {target} (\n    {body}\n){clause}",
+        present=has_relation(target),
+    )
+    if why_not:
+        yield Statement("by hand", name, "", why_not, what="partitioning")
+    elif clause:
+        yield from partition_statements(table, relations, relation)
+    for column in columns:
+        yield from _of_column(table, column, relations, relation)
+    if table.comment:
+        yield comment_statement("TABLE", name, target, table.comment)
+
+
+def comment_statement(what: str, name: str, target: str, text: str, column: str = "") -> Statement:
+    """Make a comment on a table or view, or on its `column`; one that is there stays."""
+    kind = "view comment" if what == "VIEW" else "comment"
+    place = f"{target}.{quoted(column)}" if column else target
+    return Statement(
+        *(kind, name, f"COMMENT ON {what} {place} IS {literal(text)}"),
+        present=has_comment(target, column),
+    )
+
+
+def _columns_text(
+    inventory: Inventory, columns: list[MadeColumn], key: Constraint | None, relation: Relation
+) -> str:
+    parts = []
+    for one in columns:
+        if one.reason:
+            parts.append(f"-- {one.name}: {one.reason}\n    ")
+            continue
+        if one.source.virtual:
+            continue
+        parts.append(
+            f"{quoted(one.name)} {one.type_name}"
+            f"{_identity(inventory, one, relation)}{'' if one.source.nullable else ' NOT NULL'}"
+        )
+    if key is not None and all(column in relation.columns for column in key.columns):
+        names = ", ".join(quoted(relation.columns[column].name) for column in key.columns)
+        parts.append(f"CONSTRAINT {quoted(fold_identifier(key.name))} PRIMARY KEY ({names})")
+    text = ""
+    for at, part in enumerate(parts):
+        comment = part.startswith("--")
+        last = all(other.startswith("--") for other in parts[at + 1 :])
+        text += part if comment else part + ("" if last else ",") + "\n    "
+    return text.strip()
+
+
+def has_identity(column: MadeColumn) -> bool:
+    """Tell whether PostgreSQL makes it an identity column: of integers only."""
+    return bool(column.source.identity) and column.kind in _INTEGERS
+
+
+def _identity(inventory: Inventory, column: MadeColumn, relation: Relation) -> str:
+    """Make it BY DEFAULT, since replication gives values; its sequence has the source's name."""
+    if not has_identity(column):
+        return ""
+    sequence = column.source.identity_sequence
+    name = f"{quoted(relation.schema)}.{quoted(fold_identifier(sequence))}"
+    found = next(
+        (one for one in inventory.sequences if (one.owner, one.name) == (relation.owner, sequence)),
+        None,
+    )
+    start = f" INCREMENT BY {found.increment} START WITH {found.next}" if found else ""
+    return f" GENERATED BY DEFAULT AS IDENTITY (SEQUENCE NAME {name}{start})"
+
+
+def _of_column(
+    table: InventoryTable, column: MadeColumn, relations: Relations, relation: Relation
+) -> Iterator[Statement]:
+    source = column.source
+    name = f"{table.owner}.{table.name}.{source.name}"
+    target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    if column.reason:
+        declared = f"{source.name} {oracle_type_text(source)}"
+        yield Statement("by hand", name, "", column.reason, declared, what="column")
+        return
+    if source.virtual:
+        yield _generated(table, column, relations, relation)
+    elif source.default and not has_identity(column):
+        yield _default(table, column, relations, relation)
+    if source.comment:
+        yield comment_statement("COLUMN", name, target, source.comment, column.name)
+
+
+def _generated(
+    table: InventoryTable, column: MadeColumn, relations: Relations, relation: Relation
+) -> Statement:
+    target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    one = Statement(
+        "generated column",
+        f"{table.owner}.{table.name}.{column.source.name}",
+        "",
+        source=f"{column.source.name} GENERATED ALWAYS AS ({column.source.default})",
+        present=has_column(target, column.name),
+    )
+    try:
+        text, _ = translate_expression(column.source.default, relations, table.owner, relation)
+    except UntranslatableError as error:
+        return one.refused(str(error))
+    return one._replace(
+        sql=f"ALTER TABLE {target} ADD COLUMN {quoted(column.name)} {column.type_name}"
+        f" GENERATED ALWAYS AS (CAST({text} AS {column.type_name})) STORED"
+    )
+
+
+def _default(
+    table: InventoryTable, column: MadeColumn, relations: Relations, relation: Relation
+) -> Statement:
+    target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    one = Statement(
+        "default",
+        f"{table.owner}.{table.name}.{column.source.name}",
+        "",
+        source=f"{column.source.name} DEFAULT {column.source.default}",
+        present=has_default(target, column.name),
+    )
+    try:
+        text, _ = translate_expression(column.source.default, relations, table.owner)
+    except UntranslatableError as error:
+        return one.refused(str(error))
+    if text == "NULL":
+        return one.refused("an empty text is NULL in Oracle: there is no default to make")
+    return one._replace(
+        sql=f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} SET DEFAULT {text}"
+    )

@@ -1,0 +1,202 @@
+"""What the schemas of a simulated database hold, as far as its tables tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.inventory import (
+    Constraint,
+    IndexPart,
+    Inventory,
+    InventoryColumn,
+    InventoryIndex,
+    InventoryTable,
+    Owned,
+    SchemaObject,
+)
+from olr_pg.dictionary.model import KeyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from olr_pg.dictionary.model import Column, Snapshot, Table
+
+NATIONAL: Final = 2
+_WITH_DIGITS: Final = {
+    OracleType.TIMESTAMP: "TIMESTAMP({})",
+    OracleType.TIMESTAMP_TZ: "TIMESTAMP({}) WITH TIME ZONE",
+    OracleType.TIMESTAMP_LTZ: "TIMESTAMP({}) WITH LOCAL TIME ZONE",
+}
+
+
+def data_type(column: Column) -> str:
+    """Name the type as DATA_TYPE of the dictionary's views has it."""
+    code = OracleType(column.type_code)
+    if column.xml:
+        return "XMLTYPE"
+    if code in _WITH_DIGITS:
+        return _WITH_DIGITS[code].format(column.scale)
+    if code is OracleType.INTERVAL_DS:
+        return f"INTERVAL DAY({column.precision}) TO SECOND({column.scale})"
+    if code is OracleType.INTERVAL_YM:
+        return f"INTERVAL YEAR({column.precision}) TO MONTH"
+    if code is OracleType.NUMBER and column.precision is not None and column.scale is None:
+        return "FLOAT"
+    national = "N" if column.charset_form == NATIONAL else ""
+    return national + code.title
+
+
+def table_columns(table: Table) -> tuple[InventoryColumn, ...]:
+    """Describe the columns of a table as the views do."""
+    ordered = sorted(table.columns, key=lambda column: (column.hidden, column.col, column.intcol))
+    return tuple(_column(column) for column in ordered)
+
+
+def _column(column: Column) -> InventoryColumn:
+    unit = 2 if column.charset_form == NATIONAL else 1
+    is_text = column.type_code in (OracleType.VARCHAR2, OracleType.CHAR)
+    return InventoryColumn(
+        name=column.name,
+        data_type=data_type(column),
+        type_owner="PUBLIC" if column.xml else "",
+        length=column.length,
+        char_length=(column.char_length or column.length // unit) if is_text else 0,
+        precision=column.precision,
+        scale=column.scale,
+        nullable=column.nullable,
+        virtual=column.virtual,
+        hidden=column.hidden,
+    )
+
+
+def inventory_of(snapshot: Snapshot) -> Inventory:
+    """Return the inventory of a database that has nothing but the snapshot's tables."""
+    tables = [table for table in snapshot.tables if table.owner != "SYS"]
+    found = Inventory(
+        scn=snapshot.scn,
+        database=snapshot.database.name,
+        owners=tuple(sorted({table.owner for table in tables})),
+        tables=tuple(_tables(tables)),
+        constraints=tuple(_constraints(snapshot, tables)),
+        indexes=tuple(_indexes(snapshot, tables)),
+        sequences=tuple(sorted(snapshot.structure.sequences, key=lambda one: one.full_name)),
+    )
+    return with_objects(found)
+
+
+def with_objects(inventory: Inventory) -> Inventory:
+    """Complete an inventory with the objects that its parts are."""
+    found = [
+        SchemaObject(owner=one.owner, name=one.name, kind=kind) for kind, one in _named(inventory)
+    ]
+    for kind, count in Counter((one.owner, one.name, one.kind) for one in found).items():
+        assert count == 1, kind
+    found.sort(key=lambda one: (one.owner, one.kind, one.name))
+    return inventory.model_copy(update={"objects": tuple(found)})
+
+
+def _named(inventory: Inventory) -> Iterator[tuple[str, Owned]]:
+    parts: tuple[tuple[str, Iterable[Any]], ...] = (
+        ("TABLE", inventory.tables),
+        ("INDEX", inventory.indexes),
+        ("VIEW", inventory.views),
+        ("MATERIALIZED VIEW", inventory.materialized_views),
+        ("SEQUENCE", inventory.sequences),
+        ("SYNONYM", [one for one in inventory.synonyms if one.owner != "PUBLIC"]),
+        ("TRIGGER", inventory.triggers),
+        ("JOB", inventory.jobs),
+        ("DATABASE LINK", inventory.links),
+    )
+    for kind, found in parts:
+        for one in found:
+            yield kind, one
+    for source in inventory.sources:
+        yield source.kind, source
+
+
+def _tables(tables: Iterable[Table]) -> Iterator[InventoryTable]:
+    for table in sorted(tables, key=lambda table: table.full_name):
+        yield InventoryTable(
+            owner=table.owner,
+            name=table.name,
+            kind="index-organised table" if table.index_organised else "table",
+            columns=table_columns(table),
+        )
+
+
+def _constraints(snapshot: Snapshot, tables: Iterable[Table]) -> list[Constraint]:
+    found = []
+    for table in tables:
+        names = {column.intcol: column.name for column in table.columns}
+        if table.key:
+            name = f"{table.name}_PK"
+            columns = tuple(names[intcol] for intcol in table.key)
+            found.append(
+                Constraint(
+                    owner=table.owner,
+                    name=name,
+                    table=table.name,
+                    kind="primary key" if table.key_kind is KeyKind.PRIMARY else "unique",
+                    oracle_kind="P" if table.key_kind is KeyKind.PRIMARY else "U",
+                    columns=columns,
+                    index=name,
+                )
+            )
+    found += [
+        Constraint(
+            owner=key.owner,
+            name=key.name,
+            table=key.table,
+            kind="unique",
+            oracle_kind="U",
+            columns=key.columns,
+            index=key.name,
+        )
+        for key in snapshot.structure.unique_keys
+    ]
+    found += [
+        Constraint(
+            owner=key.owner,
+            name=key.name,
+            table=key.table,
+            kind="foreign key",
+            oracle_kind="R",
+            columns=key.columns,
+            parent_owner=key.parent_owner,
+            parent_table=key.parent,
+            parent_columns=key.parent_columns,
+            delete_rule=key.on_delete.upper(),
+        )
+        for key in snapshot.structure.foreign_keys
+    ]
+    return sorted(found, key=lambda one: (one.table, one.full_name))
+
+
+def _indexes(snapshot: Snapshot, tables: Iterable[Table]) -> list[InventoryIndex]:
+    found = [
+        InventoryIndex(
+            owner=one.owner,
+            name=one.index,
+            table_owner=one.owner,
+            table=one.table,
+            unique=True,
+            parts=tuple(IndexPart(text=column) for column in one.columns),
+            constraint=one.name,
+        )
+        for one in _constraints(snapshot, tables)
+        if one.index
+    ]
+    found += [
+        InventoryIndex(
+            owner=one.owner,
+            name=one.name,
+            table_owner=one.owner,
+            table=one.table,
+            unique=one.unique,
+            parts=tuple(IndexPart(text=column) for column in one.columns),
+        )
+        for one in snapshot.structure.indexes
+    ]
+    return sorted(found, key=lambda one: one.full_name)

@@ -1,0 +1,128 @@
+"""The assessment tells of everything that is there, and what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.assessment.assessor import assess
+from olr_pg.assessment.html_form import report_html
+from olr_pg.assessment.report import Carrier, Effort, Rates, Report
+from olr_pg.assessment.text_form import report_json, report_lines
+from olr_pg.dictionary.inventory import Inventory, SchemaObject
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.schema.conversion import convert
+from olr_pg.schema.relations import Relations
+from olr_pg.simulator.model.shop_inventory import shop_inventory
+from olr_pg.simulator.simulation import simulate
+from tests.schema.shop_relations import SETTINGS
+
+if TYPE_CHECKING:
+    from olr_pg.dictionary.model import Snapshot
+
+
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    folder = tmp_path_factory.mktemp("shop")
+    simulate(3, folder, workload="orders", size=1, truth=False)
+    return load_snapshot(str(folder / "dictionary.json"))
+
+
+def _report(inventory: Inventory, snapshot: Snapshot) -> Report:
+    replicated = frozenset(table.full_name for table in snapshot.tables)
+    relations = Relations(inventory, SETTINGS)
+    statements = convert(inventory, SETTINGS)
+    return assess(inventory, snapshot, replicated, relations, statements, Rates(1e8, 4))
+
+
+@pytest.fixture(scope="module")
+def report(snapshot: Snapshot) -> Report:
+    return _report(shop_inventory(snapshot), snapshot)
+
+
+def test_nothing_that_is_there_is_left_unmentioned(snapshot: Snapshot, report: Report) -> None:
+    inventory = shop_inventory(snapshot)
+    told = Counter(item.kind for item in report.items if item.is_object)
+    assert told == Counter(one.kind for one in inventory.objects)
+    constraints = [item for item in report.items if item.kind.startswith("CONSTRAINT")]
+    assert len(constraints) == len(inventory.constraints)
+    assert sum(item.kind == "GRANT" for item in report.items) == len(inventory.grants)
+    public = [one for one in inventory.synonyms if one.owner == "PUBLIC"]
+    assert sum(not i.is_object and i.kind == "SYNONYM" for i in report.items) == len(public)
+    for form in (report_html(report), "\n".join(map(str, report_json(report)["items"]))):
+        assert all(item.name in form for item in report.items)
+
+
+def test_a_kind_that_nobody_knows_is_named(snapshot: Snapshot) -> None:
+    inventory = shop_inventory(snapshot)
+    odd = SchemaObject(owner="SHOP", name="CUBE1", kind="CUBE", status="INVALID")
+    found = _report(inventory.model_copy(update={"objects": (*inventory.objects, odd)}), snapshot)
+    (item,) = [one for one in found.items if one.kind == "CUBE"]
+    assert item.carrier is Carrier.BY_HAND
+    assert item.status == "INVALID"
+
+
+def test_effort_has_its_reasons(report: Report) -> None:
+    by_name = {(item.kind, item.name): item for item in report.items}
+    body = by_name["PACKAGE BODY", "SHOP.ORDER_API"]
+    assert body.effort is Effort.HIGH
+    assert any("autonomous transaction" in reason for reason in body.reasons)
+    orders = by_name["TABLE", "SHOP.ORDERS"]
+    assert (orders.carrier, orders.minutes) == (Carrier.REPLICATED, 0)
+    assert by_name["TABLE", "SHOP.PRODUCTS"].carrier is Carrier.CONVERTED
+    assert all(item.reasons for item in report.items if item.minutes)
+    assert all(item.minutes for item in report.items if item.carrier is Carrier.BY_HAND)
+    assert report.minutes == sum(item.minutes for item in report.items)
+
+
+def test_a_table_tells_its_columns_and_what_they_lose(report: Report) -> None:
+    (orders,) = [table for table in report.tables if table.name == "SHOP.ORDERS"]
+    assert (orders.replicated, orders.key) == ("yes", "primary key: ORDER_ID")
+    assert orders.logging == "all column"
+    (shipped,) = [column for column in orders.columns if column.name == "SHIPPED"]
+    assert shipped.oracle_type == "TIMESTAMP(3) WITH TIME ZONE"
+    assert shipped.target_type == "timestamptz(3)"
+    assert "zone" in shipped.lost
+    text = "\n".join(report_lines(report))
+    assert "SHOP.ORDERS.SHIPPED" in text
+    assert "not looked at: schema HR" in text
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.outside += [
+            value or ""
+            for name, value in attrs
+            if name in ("src", "href") and value[:1] != "#"  # type: ignore[index]
+        ]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_asks_nothing_of_a_network(report: Report) -> None:
+    page = report_html(report)
+    parser = _Tags()
+    parser.feed(page)
+    assert parser.open == []
+    assert parser.outside == []
+    assert "<script" not in page
+    assert "url(" not in page
+
+
+def test_names_are_escaped(snapshot: Snapshot) -> None:
+    inventory = shop_inventory(snapshot)
+    odd = SchemaObject(owner="SHOP", name="<b>&", kind="CUBE")
+    page = report_html(_report(inventory.model_copy(update={"objects": (odd,)}), snapshot))
+    assert "&lt;b&gt;&amp;" in page
+    assert "<b>&" not in page

@@ -1,0 +1,56 @@
+"""Values come in the types that are asked for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from olr_pg.datasource.image_columns import converter
+from olr_pg.datatypes.columns import ValueColumn
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.model import Column, Database
+from olr_pg.errors import OlrPgError
+
+NUMBER = Column("N", 1, 1, 1, OracleType.NUMBER, 22, precision=10, scale=2)
+DATE = Column("D", 1, 1, 1, OracleType.DATE, 7)
+RAW = Column("R", 1, 1, 1, OracleType.RAW, 10)
+ONE_AND_A_HALF = b"\xc1\x02\x33"
+SEVEN = b"\xc1\x08"
+NOON = bytes([120, 126, 3, 1, 13, 1, 1])
+
+
+def converted(column: Column, kind: pa.DataType, *values: bytes | None) -> list[Any]:
+    data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
+    length = np.array([-1 if value is None else len(value) for value in values])
+    offset = np.cumsum(np.maximum(length, 0)) - np.maximum(length, 0)
+    array = converter(column, kind, Database("D"))(ValueColumn(data, offset, length))
+    assert array.type == kind
+    found: list[Any] = array.to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "value", "expected"),
+    [
+        (NUMBER, pa.decimal128(12, 4), ONE_AND_A_HALF, Decimal("1.5000")),
+        (NUMBER, pa.string(), ONE_AND_A_HALF, "1.5"),
+        (NUMBER, pa.float64(), ONE_AND_A_HALF, 1.5),
+        (NUMBER, pa.int64(), SEVEN, 7),
+        (DATE, pa.string(), NOON, "2026-03-01T12:00:00"),
+        (RAW, pa.string(), b"\x01\xff", "01ff"),
+        (RAW, pa.binary(), b"\x01\xff", b"\x01\xff"),
+    ],
+)
+def test_values_come_as_they_are_asked_for(
+    column: Column, kind: pa.DataType, value: bytes, expected: Any
+) -> None:
+    assert converted(column, kind, value, None) == [expected, None]
+
+
+def test_a_fraction_is_no_integer() -> None:
+    with pytest.raises(OlrPgError):
+        converted(NUMBER, pa.int64(), ONE_AND_A_HALF)

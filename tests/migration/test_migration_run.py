@@ -1,0 +1,115 @@
+"""The migration: every step once, broken off and gone on with, to a target that is ready."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.cli.migrate import migrate
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.migration.migration_steps import STEPS
+from olr_pg.simulator.simulation import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def config(tmp_path: Path, postgres_database: str) -> Path:
+    """A shop with rows, as files; its table data is not there yet."""
+    simulate(5, tmp_path / "shop", workload="orders", size=60_000, truth=False, prefilled=True)
+    (tmp_path / "shop" / "tables").rename(tmp_path / "later")
+    document = {
+        "context": {"data": str(tmp_path / "data")},
+        "source": {
+            "kind": "offline",
+            "dictionary": str(tmp_path / "shop" / "dictionary.json"),
+            "logs": [str(tmp_path / "shop" / "logs")],
+            "tables": str(tmp_path / "shop" / "tables"),
+        },
+        "apply": {
+            "connect-string": postgres_database,
+            "tables": "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = 'SHOP'",
+            "create-tables": True,
+        },
+        "spark": {"master": "local[2,2]"},
+        "status": {"enabled": False},
+    }
+    path = tmp_path / "olr-pg.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture
+def run(
+    config: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., Any]:
+    """Runs the command: what it prints, and its error's code."""
+    monkeypatch.setattr("olr_pg.cli.migrate.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
+    monkeypatch.setattr(
+        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
+    )
+
+    def run(**options: Any) -> tuple[Any, Code | int | None]:
+        code: Code | int | None = None
+        try:
+            migrate(config, **{"once": True, "as_json": True, **options})
+        except OlrPgError as error:
+            code = error.code
+        printed = capsys.readouterr().out.splitlines()
+        return (json.loads(printed[-1]) if printed else None), code
+
+    return run
+
+
+def states(printed: Any) -> dict[str, str]:
+    return {step["step"]: step["state"] for step in printed["steps"]}
+
+
+def test_from_an_empty_target_to_the_cut_over(
+    run: Callable[..., Any], config: Path, tmp_path: Path, postgres_database: str
+) -> None:
+    printed, code = run(plan=True)
+    assert code is None
+    assert printed["plan"]["made"]["view"] == 2
+    assert printed["steps"] == []
+    _, code = run(cutover=True)
+    assert code == Code.MIGRATION_NOT_READY
+
+    printed, code = run()
+    assert code is not None
+    assert states(printed) == {"doctor": "done", "schema": "done", "load": "failed"}
+    assert not printed["ready"]
+
+    shutil.move(tmp_path / "later", tmp_path / "shop" / "tables")
+    printed, code = run()
+    assert code is None
+    assert printed["ready"]
+    # Files are as of the start: replication has passed it.
+    expected = {step.name: "done" for step in STEPS} | {"verify": "skipped"}
+    assert states(printed) == expected
+    rest = printed["steps"][-1]["detail"]
+    assert any("ORDER_TREE: CONNECT BY" in line for line in rest["not_made"])
+    began = [step["started_at"] for step in printed["steps"]]
+
+    again, code = run()
+    assert code is None
+    assert [step["started_at"] for step in again["steps"]] == began  # nothing was done again
+    with psycopg.connect(postgres_database) as connection:
+        row = connection.execute(
+            "SELECT (SELECT count(*) FROM shop.customer_balances) > 0,"
+            " (SELECT count(*) FROM pg_indexes WHERE indexname = 'customers_upper_ix')"
+        ).fetchone()
+    assert row == (True, 1)

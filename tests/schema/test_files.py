@@ -1,0 +1,29 @@
+"""The files of a schema: what runs, and what is a comment with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.schema.files import statement_text, write_files
+from olr_pg.schema.statement import Statement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_every_line_of_what_does_not_run_is_a_comment() -> None:
+    one = Statement("view", "S.V", "CREATE VIEW v AS\nSELECT 1", "no way", "SELECT 1\nFROM dual")
+    lines = statement_text(one).splitlines()
+    assert all(line.startswith("--") for line in lines)
+    assert "-- Reason: no way" in lines
+    assert "-- FROM dual" in lines
+
+
+def test_files_are_numbered_in_the_order_in_which_they_run(tmp_path: Path) -> None:
+    (tmp_path / "99-old.sql").write_text("gone")
+    kinds = ("grant", "table", "schema")
+    paths = write_files([Statement(kind, "S.X", "SELECT 1") for kind in kinds], tmp_path)
+    names = [path.name for path in paths]
+    assert names == ["01-schema.sql", "03-table.sql", "16-grant.sql", "all.sql"]
+    assert (tmp_path / "all.sql").read_text().splitlines()[1:] == [f"\\ir {n}" for n in names[:-1]]
+    assert not (tmp_path / "99-old.sql").exists()
