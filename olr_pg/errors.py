@@ -110,6 +110,8 @@ class Code(IntEnum):
     STORAGE_DENIED = 2211
     BUCKET_MISSING = 2212
     STORAGE_UNREACHABLE = 2213
+    ONLINE_LOG_NOT_SOUND = 2250
+    LOG_SHORTER_THAN_READ = 2251
     # dictionary and table list
     DICTIONARY_UNREADABLE = 3001
     DICTIONARY_NOT_JSON = 3002
@@ -269,6 +271,7 @@ class Code(IntEnum):
     NO_ARCHIVED_LOG_LISTED = 7012
     ORACLE_ADDRESS_INVALID = 7013
     RESETLOGS_BEHIND_DELIVERED = 7020
+    ONLINE_LOG_UNREADABLE = 7250
     VAULT_UNUSABLE = 7030
     LOAD_SCN_TOO_OLD = 7040
     STANDBY_HIDES_TRANSACTIONS = 7041
@@ -465,6 +468,18 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOG_OF_ANOTHER_DATABASE: ErrorEntry(
         "the log belongs to another database or incarnation",
         "remove the file from the set of logs, or use the dictionary of its own database",
+    ),
+    Code.ONLINE_LOG_NOT_SOUND: ErrorEntry(
+        "an online log cannot be read to its end",
+        "nothing need be done if it passes: the log is read on as soon as its archived copy is"
+        " there. If it does not, check the mount of the online logs, and archive the log"
+        " (ALTER SYSTEM ARCHIVE LOG ALL)",
+    ),
+    Code.LOG_SHORTER_THAN_READ: ErrorEntry(
+        "an archived log is shorter than what was read of the online log",
+        "the storage of the online logs showed redo that was then lost: set `source.verify-ms`,"
+        " or `source.redo` to archived; if what was delivered of it is not in the source, load the"
+        " tables again",
     ),
     Code.LOG_MISSING: ErrorEntry(
         "a log is missing from the sequence",
@@ -1376,6 +1391,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "an archived log cannot be read here",
         "mount the archive destination and map its path in `source.path-mapping`; a log that was"
         " deleted can be restored with RMAN (RESTORE ARCHIVELOG)",
+    ),
+    Code.ONLINE_LOG_UNREADABLE: ErrorEntry(
+        "no member of a group of online logs can be read here",
+        "mount the directories of the online logs read-only, map their paths in"
+        " `source.path-mapping`, and let this user read them; files in ASM cannot be read: set"
+        " `source.redo` to archived",
     ),
     Code.NO_ARCHIVED_LOG_LISTED: ErrorEntry(
         "Oracle lists no archived log",

@@ -256,12 +256,14 @@ def _open(
             spool_max=None if limit is None else limit * MIB,
             dbid=database.dbid or None,
         )
-        return Applier(
+        applier = Applier(
             settings,
             delivery.tables(section.table_query),
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
         )
+        delivery.told = applier.wake
+        return applier
 
     return RunningTarget(config, delivery, listener, checkpoint, connect_string, make_applier)
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.capture.lineage import FILE_NAME, Lineage
+from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
@@ -38,6 +39,9 @@ def open_source(
     """
     filters = filters_of(config.filter)
     source = config.source
+    online = None
+    if source.redo == "online":
+        online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
     if isinstance(source, OfflineSource):
         snapshot = load_snapshot(str(source.dictionary))
         offline = OfflineDatabase(
@@ -45,8 +49,14 @@ def open_source(
             [str(place) for place in source.logs],
             poll_seconds=source.poll_ms / 1000,
             lineage=Lineage(data / FILE_NAME),
+            online=online,
+            online_specs=[str(place) for place in source.online_logs or ()],
         )
-        yield FilteredDatabase(offline, filters)
+        try:
+            yield FilteredDatabase(offline, filters)
+        finally:
+            if online is not None:
+                online.close()
         return
     # The drivers are loaded only where they are needed.
     from olr_pg.oracle.live_source import LiveDatabase
@@ -59,6 +69,7 @@ def open_source(
         start_scn=lambda: saved() or first_scn,
         dictionary=data / DICTIONARY,
         vault=LogVault(source.vault, saved) if source.vault else None,
+        online=online,
     )
     try:
         yield FilteredDatabase(live, filters)

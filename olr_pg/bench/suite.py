@@ -57,6 +57,7 @@ BENCHMARKS: Final = {
     "load": "loading:load",
     "end-to-end": "end_to_end:end_to_end",
     "latency": "latency:latency",
+    "online": "online_latency:online_latency",
     "memory": "process_memory:memory",
 }
 """Module and function of each: loaded by its own process only."""

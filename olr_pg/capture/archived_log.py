@@ -1,4 +1,4 @@
-"""An archived log as a value: its place in the redo stream, and what its header says."""
+"""A log as a value: its place in the redo stream, and what its header says."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ class LogPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArchivedLog:
-    """A complete archived log.
+    """A complete archived log, or what is complete of a log that is still being written.
 
     Attributes:
         path: of the file.
         size: of the file in bytes, at least `used_bytes`.
-        header: checked; its `next_scn` and `nab` are known.
+        header: checked; its `next_scn` and `nab` are known. Where the log grows, they are those of
+            its complete LWN groups: what comes behind them has that SCN or a higher one.
         end_scn: the SCN from which the redo is orphaned by a RESETLOGS; None where it is not.
+        grows: whether it is still being written.
     """
 
     path: str
     size: int
     header: LogHeader
     end_scn: int | None = None
+    grows: bool = False
 
     @property
     def position(self) -> LogPosition:
@@ -70,7 +73,14 @@ class AbsentLog(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The last log that was read of a redo thread, and the SCN at its end."""
+    """How far a redo thread was read.
+
+    Attributes:
+        log: the last one that was read to its end.
+        scn: what comes behind has it or a higher one.
+        block: up to which the log behind that was read, too; 0: not begun.
+    """
 
     log: LogPosition
     scn: int
+    block: int = 0

@@ -18,6 +18,13 @@ import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, ArchivedLog, LogPosition
 from olr_pg.capture.object_storage import is_url, list_files
+from olr_pg.capture.online_copies import (
+    is_overwritten,
+    is_unused,
+    longer,
+    open_current,
+    up_to_current,
+)
 from olr_pg.capture.readers import read_blocks, read_header, same_content
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -106,23 +113,24 @@ def open_log(path: str) -> ArchivedLog:
     return log
 
 
-def discover_logs(specs: Sequence[str]) -> list[ArchivedLog]:
+def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[ArchivedLog]:
     """Find the archived logs at the given places, every one usable, in stream order.
 
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
             (``**`` crosses directories); or URLs of them.
+        online: whether copies of online logs may be among them, see `capture.online_copies`.
 
     Raises:
         OlrPgError: 2001 no log at all; the first of `LogScan.unusable`; what `scan_logs` raises.
     """
-    scan = scan_logs(specs)
+    scan = LogPlaces(specs, online=online).scan()
     report_skipped(scan.skipped)
     if scan.unusable:
         raise scan.unusable[0]
     if not scan.logs:
         raise OlrPgError(Code.NO_LOGS, f"looked at {', '.join(specs) or 'nothing'}")
-    return list(scan.logs)
+    return up_to_current(scan.logs)
 
 
 def report_skipped(files: Iterable[SkippedFile]) -> None:
@@ -178,10 +186,12 @@ class LogPlaces:
     Args:
         specs: paths of files and directories (searched with their sub-directories), and globs
             (``**`` crosses directories).
+        online: as of `discover_logs`.
     """
 
-    def __init__(self, specs: Sequence[str]) -> None:
+    def __init__(self, specs: Sequence[str], *, online: bool = False) -> None:
         self._specs = tuple(specs)
+        self._online = online
         self._opened: dict[str, tuple[_Stamp, ArchivedLog]] = {}
         self._twins: set[tuple[str, str]] = set()
 
@@ -224,13 +234,30 @@ class LogPlaces:
         if stamp is not None and stamp.size == 0 and not file.named:
             raise OlrPgError(Code.NOT_A_REDO_LOG, "the file is empty", file=path)
         self._twins = {pair for pair in self._twins if path not in pair}
-        log = open_log(path)
+        log = self._open_log(path)
         if stamp is not None:
             self._opened[path] = stamp, log
         return log
 
+    def _open_log(self, path: str) -> ArchivedLog:
+        try:
+            return open_log(path)
+        except OlrPgError as error:
+            if not self._online or is_url(path):
+                raise
+            if error.code == Code.BLOCK_CORRUPT and is_unused(path):
+                raise OlrPgError(Code.NOT_A_REDO_LOG, "nothing is in it yet", file=path) from error
+            if error.code != Code.LOG_COPIED_TOO_EARLY:
+                raise
+            return open_current(path)
+
     def _add(self, found: dict[LogPosition, ArchivedLog], log: ArchivedLog) -> None:
+        if self._online and not is_url(log.path) and is_overwritten(log):
+            return
         first = found.setdefault(log.position, log)
+        if first.grows or log.grows:
+            found[log.position] = longer(first, log)
+            return
         if first is log or (first.path, log.path) in self._twins:
             return
         if not same_content(first, log):
@@ -243,6 +270,15 @@ class LogPlaces:
             )
         self._twins.add((first.path, log.path))
         _log.warning("log is there twice, second copy ignored", first=first.path, second=log.path)
+
+
+def files_at(specs: Sequence[str]) -> list[str]:
+    """Return the paths of the files at the given places, those of `LogPlaces`, each once.
+
+    Raises:
+        OlrPgError: 2002, a path does not exist.
+    """
+    return [file.path for file in _files(specs)]
 
 
 def _files(specs: Sequence[str]) -> Iterator[_File]:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.capture.continuity import check_origin
-from olr_pg.capture.logs import LogPlaces
+from olr_pg.capture.logs import LogPlaces, files_at
 from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
 from olr_pg.dictionary.table_list import query_tables
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.capture.lineage import Lineage
     from olr_pg.capture.logs import LogScan
+    from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.transactions.lobs.source_reads import LobSource
 
@@ -70,6 +71,17 @@ class SourceDatabase(Protocol):
     def pause(self, idle: int) -> float:
         """Return the seconds to wait before the next `scan`, after `idle` ones without news."""
 
+    @property
+    def is_online(self) -> bool:
+        """Whether logs are read while they are written, so that `has_news` has to be asked."""
+
+    def has_news(self) -> bool:
+        """Tell whether an online log has grown since the last `scan`.
+
+        Raises:
+            OlrPgError: what was read cannot be kept.
+        """
+
 
 class OfflineDatabase:
     """A dictionary snapshot, and archived logs at fixed places.
@@ -78,6 +90,8 @@ class OfflineDatabase:
         specs: files, directories or globs of archived logs.
         poll_seconds: between looks at these places while there is nothing to decode.
         lineage: remembers over restarts what was delivered from which incarnation; None: nobody.
+        online: reads the logs that are not archived yet; None: only archived logs are read.
+        online_specs: files, directories or globs of the online logs.
     """
 
     def __init__(
@@ -87,14 +101,19 @@ class OfflineDatabase:
         *,
         poll_seconds: float = 0.1,
         lineage: Lineage | None = None,
+        online: OnlineLogs | None = None,
+        online_specs: Sequence[str] = (),
     ) -> None:
         self._lineage = lineage
+        self._online = online
+        self._online_specs = tuple(online_specs)
         self._incarnations: set[tuple[int, int]] = set()
         self._newest: dict[tuple[int, int], ArchivedLog] = {}
         self._snapshot = snapshot
         self._places = LogPlaces(specs)
         self._poll_seconds = poll_seconds
-        self._look_seconds = 0.0
+        self._look_seconds = self._look_again = 0.0
+        self._found: LogScan | None = None
 
     @property
     def database(self) -> Database:
@@ -121,9 +140,9 @@ class OfflineDatabase:
             OlrPgError: 2009 a log of another database, 7020 a RESETLOGS behind what was delivered.
         """
         self.delivering(delivered_scn)
-        start = time.monotonic()
-        found = self._places.scan()
-        self._look_seconds = time.monotonic() - start
+        found = self._look()
+        if self._online is not None:
+            found = self._online.add_to(found, scn)
         if self._lineage is None:
             return found
         self._follow(self._lineage, found.logs)
@@ -131,6 +150,22 @@ class OfflineDatabase:
         if len(self._incarnations) == 1:
             return found
         return follow_resetlogs(found, self._incarnations, scn, self._newest.values())
+
+    def _look(self) -> LogScan:
+        """Look for archived logs, and for online logs that are new.
+
+        Where online logs grow many times a second, archived ones are looked for as often as ever.
+        """
+        start = time.monotonic()
+        found = self._found
+        if found is None or self._online is None or start >= self._look_again:
+            self._found = found = self._places.scan()
+            if self._online is not None:
+                self._online.use([path] for path in files_at(self._online_specs))
+            end = time.monotonic()
+            self._look_seconds = end - start
+            self._look_again = end + self.pause(0)
+        return found
 
     def _remember(self, logs: Sequence[ArchivedLog]) -> None:
         """Keep the last log of each thread and incarnation, whose file may go once it is read."""
@@ -163,3 +198,16 @@ class OfflineDatabase:
         """See `SourceDatabase.pause`: longer where a look takes long."""
         del idle
         return max(self._poll_seconds, self._look_seconds / _LOOK_SHARE)
+
+    @property
+    def is_online(self) -> bool:
+        """See `SourceDatabase.is_online`."""
+        return self._online is not None
+
+    def has_news(self) -> bool:
+        """See `SourceDatabase.has_news`.
+
+        Raises:
+            OlrPgError: 1092, what was read cannot be kept.
+        """
+        return self._online is not None and self._online.poll()

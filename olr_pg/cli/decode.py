@@ -1,4 +1,4 @@
-"""``olr-pg decode``: archived logs to JSON Lines or Parquet."""
+"""``olr-pg decode``: logs to JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def parse_place(text: str) -> str:
 LogArguments = Annotated[
     list[Path],
     typer.Argument(
-        metavar="LOG...", help="Archived logs: files, directories or globs.", parser=parse_log
+        metavar="LOG...",
+        help="Archived logs, or copies of online ones: files, directories or globs.",
+        parser=parse_log,
     ),
 ]
 

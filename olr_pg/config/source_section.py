@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from olr_pg.config.fields import ConfigPath, ConfigPaths, OracleServer, PathMapping, Secret
+from olr_pg.config.fields import (
+    ConfigPath,
+    ConfigPaths,
+    OracleServer,
+    PathMapping,
+    Secret,
+    problem,
+)
 from olr_pg.config.section import Section
 from olr_pg.scalars import MAX_SCN
 
 SOURCE_KIND: Final = "source_kind"
 """Error type of a `source.kind` that is neither of the known ones."""
+
+
+RedoLogs = Literal["archived", "online"]
+
+_REDO: Final = '"archived", or "online": the online logs are read, too, as they are written'
+_VERIFY: Final = (
+    "milliseconds after which what was read of an online log is read again and compared, for"
+    " mounts that may show blocks early; 0: it is not"
+)
 
 
 class Vault(Section):
@@ -66,6 +82,8 @@ class OracleSource(Section):
     vault: Vault | None = Field(
         default=None, description="an object: copies of the archived logs, kept here"
     )
+    redo: RedoLogs = Field(default="archived", description=_REDO)
+    verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
 
 
 class OfflineSource(Section):
@@ -76,6 +94,13 @@ class OfflineSource(Section):
     logs: ConfigPaths = Field(
         description="archived logs: a path or a list of files, directories and globs"
     )
+    redo: RedoLogs = Field(default="archived", description=_REDO)
+    online_logs: ConfigPaths | None = Field(
+        default=None,
+        description='online logs, for redo "online": files, directories and globs; nothing else'
+        " may be there",
+    )
+    verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
     poll_ms: int = Field(
         default=100,
         ge=10,
@@ -91,6 +116,12 @@ class OfflineSource(Section):
         le=MAX_SCN,
         description="the SCN that the rows are as of; by default the files', else the dictionary's",
     )
+
+    @model_validator(mode="after")
+    def _online_logs_are_named(self) -> Self:
+        if (self.redo == "online") != (self.online_logs is not None):
+            raise problem('online-logs with redo "online", and only with it', show="nothing")
+        return self
 
 
 def _source_kind(value: object) -> str:

@@ -371,6 +371,15 @@ class FilteredDatabase:
         """See `SourceDatabase.pause`."""
         return self._source.pause(idle)
 
+    @property
+    def is_online(self) -> bool:
+        """See `SourceDatabase.is_online`."""
+        return self._source.is_online
+
+    def has_news(self) -> bool:
+        """See `SourceDatabase.has_news`."""
+        return self._source.has_news()
+
 
 def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:
     """Warn of every pattern of the filter that fits nothing of the tables of the dictionary."""

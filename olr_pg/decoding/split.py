@@ -7,6 +7,7 @@ for the driver's assembler.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from olr_pg.capture.logs import open_log
 from olr_pg.capture.object_storage import is_url
-from olr_pg.capture.readers import map_log
+from olr_pg.capture.readers import map_log, read_header
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.decoding.stored_logs import open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
@@ -155,6 +156,8 @@ class Split(NamedTuple):
     Attributes:
         first_group: the block at which its first LWN group is known to begin; 0: unknown.
         thread, sequence: of the log, for people.
+        known_end: of a log that is still being written, the block behind its complete LWN groups,
+            and the SCN that what comes there has at least; None: the log's header says it.
     """
 
     path: str
@@ -164,6 +167,7 @@ class Split(NamedTuple):
     first_group: int = 0
     thread: int = 0
     sequence: int = 0
+    known_end: tuple[int, int] | None = None
 
 
 class Encoded(NamedTuple):
@@ -220,16 +224,27 @@ Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitRe
 """Decodes splits, in their order."""
 
 
-def plan_splits(log: ArchivedLog, split_bytes: int = SPLIT_BYTES) -> list[Split]:
-    """Cut a log into splits, in order, of about `split_bytes` each."""
+def plan_splits(
+    log: ArchivedLog, split_bytes: int = SPLIT_BYTES, first_block: int = FIRST_DATA_BLOCK
+) -> list[Split]:
+    """Cut a log into splits, in order, of about `split_bytes` each; one where there is nothing.
+
+    Args:
+        first_block: what lies before it was decoded; an LWN group begins there, or the log ends.
+    """
     step = max(1, split_bytes // log.header.block_size)
-    starts = range(FIRST_DATA_BLOCK, max(log.blocks, FIRST_DATA_BLOCK + 1), step)
+    starts = range(first_block, max(log.blocks, first_block + 1), step)
     ends = [min(start + step, log.blocks) for start in starts]
     size = log.header.block_size
+    known_end = (log.blocks, log.next_scn) if log.grows else None
     return [
-        Split(log.path, start, end, (end - start) * size, 0, log.header.thread, log.header.sequence)
+        Split(
+            log.path, start, end, (end - start) * size,
+            first_block if FIRST_DATA_BLOCK < start == first_block else 0,
+            log.header.thread, log.header.sequence, known_end,
+        )
         for start, end in zip(starts, ends, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def decode_split(
@@ -397,7 +412,11 @@ def open_split(split: Split) -> Log:
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
     """
-    return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
+    if split.known_end is None:
+        return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
+    header, _ = read_header(split.path)
+    nab, next_scn = split.known_end
+    return Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
 
 
 def open_for_decoding(

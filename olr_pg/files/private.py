@@ -22,8 +22,8 @@ _CLUSTER: Final = "postgres"
 _OURS: Final = frozenset(
     {
         *("applied.json", "checkpoint.json", "dictionary-changes.jsonl", "dictionary.json"),
-        *("incarnation.json", "incidents", "lock", "ready", "recovery", "spill", "spool"),
-        *("status.json", "targets", "threads.json", "vault", _CLUSTER),
+        *("incarnation.json", "incidents", "lock", "online", "ready", "recovery", "spill", "spool"),
+        *("online", "status.json", "targets", "threads.json", "vault", _CLUSTER),
     }
 )
 """What an appliance puts into its data directory."""

@@ -1,7 +1,8 @@
-"""A live Oracle database as the source of decoding: its dictionary and its archived logs."""
+"""A live Oracle database as the source of decoding: its dictionary and its logs."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +21,7 @@ from olr_pg.oracle.driver_failures import PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts, read_incarnations
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
+from olr_pg.oracle.online_groups import online_groups
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_list_query import run_table_list
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.capture.lineage import Lineage
+    from olr_pg.capture.online_logs import OnlineLogs
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.archive import ListedLog
@@ -71,6 +74,7 @@ class LiveDatabase:
         dictionary: the file that keeps the dictionary which a run began with; later DDL is followed
             through redo from there on, so that a restart needs the same one.
         vault: copies of the logs.
+        online: reads the logs that are not archived yet; None: only archived logs are read.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be asked.
@@ -84,7 +88,11 @@ class LiveDatabase:
         start_scn: Callable[[], int] = lambda: 0,
         dictionary: Path | None = None,
         vault: LogVault | None = None,
+        online: OnlineLogs | None = None,
     ) -> None:
+        self._online = online
+        self._scanned: LogScan | None = None
+        self._list_again = 0.0
         self._source = source
         self._oracle = OracleDatabase(source)
         fetches = source.fetch_lobs == "unavailable"
@@ -107,7 +115,9 @@ class LiveDatabase:
             raise
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and the online logs."""
+        if self._online is not None:
+            self._online.close()
         self._oracle.close()
 
     @property
@@ -189,6 +199,29 @@ class LiveDatabase:
             OlrPgError: 7004 and the like, 7020 a RESETLOGS behind what was delivered.
         """
         self._lineage.delivered(delivered_scn)
+        if self._online is None:
+            return self._scan_archived(scn)
+        if self._scanned is None or time.monotonic() >= self._list_again:
+            self._scanned = self._scan_archived(scn)
+            self._list_again = time.monotonic() + self._source.poll_ms / 1000
+        return self._without_orphans(self._online.add_to(self._scanned, scn))
+
+    def _without_orphans(self, scan: LogScan) -> LogScan:
+        """Return what was found, but for online logs of which a RESETLOGS made something else."""
+        known = self._facts.database.resetlogs
+        if any(log.position.resetlogs_id not in known for log in scan.logs):
+            self._list_again = 0.0
+        kept = []
+        for log in scan.logs:
+            end = self._lineage.end_of(log.position.resetlogs_id)
+            if end is not None and log.next_scn > end:
+                if log.header.first_scn < end:
+                    kept.append(replace(log, end_scn=end))
+            elif log.position.resetlogs_id in known:
+                kept.append(log)
+        return replace(scan, logs=tuple(kept))
+
+    def _scan_archived(self, scn: int) -> LogScan:
         self._forget_below(scn)
         try:
             listing = self._oracle.read(
@@ -228,8 +261,23 @@ class LiveDatabase:
 
     def pause(self, idle: int) -> float:
         """See `SourceDatabase.pause`: longer and longer, up to ten times `poll-ms`."""
+        if self._online is not None:
+            return self._source.poll_ms / 1000
         factor = IDLE_GROWTH ** min(idle, IDLE_STEPS_MAX)
         return min(factor, IDLE_FACTOR_MAX) * self._source.poll_ms / 1000
+
+    @property
+    def is_online(self) -> bool:
+        """See `SourceDatabase.is_online`."""
+        return self._online is not None
+
+    def has_news(self) -> bool:
+        """See `SourceDatabase.has_news`.
+
+        Raises:
+            OlrPgError: 1092, what was read cannot be kept.
+        """
+        return self._online is not None and self._online.poll()
 
     def _list(self, connection: Connection, scn: int) -> _Listing:
         # First the threads: what is closed now has no log that the list does not have. The copies
@@ -241,6 +289,8 @@ class LiveDatabase:
             self._facts = read_facts(connection)
         self._lineage.follow(self._facts.incarnations)
         self._cut_known()
+        if self._online is not None:
+            self._online.use(online_groups(connection, self._source))
         resetlogs = self._facts.database.resetlogs
         archived = list_positions(connection, resetlogs, scn)
         copies = list_logs(connection, self._source, resetlogs, scn)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import sqlalchemy.exc
 from sqlalchemy import func, literal, select
 
 from olr_pg.datatypes.charsets import charset
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
+from olr_pg.oracle.allowed_queries import is_allowed
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
-from olr_pg.oracle.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
+from olr_pg.oracle.online_checks import check_online
 from olr_pg.oracle.supplemental import logged_columns, unlogged_tables
 from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.oracle.tables import bound
@@ -81,6 +82,10 @@ def check_oracle(
         lambda connection: _unlogged(connection, source, saved_scn),
     )
     found += _logs(source, oracle, facts, saved_scn)
+    if source.redo == "online":
+        found += oracle.read(
+            "looking for the online logs", lambda connection: check_online(connection, source)
+        )
     if query is None:
         return Diagnosis(found, facts, ())
     try:
@@ -127,7 +132,7 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     found: list[Finding] = []
     for table in tables.VIEWS:
         name = table.name.replace("V$", "V_$")
-        if not _may(connection, select(literal(1)).select_from(table)):
+        if not is_allowed(connection, select(literal(1)).select_from(table)):
             found.append(
                 error(
                     "oracle.privileges",
@@ -153,7 +158,7 @@ def _load_privileges(
         name = f'"{one.owner}"."{one.name}"'
         found += _table_privileges(connection, tables.of_user(one), name, user, scn)
     for view, loss in tables.LOAD_VIEWS.items():
-        if not _may(connection, select(literal(1)).select_from(view)):
+        if not is_allowed(connection, select(literal(1)).select_from(view)):
             name = view.name.replace("V$", "V_$")
             found.append(
                 warning(
@@ -168,30 +173,18 @@ def _load_privileges(
 def _table_privileges(
     connection: Connection, table: Table, name: str, user: str, scn: int
 ) -> Iterable[Finding]:
-    if not _may(connection, select(literal(1)).select_from(table)):
+    if not is_allowed(connection, select(literal(1)).select_from(table)):
         yield error(
             "oracle.privileges",
             f"{user} may not read {name}",
             f"GRANT SELECT, FLASHBACK ON {name} TO {user};",
         )
-    elif not _may(connection, select(literal(1)).select_from(as_of(table, scn, "t"))):
+    elif not is_allowed(connection, select(literal(1)).select_from(as_of(table, scn, "t"))):
         yield error(
             "oracle.privileges",
             f"{user} may not read {name} as of an SCN",
             f"GRANT FLASHBACK ON {name} TO {user};",
         )
-
-
-def _may(connection: Connection, query: Any) -> bool:
-    """Tell whether the query is allowed; it returns nothing."""
-    try:
-        connection.execute(query.where(literal(0) == literal(1))).all()
-    except sqlalchemy.exc.DBAPIError as problem:
-        coded = oracle_error(problem, "checking privileges")
-        if coded.code != PRIVILEGE:
-            raise
-        return False
-    return True
 
 
 def _database(connection: Connection, facts: DatabaseFacts) -> list[Finding]:
@@ -240,7 +233,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
             f"GRANT SELECT ON SYS.{view.name.replace('V$', 'V_$')} TO {user};",
         )
         for view in tables.LOGGING_VIEWS
-        if not _may(connection, select(literal(1)).select_from(view))
+        if not is_allowed(connection, select(literal(1)).select_from(view))
     ]
     if denied or saved_scn is None:
         return denied

@@ -109,6 +109,8 @@ ARCHIVE_DEST: Final = _table(
     "V$ARCHIVE_DEST", "DEST_ID", "DEST_NAME STATUS TARGET DESTINATION ERROR"
 )
 LOG: Final = _table("V$LOG", "THREAD#", "ARCHIVED STATUS")
+LOGFILE: Final = _table("V$LOGFILE", "GROUP#", "STATUS TYPE MEMBER")
+STANDBY_LOG: Final = _table("V$STANDBY_LOG", "GROUP#", "STATUS")
 THREAD: Final = _table("V$THREAD", "THREAD#", "STATUS ENABLED")
 TRANSACTION: Final = _table("GV$TRANSACTION", "INST_ID START_SCN")
 EXTENTS: Final = _table(
@@ -155,6 +157,9 @@ VIEWS: Final = (
     *(DATABASE, INCARNATION, PLATFORM, ARCHIVED_LOG, ARCHIVE_DEST, LOG, THREAD, TRANSACTION),
 )
 """What the account must be able to SELECT, under the name that grants take (``V_$…``)."""
+
+ONLINE_VIEWS: Final = (LOGFILE, STANDBY_LOG)
+"""What is read beside them where online logs are; the second on a physical standby only."""
 
 LOGGING_VIEWS: Final = (
     *(DATAFILE, ALL_TABLES, TAB_PARTITIONS, TAB_SUBPARTITIONS, LOBS, LOB_PARTITIONS),

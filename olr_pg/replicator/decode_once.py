@@ -74,7 +74,7 @@ class LogDecoding:
     ) -> None:
         self._snapshot = snapshot
         self._filters = filters
-        self._stream = stream = whole_stream(discover_logs(specs), snapshot.database)
+        self._stream = stream = whole_stream(discover_logs(specs, online=True), snapshot.database)
         self.follower = DictionaryFollower(snapshot, filters=filters)
         chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
         report_left_out(chosen)
@@ -303,10 +303,10 @@ def decode_splits(
     Args:
         with_names: as of `decode_split`.
     """
-    path = ""
+    opened = None
     for split in splits:
-        if split.path != path or is_url(path):
-            path, log = split.path, open_split(split)
+        if (split.path, split.known_end) != opened or is_url(split.path):
+            opened, log = (split.path, split.known_end), open_split(split)
         yield decode_split(
             subscription, log, split.first_block, split.end_block, first_group=split.first_group,
             with_names=with_names,

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import SourceStatus, ThreadStatus
 from olr_pg.scalars import format_xid
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Split
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.ordering.merger import Merger
+
+_log = structlog.get_logger(__name__)
 
 
 class DecodeProgress:
@@ -37,6 +41,7 @@ class DecodeProgress:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._written: dict[LogPosition, float] = {}
+        self._grown: dict[LogPosition, tuple[int, float]] = {}
         self._noticed: dict[Gap, float] = {}
         self.archived = Milestones()
         self.queued = Milestones()
@@ -50,6 +55,7 @@ class DecodeProgress:
             scn: where it begins: what commits below it was delivered before.
         """
         self._written = {}
+        self._grown = {}
         self.archived = Milestones()
         self.queued = Milestones()
         self.source = replace(
@@ -62,6 +68,7 @@ class DecodeProgress:
         """Note that the logs were looked at."""
         # Also those behind a gap: they are archived, and are shown.
         self._written = {log.position: self._written_at(log) for log in stream.logs}
+        self._grown = {at: seen for at, seen in self._grown.items() if at in self._written}
         for log in sorted(stream.readable, key=lambda log: log.next_scn):
             self.archived.add(log.next_scn, self._written[log.position])
         last = {log.header.thread: log for log in sorted(stream.logs, key=lambda log: log.next_scn)}
@@ -84,8 +91,17 @@ class DecodeProgress:
 
     def _written_at(self, log: ArchivedLog) -> float:
         """Return when a log was written, as of the first time that it was seen."""
+        if log.grows:
+            return self._grown_at(log)
         at = self._written.get(log.position)
         return _file_time(log, self._clock()) if at is None else at
+
+    def _grown_at(self, log: ArchivedLog) -> float:
+        """Return when the newest of a log that grows was seen first: it was written just then."""
+        known = self._grown.get(log.position)
+        if known is None or known[0] != log.next_scn:
+            known = self._grown[log.position] = log.next_scn, self._clock()
+        return known[1]
 
     def _missing_since(self, gap: Gap) -> float:
         """Return since when redo is missing: it was written behind the last log before the gap.
@@ -129,19 +145,23 @@ class DecodeProgress:
             oldest_open_seconds=0.0 if began is None else max(0.0, self._clock() - began),
         )
 
-    def decoded(self, log: ArchivedLog, merger: Merger) -> None:
-        """Note that a log was read to its end."""
-        self.accounting = account = merger.accounting()
+    def read_up_to(self, log: ArchivedLog) -> None:
+        """Note that a log was read as far as it is known."""
         threads = tuple(
             replace(one, decoded_sequence=log.header.sequence, decoded_scn=log.next_scn)
             if one.thread == log.header.thread
             else one
             for one in self.source.threads
         )
+        self.source = replace(self.source, threads=threads)
+
+    def decoded(self, log: ArchivedLog, merger: Merger) -> None:
+        """Note that a log was read to its end."""
+        self.read_up_to(log)
+        self.accounting = account = merger.accounting()
         self.source = replace(
             self.source,
             logs=self.source.logs + 1,
-            threads=threads,
             losses=abs(account.vectors_missing) + abs(account.changes_missing),
             not_interpreted=account.not_interpreted,
         )
@@ -152,3 +172,23 @@ def _file_time(log: ArchivedLog, otherwise: float) -> float:
         return Path(log.path).stat().st_mtime
     except OSError:  # it was removed meanwhile; decoding will say so
         return otherwise
+
+
+def report_log(log: ArchivedLog, merger: Merger) -> None:
+    """Log that a log was decoded to its end, and what of the run's redo is not whole."""
+    account = merger.account
+    _log.info(
+        "log decoded",
+        thread=log.header.thread,
+        sequence=log.header.sequence,
+        next_scn=log.next_scn,
+        transactions=account.committed,
+        rows=account.rows,
+        waiting=merger.waiting,
+    )
+    if account.unmatched or account.lost:
+        _log.warning(
+            "the redo is not whole",
+            undo_without_change=account.unmatched,
+            transactions_without_end=account.lost,
+        )

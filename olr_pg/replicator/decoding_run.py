@@ -31,6 +31,7 @@ from olr_pg.ordering.release import Leaving
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
+from olr_pg.replicator.decoding_progress import report_log
 from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.replicator.thread_admission import Admission
 from olr_pg.scalars import MAX_SCN
@@ -107,6 +108,7 @@ class DecodingRun:
             self._recovery = RecoveryRun(parts.recovery, self._scn, self._target_names)
         self._reached: Mapping[int, Reached] = {}
         self._lobs_scn = -1
+        self._left_scn = 0
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
 
     def _target_names(self) -> list[str]:
@@ -135,6 +137,7 @@ class DecodingRun:
             orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
             if orphaning is None:
                 self._reached = restored.marks
+                self._decoded.begin_at(restored.marks.values())
                 self._incarnations.restored(mark.log for mark in restored.marks.values())
                 self.merger.restore(restored.state)
             else:
@@ -247,7 +250,7 @@ class DecodingRun:
                 for feed in self.feeds:
                     feed.delivery.drained.set()
                 return
-            self.ending.wait(self._parts.logs.source.pause(idle))
+            self._parts.logs.await_redo(self._parts.logs.source.pause(idle), self.ending)
             idle += 1
 
     def _is_through(self) -> bool:
@@ -263,7 +266,7 @@ class DecodingRun:
     def _new_logs(self) -> list[ArchivedLog]:
         """Find the logs to decode now, oldest first."""
         delivered = max(self._scn, self.merger.watermark)
-        scan = self._parts.logs.scan(self, delivered, self.merger.watermark)
+        scan = self._parts.logs.scan(self, delivered, self._left_scn)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
         if self._parts.once and scan.unusable:
@@ -275,7 +278,9 @@ class DecodingRun:
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)
-        logs = [log for log in unread if log.position not in self._decoded]
+        if self._parts.logs.source.is_online:
+            self._decoded.expect((*unread, *(log for log in stream.readable if log.grows)))
+        logs = [log for log in unread if not self._decoded.has_all(log)]
         if scan.open_threads is not None and not stream.gaps and not scan.unusable:
             self._close_threads(scan.open_threads, logs)
         check_order(logs, self._decoded)
@@ -313,7 +318,7 @@ class DecodingRun:
         sources = [
             ThreadSplit(log.header.thread, split, log.end_scn)
             for log in logs
-            for split in plan_splits(log)
+            for split in plan_splits(log, first_block=self._decoded.goes_on_at(log))
         ]
         merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
@@ -352,12 +357,19 @@ class DecodingRun:
         return True
 
     def _log_read(self, log: ArchivedLog) -> bool:
-        """Note that a log was read to its end; False where the session has ended."""
-        self._decoded.add(log.position)
-        if self._until is not None:
-            self._until.see_end(log)
-        self.progress.decoded(log, self.merger)
-        self._report(log)
+        """Note that a log was read to its end, or as far as it is written.
+
+        False where the session has ended.
+        """
+        if log.grows:
+            self._decoded.read_up_to(log.position, log.blocks)
+            self.progress.read_up_to(log)
+        else:
+            self._decoded.add(log.position)
+            if self._until is not None:
+                self._until.see_end(log)
+            self.progress.decoded(log, self.merger)
+            report_log(log, self.merger)
         self._incarnations.decoded(log)
         if self._recovery is not None:
             self._recovery.log_read(log, self.merger)
@@ -386,8 +398,10 @@ class DecodingRun:
 
         `Feed.open_scn` covers a transaction until it is queued.
         """
-        # The source may be opened with RESETLOGS behind this before it is looked at again.
-        self._parts.logs.delivering(self.merger.left_scn)
+        if released or left_out:
+            # The source may be opened with RESETLOGS behind this before it is looked at again.
+            self._left_scn = self.merger.left_scn
+            self._parts.logs.delivering(self._left_scn)
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
         leaving = Leaving(released)
@@ -474,21 +488,3 @@ class DecodingRun:
     def _waits_for_room(self, event: SchemaEvent) -> bool:
         """LOB values of transactions that are queued behind them must not wait for one another."""
         return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)
-
-    def _report(self, log: ArchivedLog) -> None:
-        account = self.merger.account
-        _log.info(
-            "log decoded",
-            thread=log.header.thread,
-            sequence=log.header.sequence,
-            next_scn=log.next_scn,
-            transactions=account.committed,
-            rows=account.rows,
-            waiting=self.merger.waiting,
-        )
-        if account.unmatched or account.lost:
-            _log.warning(
-                "the redo is not whole",
-                undo_without_change=account.unmatched,
-                transactions_without_end=account.lost,
-            )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.dictionary.model import Snapshot, Table
+
+_BUSY_SECONDS: Final = 0.01
+"""Between looks at the ends of online logs: nobody tells when Oracle has written."""
+
+_QUIET_AFTER: Final = 1.0
+_QUIET_SECONDS: Final = 0.025
+"""Between looks where nothing was written for so long."""
 
 
 class SharedLogs:
@@ -31,6 +39,7 @@ class SharedLogs:
         self.reach_scn = 0
         self._lock = threading.Lock()
         self._wanted: dict[object, tuple[int, int]] = {}
+        self._news_at = 0.0
 
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
@@ -60,6 +69,26 @@ class SharedLogs:
             found = self.source.scan(min(lowest), max(highest))
             self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
             return found
+
+    def has_news(self) -> bool:
+        """Tell whether an online log has grown (`SourceDatabase.has_news`)."""
+        with self._lock:
+            return self.source.has_news()
+
+    def await_redo(self, seconds: float, ending: threading.Event) -> None:
+        """Wait until it is time to look for logs, an online log has grown, or `ending` is set."""
+        if not self.source.is_online:
+            ending.wait(seconds)
+            return
+        begin = time.monotonic()
+        while (rest := begin + seconds - time.monotonic()) > 0:
+            idle = time.monotonic() - self._news_at
+            pause = _QUIET_SECONDS if idle > _QUIET_AFTER else _BUSY_SECONDS
+            if ending.wait(min(rest, pause)):
+                return
+            if self.has_news():
+                self._news_at = time.monotonic()
+                return
 
     def delivering(self, scn: int) -> None:
         """Note what is delivered (`SourceDatabase.delivering`)."""

@@ -54,6 +54,7 @@ class Delivery:
         failure: what ended the last session's decoding, or kept it from starting, if anything did.
         progress: how far decoding for it has come.
         monitor: what decoding for it is doing.
+        told: called when the queue of a session has got something; set before the first session.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Delivery:
         self.progress = DecodeProgress()
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None
+        self.told: Callable[[], None] = lambda: None
         self._chosen: Chosen | None = None
         self._feed: Feed | None = None
 
@@ -122,7 +124,7 @@ class Delivery:
             OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
         """
         assert self._chosen is not None  # the protocol asks for TableList first
-        queue = ReadyQueue(*self._bounds, self._backlog)
+        queue = ReadyQueue(*self._bounds, self._backlog, self.told)
         feed = Feed(self, self._chosen, queue, scn, scn, resumed=resumed)
         self.drained.clear()
         self.failure = None

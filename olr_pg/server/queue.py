@@ -72,6 +72,8 @@ from olr_pg.server.transmitted import Transmitted
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from olr_pg.server.backlog import Backlog
     from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -88,6 +90,7 @@ class ReadyQueue:
         transactions_max: `context.memory.max-tx-msgs`, of those that wait to be transmitted.
         bytes_max: of everything held.
         backlog: where what finds the queue full goes; None: nowhere.
+        told: called when something was put; it must not wait.
     """
 
     def __init__(
@@ -95,7 +98,9 @@ class ReadyQueue:
         transactions_max: int = TRANSACTIONS_MAX,
         bytes_max: int = BYTES_MAX,
         backlog: Backlog | None = None,
+        told: Callable[[], None] = lambda: None,
     ) -> None:
+        self._told = told
         self._transactions_max = transactions_max
         self._bytes_max = bytes_max
         self._backlog = backlog
@@ -153,6 +158,7 @@ class ReadyQueue:
             taken = self._append(run)
             if taken:
                 self._last_commit_scn = run.cut(taken)[0].last_commit_scn
+                self._told()
             self._look_at_held_back()
             return taken
 
@@ -176,6 +182,7 @@ class ReadyQueue:
             self._events.put(event, place)
             if event.is_of_rows:
                 self._events.pass_scn(event.commit_scn - 1)
+            self._told()
 
     def await_event_room(self, event: SchemaEvent, timeout: float) -> bool:
         """Wait as `await_room` for an event; everything that commits before it was put already."""
@@ -241,6 +248,7 @@ class ReadyQueue:
         with self._changed:
             self._failure = error
             self._changed.notify_all()
+            self._told()
 
     # the client's side
 

@@ -80,11 +80,16 @@ def broken_layout(log: ParsedLog) -> Iterator[str]:
 def broken_order(log: ParsedLog) -> Iterator[str]:
     """(SCN, SUBSCN) never falls; every SCN is within the log's range and not below its LWN's.
 
+    An LWN's SCN is higher than all of the LWN before, and not lower than what that names as the
+    next one's (real logs, 526 LWNs).
+
     19c counts SUBSCN up within an SCN, 23ai leaves it at 1 (real logs), so equal pairs are lawful
     and the place in the file decides.
     """
     highest = floor = (0, 0)
     for lwn in log.lwns:
+        if not lwn.chunk and lwn.scn <= highest[0]:
+            yield f"block {lwn.block}: the LWN's SCN is in the LWN before"
         # The strands of a group are each in order, all behind the group before.
         floor = floor if lwn.chunk else highest
         last = floor

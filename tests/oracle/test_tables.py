@@ -8,6 +8,7 @@ from pathlib import Path
 from olr_pg.oracle.tables import (
     LOAD_VIEWS,
     LOGGING_VIEWS,
+    ONLINE_VIEWS,
     SEGMENT_TABLES,
     STRUCTURE_TABLES,
     SYS_TABLES,
@@ -22,7 +23,7 @@ def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
     read = (*SYS_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
-    views = {table.name.replace("V$", "V_$") for table in (*VIEWS, *LOGGING_VIEWS)}
+    views = {table.name.replace("V$", "V_$") for table in (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS)}
     assert set(re.findall(r"'([^']+)'", second)) == views
 
 

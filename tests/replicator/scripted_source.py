@@ -90,6 +90,11 @@ class ScriptedSource:
     def delivering(self, scn: int) -> None:
         self.told.append(scn)
 
+    is_online = False
+
+    def has_news(self) -> bool:
+        return False
+
     def pause(self, idle: int) -> float:
         del idle
         return 0.01

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 import psycopg
 
 from olr_pg.appliance.appliance import confirming_applier
+from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.reading import load_config
@@ -33,6 +34,7 @@ from tests.simulation.entry import (
 )
 from tests.simulation.full_disk import NO_SPACE, FullDisk
 from tests.simulation.laws import LawBrokenError
+from tests.simulation.online_arrival import FOLDER as ONLINE
 from tests.simulation.plan import (
     Action,
     ConnectionFault,
@@ -52,6 +54,7 @@ from tests.simulation.tripped_link import TrippedLink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from olr_pg.dictionary.model import Snapshot
     from tests.simulation.plan import Fault
     from tests.simulation.proxy import Framing
     from tests.simulation.run import Simulation
@@ -95,7 +98,7 @@ class Here:
         identity = source_identity(snapshot.database)
         checkpoint = Checkpoint(data / FILE_NAME, identity)
         decoder = Decoder(
-            OfflineDatabase(snapshot, [str(simulation.folder / "logs")]),
+            self._source(simulation, snapshot),
             SparkSettings(),
             threads_file=data / THREADS_FILE,
             follow=following(data),
@@ -137,6 +140,15 @@ class Here:
         )
         self._thread = threading.Thread(target=self._apply, name="olr-apply")
         self._thread.start()
+
+    def _source(self, simulation: Simulation, snapshot: Snapshot) -> OfflineDatabase:
+        logs = [str(simulation.folder / "logs")]
+        if not simulation.plan.online:
+            return OfflineDatabase(snapshot, logs)
+        online = OnlineLogs(simulation.folder / "data" / ONLINE)
+        self._stack.callback(online.close)
+        groups = [str(simulation.folder / ONLINE)]
+        return OfflineDatabase(snapshot, logs, online=online, online_specs=groups)
 
     def _apply(self) -> None:
         try:

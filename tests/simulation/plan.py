@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 UNLOGGED_SOURCES: Final = 0.25
 """How many of the sources do work without redo."""
 
+ONLINE_SOURCES: Final = 0.35
+"""How many of the appliances read online logs."""
+
 MOMENTS: Final[tuple[Moment, ...]] = ("before", "half", "after")
 
 
@@ -229,6 +232,11 @@ class Plan:
     def arrivals(self, threads: list[int]) -> list[Placement]:
         """How the logs arrive; `threads` has the redo thread of each, in order of archiving."""
         return _draw_arrivals(Random(self.seed ^ 0xA441), threads)
+
+    @property
+    def online(self) -> bool:
+        """Whether online logs are read, too; then they are written instead of `arrivals`."""
+        return Random(self.seed ^ 0x0E11).random() < ONLINE_SOURCES
 
     @property
     def tells(self) -> bool:

@@ -34,6 +34,8 @@ from tests.simulation.laws import (
     not_stopped,
     read_ledger,
 )
+from tests.simulation.online_arrival import FOLDER as ONLINE
+from tests.simulation.online_arrival import OnlineArrival
 from tests.simulation.parts import Parts
 from tests.simulation.plan import draw_plan
 from tests.simulation.proxy import LOOPBACK, Proxy
@@ -129,9 +131,14 @@ class Simulation:
             for log in discover_logs([str(source / "logs")])
         ]
         logs.sort(key=lambda log: [str(path) for path in summary.logs].index(str(log.path)))
-        steps = plan.arrivals([log.thread for log in logs])
-        self.arrival = Arrival(self.folder / "logs", logs, steps)
-        self.rounds = plan.rounds(len(steps))
+        self.arrival: Arrival | OnlineArrival
+        if plan.online:
+            self.arrival = online = OnlineArrival(self.folder, logs, plan.seed)
+            stack.callback(online.close)
+        else:
+            steps = plan.arrivals([log.thread for log in logs])
+            self.arrival = Arrival(self.folder / "logs", logs, steps)
+        self.rounds = plan.rounds(self.arrival.left)
         self.order = ByteOrder(plan.settings.byte_order)
         self.database = load_snapshot(str(source / "dictionary.json")).database
         self.protocol = stack.enter_context(
@@ -165,6 +172,7 @@ class Simulation:
                 "poll-ms": 20,
                 "dictionary": str(self.folder / "source" / "dictionary.json"),
                 "logs": str(self.folder / "logs"),
+                **self._online_logs(),
             },
             "target": {
                 "address": f"{LOOPBACK}:0",
@@ -203,6 +211,11 @@ class Simulation:
             "foreign": self.foreign,
         }
         (self.folder / "source.json").write_text(json.dumps(known), "utf-8")
+
+    def _online_logs(self) -> dict[str, str]:
+        if not self.plan.online:
+            return {}
+        return {"redo": "online", "online-logs": str(self.folder / ONLINE)}
 
     def _clean(self) -> None:
         self.connection.execute(

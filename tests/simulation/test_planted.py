@@ -13,6 +13,7 @@ CAUGHT: Final = {
     "ledger": 8,
     "own-start": 8,
     "place": 3,
+    "stale-block": 15,
     "tie-order": 15,
     "unconfirmed": 2,
     "undo-pairing": 6,

@@ -151,6 +151,10 @@ class Applier:
         confirmed = 0 if self._session is None else self._session.confirmed_scn
         return max(confirmed, self._complete_before)
 
+    def wake(self) -> None:
+        """Let `run` ask again at once: the server has something; from any thread."""
+        self._progress.set()
+
     def drain(self) -> None:
         """Let `run` ask for nothing more, apply and confirm what it has, and end."""
         self._drain.set()

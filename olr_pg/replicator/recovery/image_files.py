@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 
     U8 = npt.NDArray[np.uint8]
 
-VERSION: Final = 2
-"""The version that is written, and the newest that is read. Version 1 was of one target only, and
-does not say from where on its transactions are whole, nor which tables it is of."""
+VERSION: Final = 3
+"""The newest version. Version 1 was of one target only, and does not say from where on its
+transactions are whole, nor which tables it is of. Version 3 is written where it is needed: where a
+redo thread was read into a log that was still being written."""
 
-_SINCE_2: Final = {"whole_scn", "objects"}
+_SINCE_3: Final = {"begun"}
+_SINCE_2: Final = {"whole_scn", "objects", *_SINCE_3}
 
 LAYOUT: Final = zlib.crc32(repr([dtype.descr for dtype in (EVENT, PIECE, ENTRY)]).encode())
 """Of the arrays in data files: those of a release with other ones cannot be read."""
@@ -122,10 +124,11 @@ class Image(_Model):
         unowned: LOB pages that name no transaction.
         whole_scn: transactions that began before it are in it from there on only.
         objects: OBJ# of the tables that it is of, in their order in the row plan.
+        begun: redo threads, and up to which block the log behind their mark was read.
     """
 
     format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
-    version: Literal[1, 2] = VERSION
+    version: Literal[1, 2, 3] = 2
     layout: int = LAYOUT
     source: str
     marks: list[Mark]
@@ -137,6 +140,7 @@ class Image(_Model):
     unowned: list[Part]
     whole_scn: _U64 = 0
     objects: list[int] = []
+    begun: list[tuple[int, int]] = []
 
     @property
     def parts(self) -> Iterator[Part]:
@@ -259,7 +263,8 @@ def write_image(path: Path, image: Image) -> None:
         OSError: it cannot be written.
     """
     file = _File(image=image, crc32=_crc(image))
-    replace_file(path, file.model_dump_json().encode() + b"\n")
+    left_out = {"image": _left_out(image)}
+    replace_file(path, file.model_dump_json(exclude=left_out).encode() + b"\n")
 
 
 def read_image(path: Path, source: str) -> Image:
@@ -393,5 +398,9 @@ def _size(batch: ChangeBatch) -> int:
 
 def _crc(image: Image) -> int:
     """Compute the checksum of what the version has."""
-    left_out = _SINCE_2 if image.version == 1 else None
-    return zlib.crc32(image.model_dump_json(exclude=left_out).encode())
+    return zlib.crc32(image.model_dump_json(exclude=_left_out(image)).encode())
+
+
+def _left_out(image: Image) -> set[str]:
+    """Name what the image's version does not have."""
+    return {1: _SINCE_2, 2: _SINCE_3}.get(image.version, set())

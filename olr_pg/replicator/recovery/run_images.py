@@ -40,9 +40,12 @@ _log = structlog.get_logger(__name__)
 
 def marks_of(image: Image) -> dict[int, Reached]:
     """Return how far an image reaches in each redo thread."""
+    begun = dict(image.begun)
     return {
         mark.thread: Reached(
-            LogPosition(mark.resetlogs_id, mark.thread, mark.sequence, mark.dbid), mark.scn
+            LogPosition(mark.resetlogs_id, mark.thread, mark.sequence, mark.dbid),
+            mark.scn,
+            begun.get(mark.thread, 0),
         )
         for mark in image.marks
     }
@@ -136,8 +139,16 @@ class RecoveryRun:
         self._marks = {}
 
     def log_read(self, log: ArchivedLog, merger: Merger) -> None:
-        """Note that a log was merged whole and what it finished was delivered."""
+        """Note that a log was merged and what it finished was delivered.
+
+        Of one that grows, as much as is known of it; no image is taken then.
+        """
         end = log.next_scn if log.end_scn is None else log.end_scn
+        if log.grows:
+            before = log.position._replace(sequence=log.position.sequence - 1)
+            self._marks[log.header.thread] = Reached(before, end, log.blocks)
+            self.settle(merger)
+            return
         self._marks[log.header.thread] = Reached(log.position, end)
         oldest = merger.oldest_open_scn()
         self._read = [(end, size) for end, size in self._read if end > oldest]
@@ -227,7 +238,10 @@ class RecoveryRun:
             )
             for one in state.transactions
         ]
+        begun = [(thread, at.block) for thread, at in sorted(taken.marks.items()) if at.block]
         return Image(
+            version=3 if begun else 2,
+            begun=begun,
             source=self._recovery.source,
             marks=[Mark(**at.log._asdict(), scn=at.scn) for at in taken.marks.values()],
             watermarks=sorted(state.watermarks.items()),

@@ -1,0 +1,213 @@
+"""An online log as it is read while it grows: whole LWN groups, copied out as they become complete.
+
+What was read is kept in a file of ours (the spool), at the places that it has in the log: Oracle
+uses its own file again, and decoding may want the redo twice. The file is a log like any other.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.capture.archived_log import ArchivedLog, LogPosition
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.format.file_fields import BLOCK, BLOCK_HEADER, FIRST_DATA_BLOCK
+from olr_pg.redo.log_end import Behind, LogEnd, find_end
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.capture.online_file import OnlineFile
+    from olr_pg.redo.header import LogHeader
+
+FIRST_BYTES: Final = 64 << 10
+"""How much is read where most probably little is new."""
+
+MOST_BYTES: Final = 32 << 20
+"""How much is taken at once: what is behind is more than is wanted in memory."""
+
+
+class _Unverified(NamedTuple):
+    """Blocks that were read once, and are to be read again from a time on."""
+
+    data: npt.NDArray[np.uint8]
+    end: LogEnd
+    due: float
+
+
+class LogTail:
+    """The part of an online log that was read so far.
+
+    Args:
+        header: of the log, as it was read first.
+        folder: of the spool.
+        verify_seconds: after this time what was read is read again and compared; 0: it is not.
+
+    Attributes:
+        header: as it was read last.
+        end: the block behind the last LWN group that was read.
+        scn: what comes from there on has this SCN or a higher one.
+        is_lost: whether the file was used again before everything was read.
+        problem: why nothing more can be read, though the log does not grow any more.
+    """
+
+    def __init__(self, header: LogHeader, folder: Path, verify_seconds: float = 0.0) -> None:
+        self.header = header
+        self.end = FIRST_DATA_BLOCK
+        self.scn = header.first_scn
+        self.is_lost = False
+        self.problem: OlrPgError | None = None
+        self._verify_seconds = verify_seconds
+        self._unverified: _Unverified | None = None
+        name = f"{header.thread}_{header.sequence}_{header.resetlogs_id}.log"
+        self._path = folder / name
+        self._handle = -1
+
+    @property
+    def position(self) -> LogPosition:
+        """The place of the log in the redo stream."""
+        header = self.header
+        return LogPosition(header.resetlogs_id, header.thread, header.sequence, header.dbid)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log is closed, and was read to its end."""
+        return self.header.nab is not None and self.end >= self.header.nab
+
+    @property
+    def log(self) -> ArchivedLog:
+        """The log as far as it was read."""
+        size = self.end * self.header.block_size
+        if self.is_whole:
+            return ArchivedLog(str(self._path), size, self.header)
+        known = replace(self.header, nab=self.end, next_scn=self.scn)
+        return ArchivedLog(str(self._path), size, known, grows=True)
+
+    def renew(self, header: LogHeader, blocks: npt.NDArray[np.uint8]) -> bool:
+        """Take note of the header as it is now; whether the log was closed meanwhile.
+
+        Args:
+            blocks: 0 and 1.
+
+        Raises:
+            OlrPgError: 1092, the spool cannot be written.
+        """
+        closed = self.header.nab is None and header.nab is not None
+        if closed or self._handle < 0:
+            self._write(blocks, 0)
+        self.header = header
+        return closed
+
+    def read_on(self, file: OnlineFile, now: float) -> bool:
+        """Take the LWN groups that have become complete; whether there were any.
+
+        Args:
+            now: seconds, on a clock that does not go back.
+
+        Raises:
+            OlrPgError: 2002 the file cannot be read, 1092 the spool cannot be written.
+        """
+        if self.is_whole or self.is_lost:
+            return False
+        if self._unverified is not None:
+            return self._verify(file, self._unverified, now)
+        if self._is_quiet(file):
+            return False
+        first = self.end
+        size, taken = FIRST_BYTES, 0
+        while taken < MOST_BYTES and not self.is_whole:
+            data = self._read(file, size)
+            end = find_end(data, self.end, self.header, self.scn)
+            self._judge(end)
+            if end.block > self.end:
+                complete = data[: (end.block - self.end) * self.header.block_size]
+                if self._verify_seconds:
+                    self._unverified = _Unverified(complete, end, now + self._verify_seconds)
+                    return False
+                self._take(complete, end)
+                taken += complete.size
+            # Sound blocks up to the end of what was read: there is more.
+            if end.sound < self.end + (data.size // self.header.block_size):
+                break
+            if self.is_lost or data.size < size:
+                break
+            size = min(2 * size, MOST_BYTES)
+        return self.end > first
+
+    def _is_quiet(self, file: OnlineFile) -> bool:
+        """Tell quickly whether nothing was written behind what was read: mostly it is so."""
+        size = self.header.block_size
+        if self.header.nab is not None or self.problem is not None:
+            return False
+        block = file.read(self.end * size, BLOCK_HEADER).tobytes()
+        if len(block) < BLOCK_HEADER:
+            return True
+        big = self.header.big_endian
+        number = BLOCK.number(block, "number", big=big)
+        sequence = BLOCK.number(block, "sequence", big=big)
+        return number != self.end or sequence < self.header.sequence
+
+    def _read(self, file: OnlineFile, size: int) -> npt.NDArray[np.uint8]:
+        block_size, nab = self.header.block_size, self.header.nab
+        if nab is not None:
+            size = min(size, (nab - self.end) * block_size)
+        data = file.read(self.end * block_size, size)
+        return data[: data.size // block_size * block_size]
+
+    def _verify(self, file: OnlineFile, unverified: _Unverified, now: float) -> bool:
+        if now < unverified.due:
+            return False
+        self._unverified = None
+        data = file.read(self.end * self.header.block_size, unverified.data.size)
+        if not np.array_equal(data, unverified.data):
+            return False
+        self._take(data, unverified.end)
+        return True
+
+    def _judge(self, end: LogEnd) -> None:
+        """Note why nothing comes behind what is complete."""
+        header, nab = self.header, self.header.nab
+        self.problem = None
+        if end.behind is Behind.ANOTHER_LOG:
+            self.is_lost = True
+        elif end.behind is Behind.NO_GROUP or (nab is not None and end.block < nab):
+            self.problem = OlrPgError(
+                Code.ONLINE_LOG_NOT_SOUND,
+                "no LWN group begins there"
+                if end.behind is Behind.NO_GROUP
+                else "the log is closed, and not all of its blocks can be read",
+                thread=header.thread,
+                sequence=header.sequence,
+                block=end.block if end.behind is Behind.NO_GROUP else end.sound,
+            )
+
+    def _take(self, data: npt.NDArray[np.uint8], end: LogEnd) -> None:
+        self._write(data, self.end * self.header.block_size)
+        self.end, self.scn = end.block, max(self.scn, end.scn)
+
+    def _write(self, data: npt.NDArray[np.uint8], offset: int) -> None:
+        try:
+            if self._handle < 0:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                self._handle = os.open(self._path, flags, 0o600)
+            rest = memoryview(data.tobytes())
+            while rest:
+                count = os.pwrite(self._handle, rest, offset)
+                rest, offset = rest[count:], offset + count
+        except OSError as error:
+            raise OlrPgError(
+                Code.DATA_DIRECTORY_UNUSABLE, error.strerror or str(error), path=str(self._path)
+            ) from error
+
+    def remove(self) -> None:
+        """Give up the spool: nobody wants the log any more."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)

@@ -1,0 +1,165 @@
+"""Reading an online log: straight from its storage, since another machine writes it.
+
+A page cache may have blocks as they were, on a network mount for seconds. So the file is read with
+direct I/O, aligned as that asks for; where the file system knows none, what the cache has is given
+up before each read. It is never mapped.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from errno import EINVAL
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
+from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+ALIGNMENT: Final = 4096
+"""Of place, size and memory of a direct read: what every disk takes."""
+
+READ_BYTES: Final = 4 << 20
+"""How much one call of the system reads at most."""
+
+_DIRECT: Final = getattr(os, "O_DIRECT", 0)
+
+
+class OnlineFile:
+    """A file that is read while somebody else writes into it.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        path: as given.
+        direct: whether it is read with direct I/O.
+
+    Raises:
+        OlrPgError: 2002, it cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.direct = bool(_DIRECT)
+        try:
+            self._handle = self._open(_DIRECT)
+        except OSError as error:
+            if error.errno != EINVAL or not _DIRECT:
+                raise self._unreadable(error) from error
+            self._handle = self._open_cached()
+        self._buffer = mmap.mmap(-1, READ_BYTES + ALIGNMENT)
+        found = os.fstat(self._handle)
+        self._place = found.st_dev, found.st_ino
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISBLK(found.st_mode)):
+            self.close()
+            raise OlrPgError(Code.LOG_UNREADABLE, "it is no regular file", file=path)
+
+    def _open(self, flags: int) -> int:
+        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
+
+    def _open_cached(self) -> int:
+        self.direct = False
+        try:
+            return self._open(0)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its path leads to another file now, or to none."""
+        try:
+            found = Path(self.path).stat()
+        except OSError:
+            return True
+        return (found.st_dev, found.st_ino) != self._place
+
+    def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """Read `size` bytes from `offset` on; fewer only where the file ends.
+
+        Raises:
+            OlrPgError: 2002, it cannot be read.
+        """
+        parts = []
+        while size > 0:
+            part = self._read_once(offset, min(size, READ_BYTES))
+            if not part.size:
+                break
+            parts.append(part)
+            offset += part.size
+            size -= part.size
+        return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+    def _read_once(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        begin = offset // ALIGNMENT * ALIGNMENT
+        length = -(-(offset + size - begin) // ALIGNMENT) * ALIGNMENT
+        try:
+            count = self._pread(begin, length)
+        except OSError as error:
+            if error.errno != EINVAL or not self.direct:
+                raise self._unreadable(error) from error
+            # Some file systems let a file be opened so, and refuse to read it.
+            os.close(self._handle)
+            self._handle = self._open_cached()
+            return self._read_once(offset, size)
+        data = np.frombuffer(self._buffer, np.uint8, max(0, min(count, length)))
+        return data[offset - begin : offset - begin + size].copy()
+
+    def _pread(self, begin: int, length: int) -> int:
+        if not self.direct:
+            os.posix_fadvise(self._handle, begin, length, os.POSIX_FADV_DONTNEED)
+        return os.preadv(self._handle, [memoryview(self._buffer)[:length]], begin)
+
+    def read_start(self) -> npt.NDArray[np.uint8]:
+        """Read as much of the file's beginning as blocks 0 and 1 take at most.
+
+        Raises:
+            OlrPgError: 2002, it cannot be read.
+        """
+        return self.read(0, FIRST_DATA_BLOCK * BLOCK_LARGE)
+
+    def read_header(
+        self, start: npt.NDArray[np.uint8] | None = None
+    ) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
+        """Read and check blocks 0 and 1; the header, and these blocks.
+
+        Args:
+            start: what `read_start` gave; None: it is read.
+
+        Raises:
+            OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is being written just
+                now is 2005.
+        """
+        blocks = self.read_start() if start is None else start
+        data = blocks.tobytes()
+        block_size, _ = probe_geometry(data[:PROBE_BYTES], path=self.path)
+        one, two = block_size, FIRST_DATA_BLOCK * block_size
+        return parse_log_header(data[:one], data[one:two], path=self.path), blocks[:two]
+
+    def _unreadable(self, error: OSError) -> OlrPgError:
+        return OlrPgError(Code.LOG_UNREADABLE, error.strerror or str(error), file=self.path)

@@ -1,0 +1,54 @@
+"""The online logs of a live database, as files that are here: those of V$LOG and V$LOGFILE.
+
+On a physical standby they are the standby redo logs, into which the primary's redo comes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.archive import map_path
+from olr_pg.oracle.facts import is_physical_standby
+from olr_pg.oracle.online_log_queries import (
+    read_log_members,
+    read_online_logs,
+    read_standby_logs,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import Connection
+
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.oracle.online_log_queries import LogMember
+
+_UNUSED: Final = frozenset({"UNUSED", "UNASSIGNED"})
+_GONE: Final = frozenset({"INVALID", "DELETED"})
+
+
+def online_groups(connection: Connection, source: OracleSource) -> list[tuple[str, ...]]:
+    """List the groups that logs were written into: where the members of each are here.
+
+    Members that Oracle cannot use are left out; one that is not complete comes last.
+    """
+    standby = is_physical_standby(connection)
+    logs = read_standby_logs(connection) if standby else read_online_logs(connection)
+    used = {log.group for log in logs if log.status not in _UNUSED and log.sequence}
+    kind = "STANDBY" if standby else "ONLINE"
+    members: dict[int, list[LogMember]] = {}
+    for member in read_log_members(connection):
+        if member.group in used and member.kind == kind and member.status not in _GONE:
+            members.setdefault(member.group, []).append(member)
+    return [_paths(members[group], source.path_mapping) for group in sorted(members)]
+
+
+def _paths(members: list[LogMember], mapping: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    whole_first = sorted(members, key=lambda member: member.status is not None)
+    return tuple(map_path(member.name, mapping) for member in whole_first)
+
+
+def unreadable_group(paths: tuple[str, ...], problem: OlrPgError) -> OlrPgError:
+    """Say that no member of a group can be read here."""
+    return OlrPgError(Code.ONLINE_LOG_UNREADABLE, f"looked at {', '.join(paths)}: {problem.detail}")

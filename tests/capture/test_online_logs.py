@@ -1,0 +1,225 @@
+"""Online logs as they are written, beside the archived ones."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from olr_pg.capture.logs import LogScan, discover_logs
+from olr_pg.capture.online_logs import OnlineLogs
+from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+from tests.online_source import OnlineGroups, SmallLogs, small_logs
+
+NOTHING = LogScan((), (), ())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SmallLogs:
+    return small_logs(tmp_path_factory.mktemp("small"))
+
+
+class Bench:
+    """Groups that are written, and a reader of them."""
+
+    def __init__(self, folder: Path, logs: SmallLogs) -> None:
+        self.logs = logs.logs[1:]  # the first one has DDL only
+        self.groups = OnlineGroups(folder / "groups", self.logs)
+        self.now = 0.0
+        self.spool = folder / "spool"
+        self.online = self.reader()
+
+    def reader(self, verify_seconds: float = 0.0) -> OnlineLogs:
+        online = OnlineLogs(self.spool, verify_seconds, lambda: self.now)
+        online.use([[str(group.path)] for group in self.groups.groups])
+        return online
+
+    def found(self, *archived: int, scn: int = 0) -> list[tuple[int, int, bool]]:
+        """(index of the log, blocks, grows) of what there is, with some logs archived."""
+        scan = LogScan(tuple(self.logs[n] for n in archived), (), ())
+        first = self.logs[0].header.sequence
+        return [
+            (log.header.sequence - first, log.blocks, log.grows)
+            for log in self.online.add_to(scan, scn).logs
+            if log.path not in {self.logs[n].path for n in archived}
+        ]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, made: SmallLogs) -> Bench:
+    return Bench(tmp_path, made)
+
+
+def test_a_current_log_is_there_as_far_as_its_groups_are_whole(bench: Bench) -> None:
+    assert bench.found() == []
+    bench.groups.switch()
+    assert bench.found() == [(0, FIRST_DATA_BLOCK, True)]
+    blocks = bench.logs[0].blocks
+    seen = set[int]()
+    for written in range(FIRST_DATA_BLOCK, blocks):
+        bench.groups.current.write(1)
+        ((_, end, grows),) = bench.found()
+        assert grows
+        assert end <= written + 1
+        seen.add(end)
+    assert blocks in seen
+    assert len(seen) > 4
+
+
+def test_what_was_read_is_the_log(bench: Bench) -> None:
+    bench.groups.switch().write()
+    bench.groups.switch()
+    whole, _ = bench.online.add_to(NOTHING, 0).logs
+    archived = bench.logs[0]
+    assert (whole.header.nab, whole.next_scn) == (archived.header.nab, archived.next_scn)
+    assert not whole.grows
+    size = archived.header.block_size * FIRST_DATA_BLOCK
+    ours, its = Path(whole.path).read_bytes(), Path(archived.path).read_bytes()
+    assert ours[size : whole.used_bytes] == its[size:]
+    (again,) = discover_logs([whole.path])
+    assert again.next_scn == archived.next_scn
+
+
+def test_a_poll_has_news_only_where_something_was_written(bench: Bench) -> None:
+    bench.groups.switch().write(3)
+    bench.found()
+    assert not bench.online.poll()
+    bench.groups.current.write()
+    assert bench.online.poll()
+    assert not bench.online.poll()
+    bench.groups.switch()
+    assert bench.online.poll()
+
+
+def test_a_switch_ends_a_log_and_the_next_one_is_behind_it(bench: Bench) -> None:
+    for _ in range(3):
+        bench.groups.switch().write(8)
+    found = bench.found()
+    assert [index for index, _, _ in found] == [0, 1, 2]
+    assert [grows for _, _, grows in found] == [False, False, True]
+
+
+def test_a_group_that_is_used_again_does_not_show_what_was_in_it(bench: Bench) -> None:
+    for _ in range(4):
+        bench.groups.switch().write()
+    bench.groups.switch()
+    (last,) = [one for one in bench.found(0, 1, 2, 3) if one[0] == 4]
+    assert last == (4, FIRST_DATA_BLOCK, True)
+
+
+def test_archived_logs_come_first_and_what_is_archived_is_not_read(bench: Bench) -> None:
+    bench.groups.switch().write()
+    bench.groups.switch().write(5)
+    assert [index for index, _, _ in bench.found(0)] == [1]
+    assert len(list(bench.spool.iterdir())) == 1
+
+
+def test_a_log_that_was_overwritten_before_it_was_read_is_not_there(bench: Bench) -> None:
+    bench.groups.switch().write(6)
+    assert bench.found() == [(0, 8, True)] or bench.found()[0][2]
+    for _ in range(3):
+        bench.groups.switch().write(4)
+    assert [index for index, _, _ in bench.found()] == [1, 2, 3]
+    assert [index for index, _, _ in bench.found(0)] == [1, 2, 3]
+
+
+def test_a_log_that_is_not_whole_is_not_there_where_a_later_one_is_archived(bench: Bench) -> None:
+    bench.groups.switch().write(6)
+    assert bench.found()
+    assert bench.found(1) == []
+
+
+def test_behind_a_log_whose_end_is_not_there_nothing_is(bench: Bench) -> None:
+    group = bench.groups.switch()
+    group.write()
+    size = group.block_size
+    data = group.path.read_bytes()
+    bench.groups.switch().write()
+    end = bench.logs[0].blocks - 1
+    group.put(end, bytes(size))
+    assert [index for index, _, _ in bench.found()] == [0]
+    (problem,) = bench.online.add_to(NOTHING, 0).unusable
+    assert problem.code == 2250
+    group.put(end, data[end * size : (end + 1) * size])
+    assert [index for index, _, _ in bench.found()] == [0, 1]
+    assert bench.online.add_to(NOTHING, 0).unusable == ()
+
+
+def test_a_torn_header_is_read_the_next_time(bench: Bench) -> None:
+    group = bench.groups.switch()
+    group.write(5)
+    before = bench.found()
+    group.put(1, b"\1\2\3")
+    assert bench.found() == before
+    bench.groups.switch()
+    assert len(bench.found()) == 2
+
+
+def test_the_first_member_that_can_be_read_is_read(bench: Bench, tmp_path: Path) -> None:
+    bench.groups.switch().write()
+    path = bench.groups.groups[0].path
+    other = tmp_path / "other.log"
+    shutil.copy(path, other)
+    bench.online.use([[str(tmp_path / "missing.log"), str(other)]])
+    assert [index for index, _, _ in bench.found()] == [0]
+    bench.online.use([[str(tmp_path / "missing.log")]])
+    (problem,) = bench.online.add_to(NOTHING, 0).unusable
+    assert problem.code == 2002
+
+
+def test_a_file_that_was_replaced_is_opened_again(bench: Bench, tmp_path: Path) -> None:
+    group = bench.groups.switch()
+    group.write(5)
+    bench.found()
+    new = tmp_path / "new"
+    shutil.copy(group.path, new)
+    new.rename(group.path)
+    group.write()
+    assert bench.found() == [(0, bench.logs[0].blocks, True)]
+
+
+def test_what_nobody_wants_any_more_is_removed(bench: Bench) -> None:
+    bench.groups.switch().write()
+    bench.groups.switch().write(5)
+    bench.found()
+    assert len(list(bench.spool.iterdir())) == 2
+    bench.found(scn=bench.logs[0].next_scn + 1)
+    assert len(list(bench.spool.iterdir())) == 1
+    bench.online.close()
+    assert not list(bench.spool.iterdir())
+
+
+def test_what_was_read_first_is_read_again(bench: Bench) -> None:
+    bench.online = bench.reader(verify_seconds=1.0)
+    group = bench.groups.switch()
+    group.write()
+    assert bench.found() == [(0, FIRST_DATA_BLOCK, True)]
+    bench.now = 0.9
+    assert not bench.online.poll()
+    bench.now = 1.0
+    assert bench.online.poll()
+    assert bench.found() == [(0, bench.logs[0].blocks, True)]
+
+
+def test_what_is_different_then_is_not_taken(bench: Bench) -> None:
+    bench.online = bench.reader(verify_seconds=1.0)
+    group = bench.groups.switch()
+    group.write()
+    bench.found()
+    size = group.block_size
+    block = group.path.read_bytes()[3 * size : 4 * size]
+    group.put(3, bytes(size))
+    bench.now = 1.0
+    assert not bench.online.poll()
+    group.put(3, block)
+    bench.online.poll()
+    bench.now = 2.0
+    assert bench.online.poll()
+    assert bench.found() == [(0, bench.logs[0].blocks, True)]
+
+
+def test_what_is_in_the_folder_of_an_earlier_run_is_removed(bench: Bench) -> None:
+    (bench.spool / "1_1_1.log").write_bytes(b"old")
+    bench.reader()
+    assert not list(bench.spool.iterdir())
