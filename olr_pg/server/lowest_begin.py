@@ -77,3 +77,8 @@ class LowestBegin:
             # Those behind `gone` may be above the next stretch's, which is above all of these.
             found = int(stretch.begins[gone - stretch.first :].min())
         return found
+
+
+def lower_of(one: int | None, other: int | None) -> int | None:
+    """Return the lower of two SCNs, either of which may be missing."""
+    return min((scn for scn in (one, other) if scn is not None), default=None)

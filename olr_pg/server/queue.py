@@ -59,7 +59,7 @@ from olr_pg.ordering.ready_transactions import (
 )
 from olr_pg.server.confirmed_memory import ConfirmedMessages
 from olr_pg.server.held_back import HeldBack
-from olr_pg.server.lowest_begin import LowestBegin
+from olr_pg.server.lowest_begin import LowestBegin, lower_of
 from olr_pg.server.queue_status import QueueStatus
 from olr_pg.server.queued_events import EVENT_BYTES, QueuedEvents
 from olr_pg.server.taken_messages import (
@@ -340,7 +340,7 @@ class ReadyQueue:
         """
         with self._changed:
             lowest = self._lowest.lowest(dropping=self._sent.count_up_to(confirming))
-            return _lower(lowest, self._events.lowest_begin_scn(confirming))
+            return lower_of(lowest, self._events.lowest_begin_scn(confirming))
 
     def lowest_commit_scn(self, confirming: int = -1) -> int | None:
         """Return the lowest commit SCN of what is held, less what `confirm(confirming)` would drop.
@@ -349,7 +349,7 @@ class ReadyQueue:
         """
         with self._changed:
             lowest = self._lowest_transaction(confirming)
-            return _lower(lowest, self._events.lowest_commit_scn(confirming))
+            return lower_of(lowest, self._events.lowest_commit_scn(confirming))
 
     def _lowest_transaction(self, confirming: int) -> int | None:
         transmitted = self._sent.first_commit_scn(confirming)
@@ -500,8 +500,3 @@ class ReadyQueue:
 
     def _look_at_held_back(self) -> None:
         self._held_back.look(self._sent.runs, self._ready, self._sent.count, self._held_bytes)
-
-
-def _lower(one: int | None, other: int | None) -> int | None:
-    """Return the lower of two SCNs, either of which may be missing."""
-    return min((scn for scn in (one, other) if scn is not None), default=None)

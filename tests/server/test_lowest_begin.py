@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.ordering.ready_transactions import joined
-from olr_pg.server.lowest_begin import LowestBegin
+from olr_pg.server.lowest_begin import LowestBegin, lower_of
 from tests.server.test_queue import transaction
 
 STEPS = st.lists(
@@ -36,3 +36,8 @@ def test_roughly_the_lowest_stands_until_the_last_is_dropped() -> None:
     assert lowest.lowest() == 3
     lowest.drop(1)
     assert lowest.lowest() is None
+
+
+def test_the_lower_of_two_where_there_are_two() -> None:
+    assert (lower_of(3, 2), lower_of(2, 3)) == (2, 2)
+    assert (lower_of(None, 3), lower_of(3, None), lower_of(None, None)) == (3, 3, None)
