@@ -159,7 +159,7 @@ class ReadyQueue:
             if taken:
                 self._last_commit_scn = run.cut(taken)[0].last_commit_scn
                 self._told()
-            self._look_at_held_back()
+            self._held_back.look(self._sent.runs, self._ready, self._sent.count, self._held_bytes)
             return taken
 
     def await_room(self, run: ReadyRun, timeout: float | None = None) -> bool:
@@ -311,7 +311,9 @@ class ReadyQueue:
                 self._confirmed.add(gone)
             if count:
                 self._lowest.drop(count)
-                self._look_at_held_back()
+                self._held_back.look(
+                    self._sent.runs, self._ready, self._sent.count, self._held_bytes
+                )
             if count or events:
                 self._changed.notify_all()
             return count + events
@@ -497,6 +499,3 @@ class ReadyQueue:
         self._ready_count -= count
         self._sent.add(sent)
         return sent
-
-    def _look_at_held_back(self) -> None:
-        self._held_back.look(self._sent.runs, self._ready, self._sent.count, self._held_bytes)
