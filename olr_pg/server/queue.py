@@ -477,10 +477,7 @@ class ReadyQueue:
         return TakenMessages(sent, sent.start, sent.start + sent.size, sent.messages)
 
     def _take_part(self, messages: int, bytes_max: int, *, must: bool) -> TakenMessages:
-        """Take the next messages of the head of `_ready`.
-
-        None where the first is too large, unless one `must` be.
-        """
+        """Take messages of the head of `_ready`; none if the first is too large, but for `must`."""
         head, _ = self._ready[0].cut(1)
         part = next_messages(head, self._begun, messages, bytes_max, must=must)
         taken = self._begun.messages + part.messages
