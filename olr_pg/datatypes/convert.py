@@ -279,7 +279,7 @@ def _uuid_bytes(raw: bytes) -> bytes:
     try:
         return uuid.UUID(raw.decode("utf-8").strip()).bytes
     except ValueError as error:
-        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"no uuid: {raw.decode('utf-8')!r}") from error
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, "the text is no uuid") from error
 
 
 def _raw(request: _Request) -> Encode | None:

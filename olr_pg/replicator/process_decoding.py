@@ -31,7 +31,7 @@ from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
-from olr_pg.spark.result_files import ResultFile, ResultFiles
+from olr_pg.spark.result_files import ResultFile, ResultFiles, lost
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -73,7 +73,11 @@ class ProcessDecoding:
         self._jobs = jobs
         self._subscriptions = 0
         self._tasks = count()
-        self._results = ResultFiles(parent or tempfile.gettempdir(), _AHEAD * jobs)
+        try:
+            self._folder = tempfile.mkdtemp(prefix="olr-pg-decode-", dir=parent)
+        except OSError as error:
+            raise lost(error, directory=parent or tempfile.gettempdir()) from error
+        self._results = ResultFiles(self._folder, _AHEAD * jobs)
         directory = str(self._results.directory)
         self._pool = ProcessPoolExecutor(
             jobs, multiprocessing.get_context("fork"), _begin, (directory, lines_of, with_names)
@@ -92,6 +96,7 @@ class ProcessDecoding:
         """End the processes, which finish their splits, and remove their results."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._results.remove()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
@@ -161,7 +166,8 @@ def _end_with_parent(directory: str) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
-    shutil.rmtree(directory, ignore_errors=True)
+    # With the files that are kept beside it.
+    shutil.rmtree(Path(directory).parent, ignore_errors=True)
     os._exit(1)
 
 

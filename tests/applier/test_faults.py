@@ -134,7 +134,7 @@ def test_a_server_that_is_read_only_for_a_while_is_waited_for(replication: Repli
     r.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     with structlog.testing.capture_logs() as events:
         thread = _in_a_thread(r)
-        while not any("read-only" in str(event.get("error")) for event in events):
+        while not any("read-only" in str(event.get("reason")) for event in events):
             thread.join(0.005)
             assert thread.is_alive()
         writable = f"{r.target} options='-c default_transaction_read_only=off'"

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.cli.conftest import ENTRY
 from tests.server.certificates import Authority
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -93,6 +94,10 @@ def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> Non
     check(said + stdout + stderr)
 
 
+NONE_HERE = "s.SparkDecoding.__init__.__defaults__ = (0,)"
+"""Leaves nothing to be decoded in the appliance's own process."""
+
+
 def test_no_child_inherits_a_secret(config: Path, start_cli: Start) -> None:
     document = json.loads(config.read_text())
     document["apply"] = {
@@ -102,7 +107,9 @@ def test_no_child_inherits_a_secret(config: Path, start_cli: Start) -> None:
     }
     config.write_text(json.dumps(document))
     named = {name: text for name, text in SECRETS.items() if name != "TARGET_SECRET"}
-    process = start_cli("run", "--config", config, "--log-format", "json", **named)
+    # However little redo there is, Spark is to decode it.
+    entry = f"from olr_pg.replicator import spark_decoding as s; {NONE_HERE}; {ENTRY}"
+    process = start_cli("run", "--config", config, "--log-format", "json", entry=entry, **named)
     assert process.stderr is not None
     own = psutil.Process(process.pid)
     kinds = {"java", "python", "postgres"}

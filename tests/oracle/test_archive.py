@@ -119,7 +119,8 @@ def test_any_copy_of_a_log_will_do_unless_one_destination_is_asked_for(live: Liv
     state.catalogue.update(
         'INSERT INTO SYS."V$ARCHIVED_LOG" SELECT "THREAD#", "SEQUENCE#", "FIRST_CHANGE#",'
         ' "NEXT_CHANGE#", \'/gone/\' || "SEQUENCE#", BLOCKS, BLOCK_SIZE, RESETLOGS_ID,'
-        ' "RESETLOGS_CHANGE#", 0, ARCHIVED, DELETED, STATUS, STANDBY_DEST FROM SYS."V$ARCHIVED_LOG"'
+        ' "RESETLOGS_CHANGE#", 0, ARCHIVED, DELETED, STATUS, STANDBY_DEST,'
+        ' "FIRST_TIME" FROM SYS."V$ARCHIVED_LOG"'
     )
     with live.database() as database:
         assert [log.path for log in database.scan(0, 0).logs] == [str(live.mount / path.name)]

@@ -13,6 +13,7 @@ import socket
 import struct
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.wire.messages import AnswerCode, RequestCode
@@ -70,7 +71,8 @@ class Speaker:
         return found
 
     def close(self) -> None:
-        self._stream.close()
+        with suppress(OSError):  # what was not sent yet has nowhere to go
+            self._stream.close()
         self.socket.close()
 
 

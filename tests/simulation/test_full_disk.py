@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
@@ -68,7 +67,10 @@ def test_a_disk_that_stays_full_ends_the_run_and_a_start_goes_on(
         simulation.rounds = []
         while simulation.arrival.left:
             simulation.arrival.step()
-        impatient = partial(ApplierSettings, retry_seconds=0.2, rewinds=1)
+
+        def impatient(**given: Any) -> ApplierSettings:
+            return ApplierSettings(**{**given, "outage_seconds": 0.2, "rewinds": 1})
+
         config = load_config(tmp_path / "config.json")
         with FullDisk(postgres_database, simulation.schema) as disk:
             assert disk.fill()

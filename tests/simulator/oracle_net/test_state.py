@@ -20,7 +20,7 @@ def state() -> OracleState:
 def header(sequence: int, *, thread: int = 1, next_scn: int = 6_000) -> Any:
     return SimpleNamespace(
         thread=thread, sequence=sequence, first_scn=5_500, next_scn=next_scn, nab=11,
-        block_size=512, resetlogs_id=2_000, resetlogs_scn=1,
+        block_size=512, resetlogs_id=2_000, resetlogs_scn=1, first_time=1_200_000_000,
     )  # fmt: skip
 
 
