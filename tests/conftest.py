@@ -41,7 +41,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile what all need before the processes of a whole run start."""
     config = session.config
     is_controller = config.getoption("numprocesses", 0) and not hasattr(config, "workerinput")
-    if is_controller and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+    wants_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if is_controller and not config.getoption("markexpr") and wants_all:
         from tests.compiling import compile_ahead
 
         compile_ahead()
@@ -57,6 +58,9 @@ SLOW = (
     "replicator/test_targets.py",
     "load/test_live_load.py",
     "spark/test_session.py",
+    "datasource/test_cluster.py",
+    "datasource/test_stream_reader.py",
+    "bench/test_suite.py",
     "spark/test_standalone_cluster.py",
     "simulation/test_simulation.py",
     "cli/test_run.py",
@@ -64,6 +68,42 @@ SLOW = (
     "oracle/test_live_run.py",
 )
 """Files with long tests: they go first, so that no process has one left when others are done."""
+
+
+QUICK_ROOMS = frozenset(
+    {
+        *("conditions", "config", "datatypes", "dictionary", "files", "kernels", "observability"),
+        *("ordering", "redo", "scalars", "server", "transactions", "wire"),
+    }
+)
+"""The rooms whose tests need no database, no Spark and, but for `NOT_QUICK`, no time."""
+
+NOT_QUICK = (
+    "files/test_private.py",
+    "kernels/test_cache.py",
+    "redo/test_corruption.py",
+    "server/test_listener.py",
+    "server/test_port_connection.py",
+)
+SLOW_FIXTURES = frozenset(("postgres_cluster", "spark", "cli", "start_cli"))
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Whether it is of those that are run after every change: ``pytest -m quick``."""
+    room, *_ = item.path.relative_to(ROOT / "tests").parts
+    fixtures = frozenset(getattr(item, "fixturenames", ()))
+    return (
+        room in QUICK_ROOMS
+        and not fixtures & SLOW_FIXTURES
+        and not item.path.as_posix().endswith(NOT_QUICK)
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what is quick."""
+    if is_quick(item):
+        item.add_marker("quick")
 
 
 @pytest.hookimpl(trylast=True)
