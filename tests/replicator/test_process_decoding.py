@@ -102,7 +102,8 @@ def test_a_log_that_cannot_be_read_is_told(processes: ProcessDecoding, source: S
 
 
 def test_a_killed_process_is_told_and_nothing_is_left(source: Source, tmp_path: Path) -> None:
-    splits = plan_splits(source.logs[0], 4_000)
+    # Far more than the processes hold at once, so that there is work left when one is killed.
+    splits = plan_splits(source.logs[0], 4_000) * 200
     subscription = LogDecoding(source.snapshot, [str(source.folder / "logs")]).follower.subscribe(
         ()
     )
