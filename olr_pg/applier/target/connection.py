@@ -33,8 +33,8 @@ _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "57014", "25006", "XX000
 # Rows of a batch are few beside what compiling its plan would cost.
 # Rows are found by the index of their key. For some thousand rows of a small table the planner
 # would rather read the table as a whole, batch after batch.
+_REPLICA: Final = "SET session_replication_role = replica"
 _SETTINGS: Final = """
-SET session_replication_role = replica;
 SET jit = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
@@ -64,12 +64,13 @@ class _BinaryDumper(Dumper):
         return obj.data
 
 
-def connect(connect_string: str) -> Connection[Any]:
-    """Connect in autocommit; the connection's changes fire no ordinary triggers or foreign keys.
+def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
+    """Connect in autocommit.
 
     Args:
         connect_string: what it says of timeouts and keepalives holds; otherwise a server that
             vanished is given up after about a minute.
+        replica: the connection's changes fire no ordinary triggers or foreign keys.
 
     Raises:
         OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server.
@@ -88,6 +89,8 @@ def connect(connect_string: str) -> Connection[Any]:
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(Code.POSTGRES_VERSION, f"the server is {version}")
         connection.execute(_SETTINGS)
+        if replica:
+            connection.execute(_REPLICA)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.close()
         raise OlrPgError(Code.TARGET_PRIVILEGE, str(error.diag.message_primary)) from error
@@ -118,6 +121,7 @@ class KeptConnection:
         lost: called whenever it ends.
         check: called with each one that is opened, before it is used.
         outage: is told what it meets.
+        replica: as of `connect`.
     """
 
     def __init__(
@@ -126,8 +130,11 @@ class KeptConnection:
         lost: Callable[[], None] = lambda: None,
         check: Callable[[Connection[Any]], None] = lambda _connection: None,
         outage: OutageWatch | None = None,
+        *,
+        replica: bool = True,
     ) -> None:
         self._outage = outage
+        self._replica = replica
         self._connect_string = connect_string
         self._lost = lost
         self._check = check
@@ -159,7 +166,7 @@ class KeptConnection:
             self._outage.rested(self)
 
     def _open(self) -> Connection[Any]:
-        connection = connect(self._connect_string)
+        connection = connect(self._connect_string, replica=self._replica)
         try:
             self._check(connection)
         except BaseException:
