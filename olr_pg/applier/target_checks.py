@@ -64,6 +64,8 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
     except psycopg.OperationalError as problem:
         return [coded("postgres.connection", unreachable(problem))]
     except OlrPgError as problem:
+        if problem.code == Code.POOLER_SHARES_SESSIONS:
+            return [coded("postgres.pooler", problem)]
         if problem.code != Code.TARGET_PRIVILEGE:
             return [coded("postgres.version", problem)]
         user = psycopg.conninfo.conninfo_to_dict(settings.connect_string).get("user", "the role")

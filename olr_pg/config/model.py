@@ -285,7 +285,7 @@ class Apply(Section):
         default="replica",
         description="how triggers and foreign keys are kept from firing: by"
         " session_replication_role, or set aside until the cut-over, for a role that may not set"
-        " that (targets.md)",
+        " that (managed-targets.md)",
     )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,

@@ -9,6 +9,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
 from olr_pg.applier.target.catalogue import MIN_VERSION
+from olr_pg.applier.target.pooler import refuse_shared_sessions
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.keepalive import vigilant
@@ -73,7 +74,8 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         replica: the connection's changes fire no ordinary triggers or foreign keys.
 
     Raises:
-        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server.
+        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server, 5029 a
+            pooler shares sessions.
         psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
     """
     connection = psycopg.connect(
@@ -88,6 +90,7 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         if connection.info.server_version < MIN_VERSION:
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(Code.POSTGRES_VERSION, f"the server is {version}")
+        refuse_shared_sessions(connection, connect_string)
         connection.execute(_SETTINGS)
         if replica:
             connection.execute(_REPLICA)
