@@ -275,6 +275,8 @@ class Code(IntEnum):
     RESETLOGS_BEHIND_DELIVERED = 7020
     ONLINE_LOG_UNREADABLE = 7250
     VAULT_UNUSABLE = 7030
+    LOG_NOT_BROUGHT = 7031
+    LOG_ON_ITS_WAY = 7032
     LOAD_SCN_TOO_OLD = 7040
     STANDBY_HIDES_TRANSACTIONS = 7041
     UNLOGGED_WORK = 7050
@@ -1429,6 +1431,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the log vault cannot be used",
         "give `source.vault.directory` a directory of its own that this user may write, with room"
         " for the logs that are not confirmed yet",
+    ),
+    Code.LOG_NOT_BROUGHT: ErrorEntry(
+        "an archived log could not be brought here",
+        "try `source.transport` by hand as the user that runs the appliance; it is tried again"
+        " until the log is here. One that was deleted can be restored with RMAN (RESTORE"
+        " ARCHIVELOG)",
+    ),
+    Code.LOG_ON_ITS_WAY: ErrorEntry(
+        "an archived log is on its way here",
+        "nothing needs to be done: decoding goes on once it is here",
     ),
     Code.LOAD_SCN_TOO_OLD: ErrorEntry(
         "Oracle cannot read the rows as of the load's SCN any more",

@@ -60,6 +60,7 @@ def open_source(
         return
     # The drivers are loaded only where they are needed.
     from olr_pg.oracle.live_source import LiveDatabase
+    from olr_pg.oracle.transport.log_transport import make_transport
     from olr_pg.oracle.vault import LogVault
 
     first_scn = min(part.apply.start_scn if part.apply else 0 for part in config.targets)
@@ -68,7 +69,13 @@ def open_source(
         Lineage(data / FILE_NAME),
         start_scn=lambda: saved() or first_scn,
         dictionary=data / DICTIONARY,
-        vault=LogVault(source.vault, saved) if source.vault else None,
+        vault=None
+        if source.vault is None
+        else LogVault(
+            source.vault,
+            saved,
+            None if source.transport is None else make_transport(source.transport),
+        ),
         online=online,
     )
     try:

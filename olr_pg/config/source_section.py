@@ -41,6 +41,50 @@ class Vault(Section):
     )
 
 
+class CommandTransport(Section):
+    """`source.transport` of kind ``command``: a command puts each log here."""
+
+    kind: Literal["command"] = Field(description='"command" or "sftp"')
+    command: list[str] = Field(
+        min_length=1,
+        description="a list: the program and its arguments, without a shell; {name} is the log as"
+        " Oracle names it, {thread} and {sequence} its numbers, {file} where to put it. Without"
+        " {file} the command's output is the log",
+    )
+    timeout_seconds: float = Field(
+        default=3_600.0, gt=0, le=86_400, description="seconds that one log may take"
+    )
+
+
+class SftpTransport(Section):
+    """`source.transport` of kind ``sftp``: logs are copied from the host that has them."""
+
+    kind: Literal["sftp"] = Field(description='"command" or "sftp"')
+    host: str = Field(min_length=1, description="the host that Oracle archives to")
+    port: int = Field(default=22, ge=1, le=65_535, description="of its SSH server")
+    user: str = Field(min_length=1, description="who may read the archive there")
+    password: Secret | None = Field(
+        default=None, description="as `source.password`: of the user, or of the key in key-file"
+    )
+    key_file: ConfigPath | None = Field(
+        default=None,
+        description="the private key; without it and a password, an agent's or the user's own",
+    )
+    known_hosts: ConfigPath | None = Field(
+        default=None, description="the file that has the host's key; by default the user's own"
+    )
+    path_mapping: PathMapping = Field(
+        default=(),
+        description="pairs of an archive path as Oracle names it and as the SSH server does",
+    )
+    timeout_seconds: float = Field(
+        default=60.0, gt=0, le=86_400, description="seconds that one answer may take"
+    )
+
+
+LogTransportSection = Annotated[CommandTransport | SftpTransport, Discriminator("kind")]
+
+
 class OracleSource(Section):
     """`source` of kind ``oracle``: a live database."""
 
@@ -82,8 +126,24 @@ class OracleSource(Section):
     vault: Vault | None = Field(
         default=None, description="an object: copies of the archived logs, kept here"
     )
+    transport: LogTransportSection | None = Field(
+        default=None,
+        description="an object: what brings the logs into the vault, where they are not mounted",
+    )
     redo: RedoLogs = Field(default="archived", description=_REDO)
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
+
+    @model_validator(mode="after")
+    def _what_is_brought_has_a_place(self) -> Self:
+        if self.transport is not None and self.vault is None:
+            raise problem(
+                "a `vault` beside `transport`: what is brought is kept there", show="nothing"
+            )
+        if self.transport is not None and self.redo == "online":
+            raise problem(
+                'redo "archived" with `transport`: online logs must be mounted', show="nothing"
+            )
+        return self
 
 
 class OfflineSource(Section):

@@ -167,7 +167,7 @@ def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
     for listed in copies:
         try:
             log = open_log(listed.path)
-            _check(log, listed)
+            check_listed(log, listed)
         except OlrPgError as error:
             problems.append(error)
             continue
@@ -186,7 +186,12 @@ def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
     )
 
 
-def _check(log: ArchivedLog, listed: ListedLog) -> None:
+def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
+    """See that a log is the one that Oracle lists.
+
+    Raises:
+        OlrPgError: 7010, it is another one.
+    """
     header = log.header
     pairs = (
         ("resetlogs id", header.resetlogs_id, listed.resetlogs_id),

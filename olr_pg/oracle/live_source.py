@@ -118,6 +118,8 @@ class LiveDatabase:
         """Close the connections, and the online logs."""
         if self._online is not None:
             self._online.close()
+        if self._vault is not None:
+            self._vault.close()
         self._oracle.close()
 
     @property

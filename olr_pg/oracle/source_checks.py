@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,6 +24,8 @@ from olr_pg.oracle.online_checks import check_online
 from olr_pg.oracle.supplemental import logged_columns, unlogged_tables
 from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.oracle.tables import bound
+from olr_pg.oracle.transport.log_transport import make_transport
+from olr_pg.oracle.vault import check_brought
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.model import Table as SourceTable
+    from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import DatabaseFacts
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
@@ -321,9 +326,10 @@ def _logs(
     found: list[Finding] = []
     for thread in sorted({position[1] for position in listed}):
         positions = sorted(position for position in listed if position[1] == thread)
-        for position in dict.fromkeys((positions[0], positions[-1])):
+        looked_at = (positions[0], positions[-1]) if source.transport is None else positions[-1:]
+        for position in dict.fromkeys(looked_at):
             try:
-                open_listed(listed[position])
+                _open(source, listed[position])
             except OlrPgError as problem:
                 found.append(coded("oracle.logs", problem))
         first = listed[positions[0]][0].first_scn
@@ -343,6 +349,18 @@ def _logs(
                     )
                 )
     return found
+
+
+def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
+    """See that a log can be had: that it is mounted, or can be brought."""
+    if source.transport is None:
+        open_listed(copies)
+        return
+    transport = make_transport(source.transport)
+    with TemporaryDirectory(prefix="olr-pg-doctor-") as folder:
+        brought = Path(folder) / "log"
+        transport.fetch(copies[0], brought)
+        check_brought(copies[0], brought)
 
 
 def _oldest_open(connection: Connection) -> int | None:

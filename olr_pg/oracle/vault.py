@@ -13,12 +13,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import structlog
 
 from olr_pg.capture.logs import open_log
+from olr_pg.capture.readers import read_blocks
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import leaving_nothing, sync_directory
-from olr_pg.oracle.archive import open_listed
+from olr_pg.oracle.archive import check_listed, open_listed
+from olr_pg.oracle.transport.log_fetching import LogFetching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.config.source_section import Vault
     from olr_pg.oracle.archive import ListedLog
+    from olr_pg.oracle.transport.log_transport import LogTransport
 
 _NAME: Final = "{log.resetlogs_id}_{log.thread}_{log.sequence}_{log.first_scn}"
 _OWN_STEM: Final = re.compile(r"\d+_\d+_\d+_\d+")
@@ -43,22 +47,35 @@ class LogVault:
     Args:
         vault: the configuration.
         confirmed: the SCN below which nothing will be asked for any more; None for not known.
+        transport: brings the logs; None: they are mounted here.
 
     Raises:
         OlrPgError: 7030, the directory cannot be used.
     """
 
-    def __init__(self, vault: Vault, confirmed: Callable[[], int | None]) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        confirmed: Callable[[], int | None],
+        transport: LogTransport | None = None,
+    ) -> None:
+        self._fetching = None if transport is None else LogFetching(transport, check_brought)
         self._directory = Path(vault.directory)
         self._keep_seconds = vault.keep_hours * _SECONDS_PER_HOUR
         self._confirmed = confirmed
         self._cleaned: int | None = None
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            for unfinished in self._named(_UNFINISHED):
-                unfinished.unlink()
+            if transport is None:  # which goes on behind what has come
+                for unfinished in self._named(_UNFINISHED):
+                    unfinished.unlink()
         except OSError as error:
             raise self._unusable(error) from error
+
+    def close(self) -> None:
+        """Give up the logs that are on their way."""
+        if self._fetching is not None:
+            self._fetching.close()
 
     def logs(self) -> list[ArchivedLog]:
         """List every copy there is.
@@ -72,10 +89,13 @@ class LogVault:
         """Return the vault's copy of a log, made now if it is not there yet.
 
         Raises:
-            OlrPgError: 7030, the copy cannot be made; what `open_listed` raises.
+            OlrPgError: 7030 the copy cannot be made, 7031 it did not come, 7032 it is on its way;
+                what `open_listed` raises.
         """
         first = copies[0]
         path = self._directory / f"{_NAME.format(log=first)}{_COPY}"
+        if not path.exists() and self._fetching is not None:
+            self._keep_brought(self._fetching, first, path)
         if not path.exists():
             log = open_listed(copies)
             try:
@@ -84,6 +104,16 @@ class LogVault:
                 raise self._unusable(error) from error
             _log.info("log copied into the vault", file=str(path), bytes=log.used_bytes)
         return open_log(str(path))
+
+    def _keep_brought(self, fetching: LogFetching, listed: ListedLog, path: Path) -> None:
+        unfinished = path.with_suffix(_UNFINISHED)
+        fetching.fetch(listed, unfinished)
+        try:
+            unfinished.replace(path)
+            sync_directory(self._directory)
+        except OSError as error:
+            raise self._unusable(error) from error
+        _log.info("log brought into the vault", file=str(path), bytes=path.stat().st_size)
 
     def _copy(self, source: Path, target: Path, size: int) -> None:
         read = hashlib.blake2b()
@@ -132,6 +162,31 @@ class LogVault:
 
     def _unusable(self, error: OSError) -> OlrPgError:
         return OlrPgError(Code.VAULT_UNUSABLE, str(error), path=str(self._directory))
+
+
+def check_brought(listed: ListedLog, file: Path) -> None:
+    """See that a file is a log, whole and on the disk.
+
+    Raises:
+        OlrPgError: 2002 to 2008 it is damaged, 7010 it is another log.
+    """
+    log = open_log(str(file))
+    check_listed(log, listed)
+    step = max(1, _PIECE // log.header.block_size)
+    for first in range(0, log.blocks, step):
+        blocks = read_blocks(log, first, min(first + step, log.blocks))
+        sums = np.bitwise_xor.reduce(
+            blocks.view(np.uint16).reshape(-1, log.header.block_size // 2), 1
+        )
+        if sums.any():
+            raise OlrPgError(
+                Code.BLOCK_CORRUPT,
+                "the checksum is wrong",
+                file=str(file),
+                block=first + int(np.flatnonzero(sums)[0]),
+            )
+    with file.open("rb") as whole:
+        os.fsync(whole.fileno())
 
 
 def _digest(path: Path) -> bytes:

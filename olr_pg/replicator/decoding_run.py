@@ -100,6 +100,7 @@ class DecodingRun:
         self._events = EventFeed(follower, self._publish, FaultReporter(self._with_incident))
         self._logs: deque[LogFile] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded = DecodedLogs()
+        self._more_is_coming = False
         self._skipped: set[str] = set()
         self._incarnations = Incarnations(self.merger)
         self._admission = Admission(self.merger, parts.threads, self._scn)
@@ -245,7 +246,7 @@ class DecodingRun:
             if logs:
                 idle = 0
                 continue
-            if self._parts.once:
+            if self._parts.once and not self._more_is_coming:
                 self.merger.report_waiting()
                 for feed in self.feeds:
                     feed.delivery.drained.set()
@@ -269,8 +270,10 @@ class DecodingRun:
         scan = self._parts.logs.scan(self, delivered, self._left_scn)
         report_skipped([file for file in scan.skipped if file.path not in self._skipped])
         self._skipped = {file.path for file in scan.skipped}
-        if self._parts.once and scan.unusable:
-            raise scan.unusable[0]
+        lasting = [one for one in scan.unusable if one.code != Code.LOG_ON_ITS_WAY]
+        self._more_is_coming = len(lasting) < len(scan.unusable)
+        if self._parts.once and lasting:
+            raise lasting[0]
         self._admission.check_beginnings(scan.logs, self._reached)
         database = self._parts.logs.source.database
         stream = wanted_stream(scan, database, self._scn, self._reached, self._decoded)

@@ -16,6 +16,7 @@ from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import open_log
 from olr_pg.config.source_section import OracleSource, Vault
 from olr_pg.oracle.live_source import LiveDatabase
+from olr_pg.oracle.transport.log_transport import make_transport
 from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
@@ -24,6 +25,7 @@ from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from olr_pg.config.source_section import CommandTransport, SftpTransport
     from olr_pg.simulator.simulation import Summary
 
 _numbers = itertools.count()
@@ -79,13 +81,18 @@ class LiveSource:
 
     @contextmanager
     def database(
-        self, changes: dict[str, Any] | None = None, *, vault: Path | None = None
+        self,
+        changes: dict[str, Any] | None = None,
+        *,
+        vault: Path | None = None,
+        transport: CommandTransport | SftpTransport | None = None,
     ) -> Iterator[LiveDatabase]:
         """The source as decoding sees it, with a memory of its own."""
         source = OracleSource.model_validate(self.section(**(changes or {})))
         kept = None
         if vault is not None:
-            kept = LogVault(Vault.model_validate({"directory": str(vault)}), lambda: None)
+            brings = None if transport is None else make_transport(transport)
+            kept = LogVault(Vault.model_validate({"directory": str(vault)}), lambda: None, brings)
         lineage = Lineage(self.folder / f"{next(_numbers)}.json")
         live = LiveDatabase(source, lineage, vault=kept)
         try:

@@ -1,0 +1,1 @@
+"""Brings archived logs that are not mounted here into the vault: a command, or SFTP."""

@@ -1,0 +1,121 @@
+"""Logs that a command of the operator's puts here: ``ssh``, ``asmcmd cp``, a script."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.redaction import mask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.config.source_section import CommandTransport
+    from olr_pg.oracle.archive import ListedLog
+
+_SAID_BYTES: Final = 400
+"""How much of a failed command's words stands in its error."""
+
+
+class LogCommand:
+    """Runs the command once for each log; a `log_transport.LogTransport`.
+
+    A command that names ``{file}`` writes the log there; the output of another one is the log.
+    """
+
+    def __init__(self, section: CommandTransport) -> None:
+        self._section = section
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def fetch(self, listed: ListedLog, into: Path) -> None:
+        """See `LogTransport.fetch`; it begins at the beginning.
+
+        Raises:
+            OlrPgError: 7031.
+        """
+        words = {
+            "name": listed.name,
+            "file": str(into),
+            "thread": str(listed.thread),
+            "sequence": str(listed.sequence),
+        }
+        command = [_filled(part, words) for part in self._section.command]
+        is_output = not any("{file}" in part for part in self._section.command)
+        into.unlink(missing_ok=True)
+        try:
+            if is_output:
+                with into.open("wb") as output:
+                    said = self._run(command, listed, output.fileno())
+            else:
+                said = self._run(command, listed, subprocess.DEVNULL)
+        except OSError as error:
+            raise _failed(listed, f"{command[0]}: {error.strerror}") from error
+        if not into.exists():
+            raise _failed(listed, f"the command ended without {into.name}; it said: {said or '—'}")
+
+    def _run(self, command: list[str], listed: ListedLog, output: int) -> str:
+        """Run the command to its end; what it said."""
+        with subprocess.Popen(  # noqa: S603 - the operator's own
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            # Its children end with it.
+            start_new_session=True,
+        ) as process:
+            self._begin(process, listed)
+            try:
+                _, said = process.communicate(timeout=self._section.timeout_seconds)
+            except subprocess.TimeoutExpired as error:
+                raise _failed(listed, f"{self._section.timeout_seconds:g} s were not enough") from (
+                    error
+                )
+            finally:
+                _end(process)
+                with self._lock:
+                    self._running.discard(process)
+        text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
+        if process.returncode:
+            raise _failed(listed, f"exit code {process.returncode}: {text or 'it said nothing'}")
+        return text
+
+    def _begin(self, process: subprocess.Popen[bytes], listed: ListedLog) -> None:
+        with self._lock:
+            self._running.add(process)
+            if self._closed:
+                _end(process)
+                raise _failed(listed, "the appliance ends")
+
+    def close(self) -> None:
+        """See `LogTransport.close`."""
+        with self._lock:
+            self._closed = True
+            for process in self._running:
+                _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command and what it has started; it may have ended by itself."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _filled(part: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        part = part.replace(f"{{{word}}}", value)
+    return part
+
+
+def _failed(listed: ListedLog, reason: str) -> OlrPgError:
+    return OlrPgError(
+        Code.LOG_NOT_BROUGHT, reason, name=listed.name, thread=listed.thread,
+        sequence=listed.sequence,
+    )  # fmt: skip

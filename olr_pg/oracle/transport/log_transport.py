@@ -1,0 +1,42 @@
+"""What brings an archived log here, whichever way it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from olr_pg.config.source_section import CommandTransport, SftpTransport
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.oracle.archive import ListedLog
+
+
+class LogTransport(Protocol):
+    """A way from where Oracle has its logs to here; used by several threads."""
+
+    def fetch(self, listed: ListedLog, into: Path) -> None:
+        """Bring a log's bytes into a file.
+
+        Args:
+            listed: the log; its `name` is where Oracle has it.
+            into: the file. It may hold the beginning of the log, from a try that broke off, which
+                need not be brought again.
+
+        Raises:
+            OlrPgError: 7031, it did not come; `into` has what came of it.
+        """
+
+    def close(self) -> None:
+        """Let fetches at work end with an error, and take no more."""
+
+
+def make_transport(section: CommandTransport | SftpTransport) -> LogTransport:
+    """Make the transport that a configuration describes."""
+    if isinstance(section, CommandTransport):
+        from olr_pg.oracle.transport.command_transport import LogCommand
+
+        return LogCommand(section)
+    from olr_pg.oracle.transport.sftp_transport import SftpLogs
+
+    return SftpLogs(section)

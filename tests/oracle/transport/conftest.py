@@ -1,0 +1,128 @@
+"""An SSH server of another make than our client, and a network that breaks."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import asyncssh
+import pytest
+
+from tests.oracle.transport import ssh_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PASSWORD = "open sesame"
+
+
+class SshHost:
+    """A host whose files can be copied over SFTP.
+
+    Attributes:
+        archive: the directory that its users see as /backup.
+        key: the private key that it lets in.
+        known_hosts: a file that has its own key.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.archive = folder / "root" / "backup"
+        self.archive.mkdir(parents=True)
+        self.key = folder / "id"
+        self.known_hosts = folder / "known_hosts"
+        own, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+        own.write_private_key(str(folder / "host_key"))
+        user.write_private_key(str(self.key))
+        user.write_public_key(str(folder / "id.pub"))
+        self._public = own.export_public_key().decode()
+        command = [sys.executable, "-m", ssh_server.__name__, str(folder), PASSWORD]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+        self.known_at(self.port)
+
+    def known_at(self, *ports: int) -> None:
+        """Let the file of known hosts have the server at these ports."""
+        self.known_hosts.write_text(
+            "".join(f"[127.0.0.1]:{port} {self._public}" for port in ports), "utf-8"
+        )
+
+    def section(self, **changes: Any) -> dict[str, Any]:
+        """The configuration's `source.transport`."""
+        return {
+            "kind": "sftp",
+            "host": "127.0.0.1",
+            "port": self.port,
+            "user": "oracle",
+            "key-file": str(self.key),
+            "known-hosts": str(self.known_hosts),
+            **changes,
+        }
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def ssh_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHost]:
+    """An SSH server on the loopback address."""
+    host = SshHost(tmp_path_factory.mktemp("ssh"))
+    yield host
+    host.close()
+
+
+@contextmanager
+def breaking(port: int, size: int) -> Iterator[int]:
+    """The port of a way to another one, on which each connection breaks after so many bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ended = threading.Event()
+        carriers = list[threading.Thread]()
+
+        def carry(client: socket.socket) -> None:
+            left = size
+            with closing(client), socket.create_connection(("127.0.0.1", port)) as server:
+                back = threading.Thread(target=_forward, args=(client, server))
+                back.start()
+                # The client, or the server, may go first.
+                with suppress(OSError):
+                    while left > 0 and (data := server.recv(min(left, 16_384))):
+                        left -= len(data)
+                        client.sendall(data)
+                for one in (client, server):
+                    with suppress(OSError):
+                        one.shutdown(socket.SHUT_RDWR)
+                back.join()
+
+        def accept() -> None:
+            while not ended.is_set():
+                client, _ = listener.accept()
+                if ended.is_set():
+                    client.close()
+                    break
+                carriers.append(threading.Thread(target=carry, args=(client,)))
+                carriers[-1].start()
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            ended.set()
+            socket.create_connection(listener.getsockname()).close()
+            for one in (thread, *carriers):
+                one.join(60)
+
+
+def _forward(source: socket.socket, target: socket.socket) -> None:
+    """Carry what comes, and its end."""
+    with suppress(OSError):
+        while data := source.recv(16_384):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,87 @@
+"""Logs that are copied over SFTP, from a server of another make."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.config.source_section import SftpTransport
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.archive import ListedLog
+from olr_pg.oracle.transport.sftp_transport import SftpLogs
+from tests.oracle.transport.conftest import PASSWORD, SshHost, breaking
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LISTED = ListedLog(1, 2, 3, 4, 5, 1, "/arch/1_3.arc", "/arch/1_3.arc")
+DATA = random.Random(5).randbytes(700_001)
+
+
+def logs(host: SshHost, **changes: Any) -> SftpLogs:
+    section = host.section(**{"path-mapping": ["/arch", "/backup"], **changes})
+    return SftpLogs(SftpTransport.model_validate(section))
+
+
+@pytest.fixture
+def host(ssh_host: SshHost) -> SshHost:
+    (ssh_host.archive / "1_3.arc").write_bytes(DATA)
+    ssh_host.known_at(ssh_host.port)
+    return ssh_host
+
+
+def _is_brought(transport: SftpLogs, into: Path) -> bool:
+    try:
+        transport.fetch(LISTED, into)
+    except OlrPgError:
+        return False
+    return True
+
+
+def failure(transport: SftpLogs, into: Path) -> str:
+    with pytest.raises(OlrPgError) as caught:
+        transport.fetch(LISTED, into)
+    assert caught.value.code == Code.LOG_NOT_BROUGHT
+    return caught.value.detail
+
+
+def test_a_log_comes_whole_and_goes_on_behind_what_is_here(host: SshHost, tmp_path: Path) -> None:
+    into = tmp_path / "log"
+    logs(host).fetch(LISTED, into)
+    assert into.read_bytes() == DATA
+    into.write_bytes(DATA[:1000] + b"?")
+    logs(host).fetch(LISTED, into)
+    assert into.read_bytes() == DATA[:1000] + b"?" + DATA[1001:]
+    into.write_bytes(DATA + b"more")
+    logs(host, **{"key-file": None, "password": PASSWORD}).fetch(LISTED, into)
+    assert into.read_bytes() == DATA
+
+
+def test_a_connection_that_breaks_again_and_again_loses_nothing(
+    host: SshHost, tmp_path: Path
+) -> None:
+    into, tries = tmp_path / "log", 0
+    with breaking(host.port, 150_000) as port:
+        host.known_at(port)
+        transport = logs(host, port=port)
+        while not _is_brought(transport, into):
+            tries += 1
+            assert tries < 50
+    assert tries > 3
+    assert into.read_bytes() == DATA
+
+
+def test_who_and_what_is_refused(host: SshHost, tmp_path: Path) -> None:
+    into = tmp_path / "log"
+    told = failure(logs(host, **{"key-file": None, "password": "geheim"}), into)
+    assert "Authentication failed" in told
+    assert "geheim" not in told
+    host.known_hosts.write_text("", "utf-8")
+    assert "known_hosts" in failure(logs(host), into)
+    host.known_at(host.port)
+    assert "No such file" in failure(logs(host, **{"path-mapping": ["/arch", "/elsewhere"]}), into)
+    closed = logs(host)
+    closed.close()
+    assert "the appliance ends" in failure(closed, into)
