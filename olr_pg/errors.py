@@ -557,7 +557,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.VALUE_OUT_OF_RANGE: ErrorEntry(
         "a value does not fit the PostgreSQL type",
-        "give the PostgreSQL column a wider type (numeric, text)",
+        "give the PostgreSQL column a wider type (numeric, text); `apply.columns` chooses the type"
+        " of a column in new tables",
     ),
     Code.TYPE_NOT_CONVERTIBLE: ErrorEntry(
         "the Oracle type cannot be converted to the PostgreSQL type",
@@ -573,7 +574,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.VALUE_WOULD_LOSE: ErrorEntry(
         "a value would lose information in the PostgreSQL type",
-        "give the PostgreSQL column a type that keeps it, or allow the loss in the policies",
+        "give the PostgreSQL column a type that keeps it (`apply.columns` chooses it for new"
+        " tables), or allow the loss in the policies",
     ),
     Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE: ErrorEntry(
         "a value cannot be expressed in the Oracle type",
@@ -1010,8 +1012,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TARGET_TYPE_UNFIT: ErrorEntry(
         "a source column cannot go into the target column's type",
-        "change the column's type in PostgreSQL to one that the type mapping allows; where its"
-        " character set is not supported, leave it out with `filter.columns`",
+        "change the column's type in PostgreSQL, or in `apply.columns`, to one that the type"
+        " mapping allows; where its character set is not supported, leave it out with"
+        " `filter.columns`",
     ),
     Code.CHANGE_REFUSED: ErrorEntry(
         "a change was refused by PostgreSQL",

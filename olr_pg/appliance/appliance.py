@@ -379,6 +379,7 @@ def applier_settings(
         byte_order=order,
         facts=facts,
         policies=apply.value_policies,
+        choices=apply.choices,
     )
 
 

@@ -232,17 +232,7 @@ def _redo(report: Report) -> Iterator[str]:
         yield _grid(heads, rows, narrow=True)
     else:
         yield "<p>The archived redo of the days is not known from a snapshot.</p>"
-    seconds = report.load_seconds
-    if seconds is None or report.rates is None:
-        yield "<p>The speed of the target was not measured.</p>"
-        return
-    yield (
-        f"<p>COPY into the target took {decimal(int(report.rates.copy_bytes))} per second over one"
-        f" connection, measured now. With {report.rates.connections} connections, and a source"
-        f" that keeps up, the load of {decimal(report.replicated_bytes)} takes about"
-        f" {duration(seconds / 60)}. <code>olr-pg bench decode</code> measures how fast this"
-        " machine reads redo.</p>"
-    )
+    yield from (f"<p>{escape(line)}</p>" for line in report.time_lines())
 
 
 def _everything(report: Report) -> Iterator[str]:

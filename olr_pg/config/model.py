@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from olr_pg.config.address import LOOPBACK, Address
-from olr_pg.config.connect_string import PostgresConnection, PostgresServer
+from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fields import (
     READS_VERSION,
     ConfigAddress,
@@ -32,16 +32,18 @@ from olr_pg.config.fields import (
     Settings,
     SparkMaster,
     TableMapping,
-    Timezone,
     Version,
     is_secret_property,
     problem,
 )
 from olr_pg.config.filter import Filter
+from olr_pg.config.mapping_section import ColumnSection, TypesSection, ValuePolicies, pairs_of
+from olr_pg.config.metrics_section import Metrics
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
-from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
+from olr_pg.datatypes.choices import Choices
+from olr_pg.datatypes.policies import Policies
 from olr_pg.scalars import MAX_SCN
 
 MIB: Final = 1024 * 1024
@@ -119,28 +121,6 @@ class Context(Section):
         ge=1,
         description="MiB of redo that a restart may read again because of transactions that are"
         " open for long: older ones are persisted; null reads from their begin",
-    )
-
-
-class PostgresMetrics(Section):
-    """`metrics.postgres`: the table that metrics are written to."""
-
-    connect_string: PostgresServer = Field(description="how to connect to the metrics database")
-    table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
-    table_name: str = Field(min_length=1, description="the name of the table")
-    interval_seconds: float = Field(
-        default=10.0, ge=1, le=86_400, description="seconds between two writes"
-    )
-    keep_hours: float = Field(
-        default=168.0, gt=0, description="hours after which a line is deleted"
-    )
-
-
-class Metrics(Section):
-    """`metrics`: exporters."""
-
-    postgres: PostgresMetrics | None = Field(
-        default=None, description="an object: the metrics table"
     )
 
 
@@ -223,27 +203,6 @@ class Status(Section):
     allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
 
 
-class ValuePolicies(Section):
-    """`apply.policies`: what becomes of values that PostgreSQL cannot hold as they are.
-
-    The keys are those of `olr_pg.datatypes.policies.Policies`.
-    """
-
-    undecodable: Undecodable = Field(
-        default="replace", description="bytes that are no text of their character set"
-    )
-    nul: Nul = Field(default="remove", description="U+0000 in text")
-    infinity: Infinity = Field(default="keep", description="infinite NUMBER values")
-    fraction: Fraction = Field(default="truncate", description="nanoseconds")
-    calendar: Calendar = Field(default="label", description="29 February of Julian leap years")
-    char_blanks: bool = Field(
-        default=False, description="keep the padding of CHAR where the target is not character(n)"
-    )
-    local_timezone: Timezone | None = Field(
-        default=None, description="the zone of DATE and TIMESTAMP where the target is timestamptz"
-    )
-
-
 class Apply(Section):
     """`apply`: the bundled applier."""
 
@@ -274,6 +233,20 @@ class Apply(Section):
     )
     table_mapping: TableMapping = Field(
         default_factory=dict, description="an object: OWNER.NAME to PostgreSQL schema.table"
+    )
+    names: Literal["folded", "kept"] = Field(
+        default="folded",
+        description="names of schemas, tables, columns and all else that nothing maps: in lower"
+        " case as PostgreSQL folds them, or as the dictionary has them",
+    )
+    types: TypesSection = Field(
+        default_factory=TypesSection, description="an object: types of new tables, by Oracle's type"
+    )
+    columns: dict[str, ColumnSection] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME.COLUMN to an object with any of `type` (of a"
+        " new target column), `name` (of the target column) and `boolean-values`; the first that"
+        " fits and has the key holds",
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error", description="what to do with a change that hits no row, or more than one"
@@ -325,7 +298,22 @@ class Apply(Section):
     @property
     def value_policies(self) -> Policies:
         """`policies` as the datatypes take them."""
-        return Policies(**self.policies.model_dump())
+        pairs = pairs_of(self.types.boolean_values)
+        return Policies(**self.policies.model_dump(), boolean_pairs=pairs)
+
+    @property
+    def choices(self) -> Choices:
+        """`names`, `types` and `columns` as the datatypes take them."""
+        types = self.types
+        return Choices(
+            integers=types.integers,
+            number=types.number,
+            flags=types.boolean,
+            date=types.date,
+            raw_16=types.raw_16,
+            keep_names=self.names == "kept",
+            columns={pattern: one.choice for pattern, one in self.columns.items()},
+        )
 
     @property
     def table_query(self) -> str:

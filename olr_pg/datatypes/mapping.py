@@ -401,7 +401,7 @@ def pg_kind(target: PgKind | int | str) -> PgKind | None:
 _PG_OIDS: Final = frozenset(PgKind)
 
 
-def fold_identifier(name: str, *, column: bool = False) -> str:
+def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False) -> str:
     """Fold an Oracle name to its PostgreSQL name; quote it always (type-mapping §2.2).
 
     A name that Oracle would not quote becomes lower case, any other one stays. Names over 63 bytes
@@ -410,8 +410,9 @@ def fold_identifier(name: str, *, column: bool = False) -> str:
     Args:
         name: as in the dictionary.
         column: the name is a column's.
+        keep_case: no name becomes lower case.
     """
-    folded = name.lower() if _FOLDABLE.fullmatch(name) else name
+    folded = name.lower() if not keep_case and _FOLDABLE.fullmatch(name) else name
     if column and folded in _SYSTEM_COLUMNS:
         folded += "_"
     raw = folded.encode("utf-8")

@@ -12,6 +12,7 @@ import structlog
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import open_target, run_appliance
 from olr_pg.appliance.target import target_directory
+from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.config.source_section import OfflineSource
@@ -21,6 +22,7 @@ from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import verify
+from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
 from olr_pg.observability.redaction import mask
@@ -31,7 +33,7 @@ from olr_pg.schema.statement import BEFORE_DATA
 from olr_pg.spark import session as spark_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from psycopg import Connection
     from pyspark.sql import SparkSession
@@ -91,22 +93,27 @@ def migrate(
     session: Callable[[], SparkSession],
     *,
     progress: Callable[[MigrationStep], None] = lambda _step: None,
+    watch: MigrationWatch | None = None,
 ) -> None:
     """Do what is left of the steps.
 
     Args:
         session: gives the Spark session when there is something to do.
         progress: called with each step that begins.
+        watch: is told what goes on.
 
     Raises:
         OlrPgError: 5260 and what the steps raise; the step is noted as failed then.
     """
-    migration = _Migration(config, session)
-    over = {state.step for state in state_of(config) if state.is_over}
+    watch = watch or MigrationWatch(config)
+    migration = _Migration(config, session, watch)
+    over = {state.step: state.detail for state in state_of(config) if state.is_over}
+    watch.note(needed(over))
     for step in STEPS:
         if step.name in over:
             continue
         migration.note(step, RUNNING, {})
+        watch.begin(step)
         progress(step)
         try:
             detail = migration.do(step)
@@ -115,6 +122,25 @@ def migrate(
             migration.note(step, FAILED, {"error": failure.label, "reason": failure.detail})
             raise failure from error
         migration.note(step, SKIPPED if _NOT_COMPARED in detail else DONE, detail)
+        over[step.name] = detail
+        watch.note(needed(over))
+
+
+def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
+    """Say what is left to somebody's hands.
+
+    Args:
+        details: what each step found, by its name.
+    """
+    found = []
+    for step, detail in details.items():
+        left = detail.get("not_made", ())
+        if left:
+            found.append(f"{len(left)} things were not made in the step {step}, listed with it")
+        warnings = detail.get("warnings", ())
+        if warnings:
+            found.append(f"{len(warnings)} warnings of the doctor: `olr-pg doctor --load`")
+    return tuple(found)
 
 
 def _is_of_files(config: Config, error: OlrPgError) -> bool:
@@ -130,8 +156,11 @@ def _coded(error: OlrPgError | psycopg.Error, step: MigrationStep) -> OlrPgError
 
 
 class _Migration:
-    def __init__(self, config: Config, session: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, config: Config, session: Callable[[], SparkSession], watch: MigrationWatch
+    ) -> None:
         self._config = config
+        self._watch = watch
         self._session = session
         self._apply = sources.apply_section(config)
         self._work: dict[str, Callable[[], dict[str, Any]]] = {
@@ -205,17 +234,24 @@ class _Migration:
             snapshot = source.snapshot
             settings = sources.target_settings(config, snapshot, target.connect_string)
             builder = StructureBuilder(settings, snapshot.structure, source.choose(()))
-            done = initial_load(
-                settings,
-                source.sources(source.choose(())),
-                self._session,
-                LoadOptions(
+            work = source.sources(source.choose(()))
+            tables = [one.table for one in work]
+            self._watch.loading(
+                target.connect_string,
+                settings.subscription,
+                {one.full_name: target_name(settings, one.owner, one.name) for one in tables},
+                {one.table.full_name: one.data.rows or None for one in work},
+            )
+            try:
+                options = LoadOptions(
                     resume=True,
                     builder=builder,
                     undo_retention=source.undo_retention,
                     later=source.later,
-                ),
-            )
+                )
+                done = initial_load(settings, work, self._session, options)
+            finally:
+                self._watch.loaded()
         if done.failures:
             raise done.failures[0]
         raise_for_failures(builder.parts)

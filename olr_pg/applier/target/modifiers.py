@@ -52,7 +52,7 @@ def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
         return None
     if source.type_code != OracleType.NUMBER or source.scale is not None:
         return None
-    digits = _numeric_scale(target.modifier)
+    digits = numeric_scale(target.modifier)
     return f"{oracle_type_name(source)} may have more digits than {digits} behind the point"
 
 
@@ -60,7 +60,7 @@ def _rounding(source: OracleColumn, target: TargetColumn) -> str | None:
     if target.modifier < 0:
         return None
     if target.base_oid == PgKind.NUMERIC and source.type_code == OracleType.NUMBER:
-        kept, wanted = _numeric_scale(target.modifier), source.scale
+        kept, wanted = numeric_scale(target.modifier), source.scale
         return _too_few(kept, wanted, "digits behind the point")
     if target.base_oid in (PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ):
         wanted = _second_digits(source) if source.type_code in _TIMESTAMPS else None
@@ -91,6 +91,6 @@ def _too_few(kept: int, wanted: int | None, what: str) -> str | None:
     return f"the target keeps {kept} {what}, of {wanted}"
 
 
-def _numeric_scale(modifier: int) -> int:
+def numeric_scale(modifier: int) -> int:
     """Return the scale of a numeric, which may be negative."""
     return (((modifier - _HEADER) & _SCALE_BITS) ^ _SCALE_SIGN) - _SCALE_SIGN
