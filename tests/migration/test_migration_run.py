@@ -40,6 +40,7 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
             "create-tables": True,
         },
         "spark": {"master": "local[2,2]"},
+        "target": {"address": "127.0.0.1:0"},
         "status": {"enabled": False},
     }
     path = tmp_path / "olr-pg.json"
