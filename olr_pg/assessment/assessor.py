@@ -219,7 +219,9 @@ class _Assessor:
 def _reason(part: Statement, table: str) -> str:
     what = part.what or part.kind
     own = part.name.removeprefix(table).lstrip(".")
-    return f"{what} {own}: {part.reason}" if own else f"{what}: {part.reason}"
+    if own:
+        return f"{what} {own}: {part.reason}"
+    return part.reason if what in part.reason else f"{what}: {part.reason}"
 
 
 def _plain(one: SchemaObject, carrier: Carrier, *reasons: str) -> Item:

@@ -227,7 +227,7 @@ class Report(NamedTuple):
             yield "The speed of the target was not measured."
             return
         yield (
-            f"Load: about {duration(seconds / 60)} for {decimal(self.replicated_bytes)}. An"
+            f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. An"
             f" estimate: COPY into the target took {decimal(int(rates.copy_bytes))} per second over"
             f" one connection, measured now, times {rates.connections} connections; the source"
             " keeps up."
@@ -243,7 +243,7 @@ class Report(NamedTuple):
         takes = (
             "never: the source makes more redo than is replicated"
             if found.seconds is None
-            else f"about {duration(found.seconds / 60)} behind the load"
+            else f"{_span(found.seconds)} behind the load"
         )
         return (
             f"Catching up: {takes}. An estimate: {decimal(int(found.redo_per_second))} of redo per"
@@ -256,8 +256,18 @@ class Report(NamedTuple):
         )
 
 
+def _span(seconds: float) -> str:
+    """Write the time that a machine takes."""
+    if seconds < 60:
+        return "less than a minute"
+    hours = seconds / 3_600
+    if hours < 1:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {hours:.1f} h" if hours < 48 else f"about {hours / 24:.1f} days"
+
+
 def duration(minutes: float) -> str:
-    """Write a time for people: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
+    """Write a time of work: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
     if minutes < 60:
         return f"{minutes:.0f} min"
     hours = minutes / 60

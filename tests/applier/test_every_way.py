@@ -239,7 +239,7 @@ ROWS: Final = max(len(case.values) for case in CASES) + 1
 
 CHOICES: Final = Choices(
     columns={
-        f"S.*.C{n}": ColumnChoice(case.target, pairs=case.pairs)
+        f"S.*.C{n}": ColumnChoice(case.target, f"x{n}" if n % 2 else "", case.pairs)
         for n, case in enumerate(CASES, 2)
         if case.target
     }

@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.cli.migration_display import migration_display, progress_json, progress_view
+from olr_pg.cli.migration_display import progress_json
 from olr_pg.config.model import Config
 from olr_pg.load.watch import Amount
 from olr_pg.migration.migration_progress import (
@@ -102,29 +102,3 @@ def test_replication_tells_its_lag_and_what_has_stopped() -> None:
     assert head.endswith(", 1,234 changes/s, 3 waiting")
     assert needs == "    needs you: stopped: S.T"
     assert progress_json(progress)["replicating"]["waiting"] == 3
-
-
-def test_a_terminal_sees_the_steps_and_each_table() -> None:
-    from rich.console import Console
-
-    tables = (TableLoad("S.T", 5, 5, 50, 0.0, 0.0), TableLoad("S.U", 1, 9, 10, 2.0, 4.0))
-    console = Console(record=True, width=100)
-    with console.capture() as shown:
-        console.print(progress_view(Progress("load", "tables", 1.0, tables, None, ("look",))))
-    text = shown.get()
-    assert "✓ schema  ▸ load  · indexes" in text
-    assert "S.U: 1 of 9 rows, 2/s, 4 s left" in text
-    assert "! look" in text
-
-
-@pytest.mark.parametrize("as_json", [False, True])
-def test_lines_come_where_there_is_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], as_json: bool
-) -> None:
-    watch = MigrationWatch(_config(tmp_path))
-    watch.begin(LOAD)
-    with migration_display(watch, as_json=as_json, seconds=0.001):
-        seen = ""
-        while "load" not in seen:
-            seen += capsys.readouterr().out
-    assert seen.startswith('{"progress":{"step":"load"' if as_json else "load: the tables")
