@@ -9,7 +9,7 @@ import typer
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import JsonOption, read_config, spark_session_of
 from olr_pg.cli.migration_display import migration_display
-from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.printing import on_terminal, print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def _steps(config: Config, *, as_json: bool) -> None:
             do_steps(
                 config,
                 lambda: spark_session_of(config, PRELOAD),
-                progress=(lambda _: None) if as_json else _announce,
+                progress=(lambda _: None) if as_json or on_terminal() else _announce,
                 watch=watch,
             )
     finally:

@@ -65,7 +65,8 @@ def _live() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
         yield lambda progress: live.update(progress_view(progress), refresh=True)
 
 

@@ -58,7 +58,7 @@ def test_a_load_is_looked_at_from_outside(
     watch = MigrationWatch(_config(tmp_path), clock=iter(range(100)).__next__)
     watch.begin(LOAD)
     watch.loading(postgres_database, "olr_pg", {"S.T": ("s", "t")}, {"S.T": 100})
-    watch.note(("3 things were not made",))
+    watch.note(("not made: 3",))
     progress = watch.read()
     assert [(one.name, one.rows, one.total) for one in progress.tables] == [("S.T", 40, 100)]
     with psycopg.connect(postgres_database, autocommit=True) as connection:
@@ -70,7 +70,7 @@ def test_a_load_is_looked_at_from_outside(
     assert "60 rows, 0 of 1 tables are in" in lines[0]
     assert lines[1].strip().startswith("S.T: 60 of 100 rows, ")
     assert lines[1].endswith("s left")
-    assert lines[2] == "    needs you: 3 things were not made"
+    assert lines[2] == "    needs you: not made: 3"
     watch.loaded()
     assert watch.read().tables == ()
     capsys.readouterr()
