@@ -6,7 +6,6 @@ printed: ``OLR_PG_MIGRATION_KILLS=20 pytest -n 0 -s tests/migration/test_migrati
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from olr_pg.simulator.writer.instance import Pace
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 KILLS: Final = int(os.environ.get("OLR_PG_MIGRATION_KILLS", "0"))
 OF_EACH: Final = 5
@@ -57,10 +56,17 @@ def live(tmp_path: Path) -> Iterator[LiveSource]:
 
 
 class Migration:
-    """`olr-pg migrate` of the source, as a process."""
+    """`olr-pg migrate` of the source: processes to be killed, and one that ends.
 
-    def __init__(self, live: LiveSource, folder: Path, database: str) -> None:
+    Args:
+        here: runs the command in this process.
+    """
+
+    def __init__(
+        self, live: LiveSource, folder: Path, database: str, here: Callable[..., Any]
+    ) -> None:
         self.live = live
+        self._here = here
         self.database = database
         self.config = live.write_config(folder, database)
         self._errors = folder / "stderr.log"
@@ -100,12 +106,12 @@ class Migration:
                 process.communicate()
         return process.returncode
 
-    def finish(self, *options: str) -> dict[str, Any]:
-        with self.start(*options) as process:
-            output, _ = process.communicate()
-        assert process.returncode == DONE, self.said()
-        found: dict[str, Any] = json.loads(output.splitlines()[-1])
-        return found
+    def finish(self, **options: bool) -> dict[str, Any]:
+        """Let it end, in this process."""
+        found, code = self._here(self.config, **options)
+        assert code is None
+        result: dict[str, Any] = found
+        return result
 
     def steps(self) -> dict[str, str]:
         with psycopg.connect(self.database) as connection:
@@ -135,9 +141,13 @@ def kill_often(migration: Migration, rng: Random) -> list[int]:
 @pytest.mark.timeout(3600 if KILLS else 600)
 @pytest.mark.parametrize("seed", range(1, max(KILLS // OF_EACH, 1) + 1))
 def test_a_migration_killed_at_work_comes_to_the_same_end(
-    live: LiveSource, tmp_path: Path, postgres_database: str, seed: int
+    live: LiveSource,
+    tmp_path: Path,
+    postgres_database: str,
+    migrate_here: Callable[..., Any],
+    seed: int,
 ) -> None:
-    migration = Migration(live, tmp_path, postgres_database)
+    migration = Migration(live, tmp_path, postgres_database, migrate_here)
     for _ in range(2):
         live.archive()
     if KILLS:
@@ -149,13 +159,13 @@ def test_a_migration_killed_at_work_comes_to_the_same_end(
     assert set(codes) <= {DONE, KILLED}, migration.said()
     assert KILLED in codes
     live.archive_all()
-    ready = migration.finish("--once")
+    ready = migration.finish()
     assert ready["ready"]
     assert {step["state"] for step in ready["steps"]} == {"done"}
     (verified,) = [step for step in ready["steps"] if step["step"] == "verify"]
     assert verified["detail"]["tables"] == len(live.summary.rows)
     everything_is_there_or_named(migration, ready)
-    ended = migration.finish("--cutover")
+    ended = migration.finish(cutover=True)
     assert ended["finished"]
     for name, rows in live.summary.rows.items():
         with psycopg.connect(postgres_database) as connection:
