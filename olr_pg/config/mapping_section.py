@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -26,6 +27,7 @@ from olr_pg.datatypes.policies import (
     Undecodable,
 )
 
+_TYPE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_ .,()\[\]-]*")
 _DEFAULT_PAIRS: Final = tuple("/".join(pair) for pair in BOOLEAN_PAIRS)
 
 
@@ -72,7 +74,7 @@ def pairs_of(texts: tuple[str, ...]) -> BooleanPairs:
 
 
 def _type_name(name: str) -> str:
-    if pg_kind(name) is None:
+    if pg_kind(name) is None or not _TYPE.fullmatch(name):
         raise problem(
             "a type of PostgreSQL that values are converted to, as numeric(12,2), bigint, text,"
             f" boolean, date, timestamptz, uuid or jsonb, which {name!r} is not",

@@ -64,6 +64,8 @@ def test_every_choice(tmp_path: Path) -> None:
         {"types": {"boolean-values": ["Y/N", "N/Y"]}},
         {"types": {"boolean-values": ["Y/Y"]}},
         {"columns": {"A.B.C": {"type": "money"}}},
+        {"columns": {"A.B.C": {"type": "interval; DROP TABLE t"}}},
+        {"columns": {"A.B.C": {"type": ""}}},
         {"columns": {"A.B.C": {"name": ""}}},
         {"columns": {"A.B.C": {"name": "x" * 64}}},
         {"columns": {"A.B.C": {"kind": "text"}}},
