@@ -81,7 +81,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     if with_target:
         with ExitStack() as stack:
             target = open_target(config.apply, target_directory(config), stack)
-            connection = stack.enter_context(connect(target))
+            connection = stack.enter_context(connect(target, replica=False))
             statements = tried(connection, statements)
             rates = measure_rates(connection, config.apply.workers)
     redo_rates = measure_redo() if inventory.redo and rates is not None else None
