@@ -16,17 +16,14 @@ from olr_pg.replicator.decode_once import chosen_tables
 from olr_pg.simulator.simulation import simulate
 from olr_pg.wire.output import Unkept
 
-_REDO_BYTES: Final = 2_000_000
+REDO_BYTES: Final = 2_000_000
+"""Of redo that is decoded, about."""
 
 
-def measure_redo(size: int = _REDO_BYTES) -> RedoRates:
-    """Decode simulated redo of orders in this process, and take the time.
-
-    Args:
-        size: bytes of redo, about.
-    """
+def measure_redo() -> RedoRates:
+    """Decode simulated redo of orders in this process, and take the time."""
     with tempfile.TemporaryDirectory(prefix="olr-pg-rate-") as folder:
-        made = simulate(1, Path(folder) / "redo", workload="orders", size=size, truth=False)
+        made = simulate(1, Path(folder) / "redo", workload="orders", size=REDO_BYTES, truth=False)
         tables = chosen_tables(made.snapshot, None)
         subscription = subscribe(tables, made.snapshot.database.con_id)
         splits = [split for path in made.logs for split in plan_splits(open_log(str(path)))]
