@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -19,6 +20,9 @@ from olr_pg.wire.output import Unkept
 REDO_BYTES: Final = 2_000_000
 """Of redo that is decoded, about."""
 
+_PASSES: Final = 10
+"""Of which the fastest counts: the first one loads the kernels, and others work here too."""
+
 
 def measure_redo() -> RedoRates:
     """Decode simulated redo of orders in this process, and take the time."""
@@ -27,10 +31,11 @@ def measure_redo() -> RedoRates:
         tables = chosen_tables(made.snapshot, None)
         subscription = subscribe(tables, made.snapshot.database.con_id)
         splits = [split for path in made.logs for split in plan_splits(open_log(str(path)))]
-        decode_all(subscription, splits, Unkept)  # so that what is measured has its kernels
-        began = time.perf_counter()
-        decode_all(subscription, splits, Unkept)
-        seconds = time.perf_counter() - began
+        seconds = math.inf
+        for _ in range(_PASSES):
+            began = time.perf_counter()
+            decode_all(subscription, splits, Unkept)
+            seconds = min(seconds, time.perf_counter() - began)
     changes = sum(made.changes.values())
     return RedoRates(
         bytes_per_second=made.log_bytes / max(seconds, 1e-6),
