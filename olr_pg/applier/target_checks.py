@@ -13,14 +13,13 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import TargetColumn, read_table
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
-from olr_pg.applier.target.modifiers import may_round
+from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
-from olr_pg.datatypes.convert import encoder_for
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
 
@@ -126,7 +125,9 @@ def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]
     for column in table.delivered:
         try:
             made = settings.choices.pg_type(table.full_name, column)
-            encoder_for(column, made.kind, facts=settings.facts, policies=settings.policies)
+            kind = int(made.kind)
+            planned = TargetColumn(column.name, kind, kind, made.name, False, "", modifier_of(made))
+            column_encoder(settings, table.full_name, column, planned)
         except OlrPgError as problem:
             yield coded("postgres.types", located(problem, table=table.full_name))
 

@@ -118,6 +118,11 @@ def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Re
     assert [one.check for one in found] == ["postgres.names", "postgres.types"]
     assert "DAY" in found[0].what
     assert "DATE to int8" in found[1].what
+    total = Column("TOTAL", 3, 3, 3, OracleType.NUMBER, 22, 10, 4)
+    chosen = {"S.R.TOTAL": ColumnChoice("numeric(12,2)")}
+    settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
+    (told,) = check_target(settings, [_table(total)])
+    assert "the target keeps 2 digits behind the point, of 4" in told.what
     fits = {"S.R.DAY": ColumnChoice("date", "on_day")}
     settings = replication.settings(choices=Choices(columns=fits), create_tables=True)
     assert check_target(settings, [_table(day)]) == []

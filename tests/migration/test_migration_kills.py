@@ -132,7 +132,8 @@ def kill_often(migration: Migration, rng: Random) -> list[int]:
         except psycopg.errors.UndefinedTable:
             steps = {}
         took = time.monotonic() - began
-        sys.stdout.write(f"kill {number + 1}: {codes[-1]} after {took:.1f} s, {steps}\n")
+        told = f"kill {number + 1}: {codes[-1]} after {took:.1f} s, {steps}\n"
+        os.write(2, told.encode())  # past what captures the command's output
         if codes[-1] != KILLED:
             break
     return codes

@@ -6,6 +6,7 @@ behind the point, and of seconds, it rounds away.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
@@ -13,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetColumn
-    from olr_pg.datatypes.mapping import OracleColumn
+    from olr_pg.datatypes.mapping import OracleColumn, PgType
 
 # PostgreSQL's numeric.c, timestamp.c and timestamp.h
 _HEADER: Final = 4
@@ -25,12 +26,27 @@ _FIELDS_AT: Final = 16
 _SECOND: Final = 1 << 12
 _MONTH: Final = 1 << 1
 
+_DIGITS: Final = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
+
 _MICROSECONDS: Final = 6
 """Digits of seconds that PostgreSQL has; what lies behind them is a policy's."""
 
 _TIMESTAMPS: Final = frozenset(
     {OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ}
 )
+
+
+def modifier_of(made: PgType) -> int:
+    """Return the modifier that a column of this type gets; -1 where it has none that rounds."""
+    found = _DIGITS.search(made.name)
+    if found is None:
+        return -1
+    first, second = int(found[1]), int(found[2] or 0)
+    if made.kind is PgKind.NUMERIC:
+        return (first << _FIELDS_AT | (second & _SCALE_BITS)) + _HEADER
+    if made.kind in (PgKind.VARCHAR, PgKind.BPCHAR):
+        return first + _HEADER
+    return first if made.kind in (PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ) else -1
 
 
 def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
