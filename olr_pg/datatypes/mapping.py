@@ -421,11 +421,3 @@ def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False)
     digest = hashlib.sha256(name.encode("utf-8")).hexdigest()[:_HASH_LENGTH]
     kept = raw[: IDENTIFIER_BYTES_MAX - _HASH_LENGTH - 1].decode("utf-8", "ignore")
     return f"{kept}_{digest}"
-
-
-def fold_identifiers(names: tuple[str, ...], *, column: bool = False) -> tuple[str, ...]:
-    """`fold_identifier` of names that live side by side; where two would collide, both stay."""
-    folded = [fold_identifier(name, column=column) for name in names]
-    return tuple(
-        one if folded.count(one) == 1 else name for one, name in zip(folded, names, strict=True)
-    )

@@ -474,3 +474,14 @@ def test_what_a_choice_cannot_hold_stops_its_table_and_its_load(
             assert error.where["table"] == table.full_name
             assert error.where["column"] == "C"
             assert "apply.columns" in error.action
+
+
+def test_names_that_are_kept_are_those_of_the_dictionary(
+    postgres_database: str, replicate: Callable[[str], Replication]
+) -> None:
+    replication = replicate(postgres_database)
+    table = Table("S", "Kept", 1, 1, (ID,), key_kind=KeyKind.PRIMARY, key=(1,))
+    key = ColumnValue("ID", 2, precision=9, scale=0, value=encode_number(1))
+    replication.script.transaction(insert({"ID": key}, "Kept"))
+    replication.apply((table,), choices=Choices(keep_names=True), create_tables=True)
+    assert replication.rows('SELECT "ID" FROM "S"."Kept"') == [(1,)]
