@@ -2,8 +2,8 @@
 
 The thousand tells the area: 1 configuration and command line, 2 logs and redo, 3 dictionary and
 TableList, 4 protocol and server, 5 PostgreSQL and the applier, 6 Spark and Java, 7 the live Oracle
-source, 8 simulator, 9 the appliance itself. A code never changes its meaning and is never used
-again.
+source, 8 simulator, benchmarks, monitoring and control, 9 the appliance itself. A code never
+changes its meaning and is never used again.
 
 An error says what went wrong (the message), where (`where`, an ordered mapping such as
 ``thread``, ``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do
@@ -282,6 +282,7 @@ class Code(IntEnum):
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
     STAND_IN_PORT_UNUSABLE = 8010
+    HISTORY_UNUSABLE = 8011
     WORKLOAD_NOT_LIVE = 8050
     DEMO_SOURCE_FAILED = 8051
     BENCHMARK_UNKNOWN = 8100
@@ -1455,6 +1456,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.STAND_IN_PORT_UNUSABLE: ErrorEntry(
         "the port of the stand-in cannot be opened",
         "choose another port, or 0 for any that is free",
+    ),
+    Code.HISTORY_UNUSABLE: ErrorEntry(
+        "the history of the status page cannot be kept",
+        "look at the disk of `context.data`: room, and who may write; a damaged history.sqlite is"
+        " begun anew by itself, and replication goes on meanwhile",
     ),
     Code.WORKLOAD_NOT_LIVE: ErrorEntry(
         "the workload cannot run on as a live database does",

@@ -12,6 +12,7 @@ import structlog
 
 from olr_pg.appliance.data_lock import only_one
 from olr_pg.appliance.heap import give_back_large_memory
+from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import monitored
 from olr_pg.appliance.open_source import open_source
@@ -162,7 +163,15 @@ def run_appliance(
         ]
         names = () if alone else tuple(target.name for target in targets)
         observed = [
-            Parts(target, storage, memory.max_mb * MIB, names, decoder.splits) for target in targets
+            Parts(
+                target,
+                storage,
+                memory.max_mb * MIB,
+                names,
+                decoder.splits,
+                identity_of(target.config, source.database, target.connect_string),
+            )
+            for target in targets
         ]
         service = stack.enter_context(monitored(config, observed, data))
         poll: Callable[[], None] = _nothing

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from olr_pg.appliance.status_observer import Observer
 from olr_pg.config.tls import server_context
 from olr_pg.monitor.exporter import MetricsTable, PostgresExporter
+from olr_pg.monitor.history import FILE_NAME as HISTORY_FILE
+from olr_pg.monitor.history import HistoryStore
+from olr_pg.monitor.history_recorder import HistoryRecorder
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, StatusService
 
@@ -23,7 +26,7 @@ _HOUR_SECONDS = 3600.0
 
 @contextmanager
 def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[StatusService | None]:
-    """Status page and exporter, for the span of the context.
+    """Status page with its history, and exporter, for the span of the context.
 
     Args:
         parts: of each target.
@@ -55,6 +58,8 @@ def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[St
             stack.enter_context(PostgresExporter(table, registry))
         service = None
         if settings.enabled:
+            history = HistoryStore(data / HISTORY_FILE)
+            stack.enter_context(HistoryRecorder(history, targets))
             service = StatusService(
                 first,
                 registry,
@@ -63,6 +68,7 @@ def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[St
                 allow=settings.allow,
                 announcement=data / FILE_NAME,
                 targets=targets,
+                history=history,
             )
             stack.enter_context(service)
         yield service

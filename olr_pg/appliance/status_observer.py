@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.capture.state import CapturePhase
 from olr_pg.monitor.lag import Milestones, held_lag, split_lag
+from olr_pg.monitor.problems import with_problems
 from olr_pg.monitor.status_values import (
+    Identity,
+    LoadStatus,
     PortStatus,
     ProcessStatus,
     Rates,
@@ -43,12 +46,14 @@ TARGET_BEHIND: Final = "TARGET_BEHIND"
 WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
 """The target is out of reach, or takes nothing; it is tried again."""
 
+STARTING: Final = "STARTING"
+"""The bundled applier looks at the target; it has not asked for anything yet."""
+
+STOPPING: Final = "STOPPING"
+"""The appliance was told to end: what has been received is applied."""
+
 SAMPLE_SECONDS: Final = 0.5
 _RATE_SAMPLES: Final = 20
-_NAMED: Final = 3
-"""How many of the tables that stopped for one cause are named."""
-
-_TROUBLED: Final = ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE", WAITING_FOR_TARGET)
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -59,6 +64,7 @@ class Parts(NamedTuple):
         names: of all targets, where there are several.
         memory_max: bytes, `context.memory.max-mb`.
         splits: decodes; it counts where.
+        identity: who this is.
     """
 
     target: RunningTarget
@@ -66,6 +72,7 @@ class Parts(NamedTuple):
     memory_max: int
     names: tuple[str, ...] = ()
     splits: SparkDecoding | None = None
+    identity: Identity = Identity()
 
 
 class _Sample(NamedTuple):
@@ -93,7 +100,7 @@ class Observer:
         self._lock = threading.Lock()
         self._taken = Milestones()
         self._taken_of: object = None
-        self._behind_since: float | None = None
+        self._seen, self._seen_since = "", self._started_at
         self._samples: deque[_Sample] = deque(maxlen=_RATE_SAMPLES)
         self._sampling = Periodic("olr-observe", SAMPLE_SECONDS, self._sample)
 
@@ -150,31 +157,42 @@ class Observer:
             events=recent_events(),
             target=parts.target.name,
             targets=parts.names,
+            identity=parts.identity,
+            loads=() if applier is None else tuple(LoadStatus(*one) for one in applier.loads),
         )
         listener = parts.target.listener
         session = listener.replicating
         ahead = None if session is None else session.ahead
         warnings = (listener.silence, ahead)
-        return _with_problems(status, parts.target.failure, warnings)
+        return with_problems(status, parts.target.failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
         """Return what decoding does; all is caught up only where the target has it all."""
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
+        if applier is not None and applier.is_ending and self._parts.target.is_alive:
+            return StageState(STOPPING, self._noted(STOPPING, now))
         outage = None if applier is None else applier.outage
         if outage is not None and state.phase is not CapturePhase.STOPPED:
             return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
+        is_new = applier is not None and not applier.is_begun
+        if is_new and self._parts.target.failure is None and state.reason is None:
+            return StageState(STARTING, self._noted(STARTING, now))
         reason = None if state.reason is None else _advised(state.reason)
         lacking = None
         if state.phase is CapturePhase.CAUGHT_UP:
             lacking = self._lacking(port, tables)
+        if lacking is None:
+            self._noted("", now)
+            return StageState(state.phase.value, state.since, reason)
+        return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
+
+    def _noted(self, state: str, now: float) -> float:
+        """Return since when it is in a state that only looking at it tells."""
         with self._lock:
-            if lacking is None:
-                self._behind_since = None
-                return StageState(state.phase.value, state.since, reason)
-            if self._behind_since is None:
-                self._behind_since = now
-            return StageState(TARGET_BEHIND, self._behind_since, lacking)
+            if self._seen != state:
+                self._seen, self._seen_since = state, now
+            return self._seen_since
 
     def _lacking(self, port: PortStatus, tables: Sequence[TableStatus]) -> str | None:
         """Say what the target lacks of what was decoded, in words; None where it has everything."""
@@ -298,6 +316,7 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         0 if held is None else held.commit_scn,
         None if held is None else held.since,
         found.incomplete,
+        0 if held is None else held.error_id,
     )
 
 
@@ -322,49 +341,5 @@ def _process(memory_max: int) -> ProcessStatus:
     )
 
 
-def _with_problems(
-    status: Status,
-    failure: BaseException | None,
-    warnings: Sequence[OlrPgError | None],
-) -> Status:
-    problems = _stopped([table for table in status.tables if table.stopped])
-    if status.state.name in _TROUBLED:
-        problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
-    if failure is not None:
-        problems.insert(0, f"the bundled applier has ended and is started again: {failure}")
-    problems += [
-        f"table {t.name} lacks {t.incomplete} LOB values that redo did not hold"
-        for t in status.tables
-        if t.incomplete
-    ]
-    if status.source.losses:
-        problems.append(f"{status.source.losses} changes or vectors are unaccounted for")
-    if status.port.held_back:
-        problems.append(f"the client {status.port.client} does not confirm what it has taken")
-    problems += [f"{warning}; {warning.action}" for warning in warnings if warning is not None]
-    return replace(status, problems=tuple(problems))
-
-
-def _stopped(tables: Sequence[TableStatus]) -> list[str]:
-    """Say which tables have stopped: what has one cause is one problem."""
-    by_code: dict[str, list[TableStatus]] = {}
-    for table in tables:
-        by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
-    return [_stopped_together(group) for group in by_code.values()]
-
-
-def _stopped_together(tables: Sequence[TableStatus]) -> str:
-    first = tables[0]
-    if len(tables) == 1:
-        return f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
-    names = ", ".join(table.name for table in tables[:_NAMED])
-    more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
-    return f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
-
-
 def _advised(error: OlrPgError) -> str:
     return f"{error}; {error.action}"
-
-
-def _behind(table: TableStatus) -> str:
-    return f" and lacks what commits from SCN {table.held_scn} on" if table.held_scn else ""

@@ -42,6 +42,7 @@ class RunningTarget:
         make_applier: makes that applier, anew after a failure; None: its clients are external.
 
     Attributes:
+        connect_string: as above.
         applier: the bundled one at work, or the last one.
         failure: what ended it; None while it works.
     """
@@ -59,7 +60,7 @@ class RunningTarget:
         self.delivery = delivery
         self.listener = listener
         self.checkpoint = checkpoint
-        self._connect_string = connect_string
+        self.connect_string = connect_string
         self._make_applier = make_applier
         self.applier = None if make_applier is None else make_applier()
         self.failure: BaseException | None = None
@@ -173,7 +174,7 @@ class RunningTarget:
             return error
         cause = self.delivery.failure or error
         if cause.code == RESETLOGS and self.config.apply is not None:
-            cause = _with_orphans(cause, self._connect_string, self.config.apply.subscription)
+            cause = _with_orphans(cause, self.connect_string, self.config.apply.subscription)
         if cause is not error:
             cause.__cause__ = error
         return cause

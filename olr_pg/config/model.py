@@ -14,6 +14,7 @@ from pydantic import (
     AliasChoices,
     Discriminator,
     Field,
+    PrivateAttr,
     SecretStr,
     Tag,
     model_validator,
@@ -215,6 +216,12 @@ class Status(Section):
     """`status`: the status page, `/metrics` and `/healthz`."""
 
     enabled: bool = Field(default=True, description="false: no status page is served")
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="how the appliance calls itself on the page; by default the machine's name",
+    )
     address: ConfigAddress | None = Field(
         default=None,
         description='where to serve it, "host:port"; by default 127.0.0.1:9701, or any free port',
@@ -448,6 +455,18 @@ class Config(Section):
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     status: Status = Field(default_factory=Status, description="an object: the status page")
     log: Log = Field(default_factory=Log, description="an object: logging")
+    _file: str = PrivateAttr(default="")
+
+    @property
+    def file(self) -> str:
+        """The absolute path of the file that it was read from; empty where it is of none."""
+        return self._file
+
+    def of_file(self, path: str) -> Self:
+        """Make a copy that knows the file that it was read from."""
+        copy = self.model_copy()
+        copy._file = path
+        return copy
 
     @model_validator(mode="after")
     def _one_place_for_apply(self) -> Self:

@@ -70,7 +70,7 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
     config = parse_text(text, folder, environ, file=str(path))
     _check_state(config, folder, str(path))
-    return config
+    return config.of_file(str(folder / path.name))
 
 
 def parse_text(

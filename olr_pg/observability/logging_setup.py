@@ -106,7 +106,11 @@ def _configure_foreign(
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *processors],
+            foreign_pre_chain=[
+                structlog.stdlib.add_logger_name,
+                # The status page has what this appliance says; what libraries do is for the log.
+                *(one for one in processors if one is not remember),
+            ],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
     )

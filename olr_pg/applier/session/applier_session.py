@@ -33,6 +33,7 @@ from olr_pg.applier.target.ledger import (
     ensure_ledger,
     noted_complete,
 )
+from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
 from olr_pg.errors import Code, OlrPgError
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.loads_under_way import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.link import ServerLink
@@ -103,6 +105,7 @@ class Applier:
         self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
         self._held = HeldTables(settings.subscription)
+        self._loads = LoadsUnderWay(settings.subscription)
         self._session: Conversation | None = None
         self._before: dict[str, int] = {}
         self._complete_before = 0
@@ -132,8 +135,14 @@ class Applier:
         """Return where a table was before this run, or before the connection was lost."""
         return max(self._before.get(table, 0), self._applied.scn_of(table))
 
-    def _look_at_held(self) -> None:
+    @property
+    def loads(self) -> Sequence[TableLoad]:
+        """The initial loads that were under way a moment ago; from any thread."""
+        return self._loads.loads
+
+    def _look_at_target(self) -> None:
         self._target.use(self._held.look)
+        self._target.use(self._loads.look)
 
     @property
     def table_names(self) -> frozenset[str]:
@@ -193,7 +202,7 @@ class Applier:
         try:
             handover = self._reach_target(once=once)
         except psycopg.Error:
-            if self._is_ending:
+            if self.is_ending:
                 return ApplyReport({}, 0)
             raise
         self._workers = workers = self._make_workers()
@@ -208,7 +217,7 @@ class Applier:
             drain=self._drain,
             progress=self._progress,
             applied=self._applied,
-            look_at_held=self._look_at_held,
+            look_at_target=self._look_at_target,
             is_saved_here=self._is_saved_here,
         )
         try:
@@ -227,7 +236,7 @@ class Applier:
         """Prepare the target; again while it may come to be there, but for a run that is to end."""
 
         def passes(error: BaseException) -> bool:
-            return not (once or self._is_ending) and _may_pass(error)
+            return not (once or self.is_ending) and _may_pass(error)
 
         reaching = retrying(
             passes,
@@ -240,7 +249,8 @@ class Applier:
         return handover
 
     @property
-    def _is_ending(self) -> bool:
+    def is_ending(self) -> bool:
+        """Is true where it was told to end; from any thread."""
         return self._stop.is_set() or self._drain.is_set()
 
     def _make_workers(self) -> Workers:

@@ -74,7 +74,7 @@ class Conversation:
         drain: set where it is to end with everything that has come.
         progress: set by the workers whenever something became durable or went wrong.
         applied: what is on disk.
-        look_at_held: called now and then.
+        look_at_target: called now and then.
         is_saved_here: whether what the server has saved is what this applier confirmed.
     """
 
@@ -91,7 +91,7 @@ class Conversation:
         drain: threading.Event,
         progress: threading.Event,
         applied: AppliedTables,
-        look_at_held: Callable[[], None],
+        look_at_target: Callable[[], None],
         is_saved_here: Callable[[], bool],
     ) -> None:
         self._settings = settings
@@ -102,7 +102,7 @@ class Conversation:
         self._drain = drain
         self._progress = progress
         self._applied = applied
-        self._look_at_held = look_at_held
+        self._look_at_target = look_at_target
         self._is_saved_here = is_saved_here
         self._exchange = Exchange(connect, settings.byte_order, stop.is_set)
         is_stream = settings.consistency is Consistency.TRANSACTION
@@ -239,7 +239,7 @@ class Conversation:
     def _note_if_reachable(self) -> None:
         try:
             self.note()
-            self._look_at_held()
+            self._look_at_target()
         except psycopg.Error as error:
             if not is_transient(error):
                 raise
