@@ -29,13 +29,14 @@ def identity_of(config: Config, database: Database, connect_string: str) -> Iden
         connect_string: of the target's database; empty where clients are external.
     """
     source, apply = config.source, config.apply
-    is_live = isinstance(source, OracleSource)
     return Identity(
         instance=config.status.name or socket.gethostname(),
         config=config.file,
         source=database.name,
         container=database.con_name or "",
-        source_place=server_place(source.server) if is_live else "copied logs",
+        source_place=server_place(source.server)
+        if isinstance(source, OracleSource)
+        else "copied logs",
         target=target_place(connect_string) if connect_string else "",
         subscription=apply.subscription if apply is not None and connect_string else "",
     )

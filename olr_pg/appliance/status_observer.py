@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.capture.state import CaptureState
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
+    from olr_pg.replicator.decoding_progress import DecodeProgress
     from olr_pg.replicator.spark_decoding import SparkDecoding
     from olr_pg.transactions.waiting_storage import Storage
 
@@ -266,14 +268,15 @@ class Observer:
     ) -> TableStatus:
         pending = None if found is None else found.pending
         held = None if found is None else found.held
-        progress = self._parts.target.delivery.progress
+        delivery = self._parts.target.delivery
+        progress = delivery.progress
         lag = split_lag(
             held.commit_scn if held else taken_scn if pending is None else pending,
             now,
             archived=progress.archived,
             queued=progress.queued,
             taken=self._taken,
-            missing_since=progress.source.missing_since,
+            missing_since=missing_since(delivery.state, progress),
         )
         if found is None:
             return TableStatus(name, lag=lag, lag_seconds=lag.total)
@@ -318,6 +321,19 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         found.incomplete,
         0 if held is None else held.error_id,
     )
+
+
+def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None:
+    """Return since when redo is missing behind what can be read; None where none is known to be.
+
+    Where it is no gap between logs that are here (a log that Oracle names cannot be read, say), it
+    was written behind the last one that is.
+    """
+    known = progress.source.missing_since
+    if known is not None or state.phase is not CapturePhase.WAITING_FOR_REDO:
+        return known
+    last = progress.archived.at
+    return state.since if last is None else min(last, state.since)
 
 
 def first_lacking(port: PortStatus, confirmed_scn: int) -> int:

@@ -66,6 +66,7 @@ class RunningTarget:
         self.failure: BaseException | None = None
         self._report: ApplyReport | None = None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
         self._stopping = threading.Event()
         self._pause = _PAUSE_SECONDS
         self._started = 0.0
@@ -84,7 +85,7 @@ class RunningTarget:
     @property
     def is_alive(self) -> bool:
         """Is true while its applier works."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread is not None and not self._ended.is_set()
 
     @property
     def is_waiting(self) -> bool:
@@ -105,6 +106,7 @@ class RunningTarget:
         """Start the applier in a thread, so that the main one is free for signals."""
         is_again, self.failure = self._started > 0, None
         self._started = time.monotonic()
+        self._ended = ended = threading.Event()
 
         def work() -> None:
             try:
@@ -117,6 +119,8 @@ class RunningTarget:
                 self._report = self.applier.run(once=once, drained=drained)
             except BaseException as error:  # noqa: BLE001 - looked at by the main thread
                 self.failure = self._cause(error)
+            finally:
+                ended.set()
 
         self._thread = threading.Thread(target=work, name="olr-apply")
         self._thread.start()
@@ -128,9 +132,13 @@ class RunningTarget:
             self.applier.stop()
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait for the end of its applier."""
+        """Wait for the end of its applier.
+
+        Not with `Thread.join`: where a signal's handler raises while that waits, a thread that is
+        at work passes for ended from then on (CPython 3.11, bpo-45274).
+        """
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._ended.wait(seconds)
 
     def postpone(self) -> None:
         """Say that its applier failed, and start it again after a pause."""

@@ -159,7 +159,7 @@ class HistoryStore:
         Args:
             at: seconds of Unix time.
             target: the name of the target; empty where there is only one.
-            readings: by table, with that of all together as `WHOLE`; without one a table is at rest.
+            readings: by table, with that of all together as `WHOLE`; a table without is at rest.
         """
         self._use(lambda connection: _add(connection, at, target, readings))
 

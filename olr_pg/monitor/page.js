@@ -141,7 +141,7 @@ function tableRow(t, largest) {
   name.title = "Show its history";
   name.addEventListener("click", () => { pick(t.name); byId("history").scrollIntoView({block: "nearest"}); });
   const title = make("td", t.stopped ? "name stopped" : "name", name);
-  if (t.stopped) title.append(make("small", "", t.stopped));
+  if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["decoding", "queue", "apply"].map(cause =>
     [cause, largest ? t.lag[cause] / largest : 0, cause + " " + span(t.lag[cause])]);
@@ -249,7 +249,7 @@ const CHARTS = [
 ];
 const STEPS = {
   seconds: [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800],
-  bytes: [0, 1, 2, 3, 4].flatMap(p => [1, 2, 5, 10, 20, 50, 100, 200, 500].map(m => m * 1024 ** p)),
+  bytes: [0, 1, 2, 3, 4].flatMap(p => [1, 2, 4, 8, 16, 32, 64, 128, 256, 512].map(m => m * 1024 ** p)),
 };
 let range = "1h", ofTable = "", kept = null;
 

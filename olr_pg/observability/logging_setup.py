@@ -116,6 +116,8 @@ def _configure_foreign(
     )
     root = logging.getLogger()
     root.handlers = [handler]
+    # Says at each loss of a connection that it ignores an error; the applier says what matters.
+    logging.getLogger("psycopg").setLevel(logging.NOTSET if level == DEBUG else logging.ERROR)
     # Other libraries' information is our debugging detail.
     root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
 

@@ -126,7 +126,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": name}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def wide(self, width: int = 1240) -> None:
+    def wide(self, width: int = 1300) -> None:
         """As wide as a window on a desk."""
         self._call(
             "Emulation.setDeviceMetricsOverride",

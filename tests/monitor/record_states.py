@@ -22,7 +22,7 @@ from typing import Any
 import psycopg
 
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
-from tests.monitor.states import FOLDER
+from tests.monitor.recorded_states import FOLDER
 
 PATIENCE = 300.0
 COMMAND = (sys.executable, "-m", "olr_pg")
@@ -134,7 +134,8 @@ def state(name: str) -> Callable[[dict[str, Any]], bool]:
 
 
 def caught_up(record: dict[str, Any]) -> bool:
-    return record["state"]["name"] == "CAUGHT_UP" and record["rates"]["applied_changes"] > 0
+    rates, name = record["rates"], record["state"]["name"]
+    return bool(name == "CAUGHT_UP" and rates["applied_changes"] > 0)
 
 
 def record_all(one: Recording) -> None:

@@ -55,4 +55,7 @@ class LoadsUnderWay:
         """See which there are now."""
         found = connection.execute(_READ, (self._subscription,)).fetchall()
         now = time.time()
-        self.loads = tuple(TableLoad(*row[:6], now - max(row[6], 0.0)) for row in found)
+        self.loads = tuple(
+            TableLoad(name, scn, parts, done, rows, size, now - max(age, 0.0))
+            for name, scn, parts, done, rows, size, age in found
+        )

@@ -26,9 +26,21 @@ STATES = (
 )
 
 
-def read_state(name: str) -> Status:
+def read_state(name: str, at: float | None = None) -> Status:
+    """The status as it was recorded; with `at` as it were then, with all of its times."""
     record = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    if at is not None:
+        shift(record, at - record["at"])
     return as_value(Status, record)  # type: ignore[no-any-return]
+
+
+def shift(record: Any, seconds: float) -> None:
+    items = record.items() if isinstance(record, dict) else enumerate(record)
+    for key, value in items:
+        if isinstance(value, dict | list):
+            shift(value, seconds)
+        elif isinstance(value, float) and value > 1e9:
+            record[key] = value + seconds
 
 
 def as_value(kind: Any, found: Any) -> Any:
@@ -38,7 +50,7 @@ def as_value(kind: Any, found: Any) -> Any:
     if kind is Lag:
         return Lag(**found)
     if dataclasses.is_dataclass(kind):
-        kinds = get_type_hints(kind, {"Mapping": Mapping, "Lag": Lag})
+        kinds = get_type_hints(kind, localns={"Mapping": Mapping})
         names = [field.name for field in dataclasses.fields(kind) if field.name in found]
         return kind(**{name: as_value(kinds[name], found[name]) for name in names})  # type: ignore[operator]
     origin = get_origin(kind)
