@@ -48,6 +48,9 @@ TARGET_BEHIND: Final = "TARGET_BEHIND"
 WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
 """The target is out of reach, or takes nothing; it is tried again."""
 
+PAUSED: Final = "PAUSED"
+"""Somebody has paused the subscription: nothing is taken and nothing confirmed."""
+
 STARTING: Final = "STARTING"
 """The bundled applier looks at the target; it has not asked for anything yet."""
 
@@ -177,6 +180,9 @@ class Observer:
         outage = None if applier is None else applier.outage
         if outage is not None and state.phase is not CapturePhase.STOPPED:
             return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
+        pause = None if applier is None else applier.pause
+        if pause is not None and state.phase is not CapturePhase.STOPPED:
+            return StageState(PAUSED, pause.since, f"by {pause.by}: `olr-pg tables resume --all`")
         is_new = applier is not None and not applier.is_begun
         if is_new and self._parts.target.failure is None and state.reason is None:
             return StageState(STARTING, self._noted(STARTING, now))
@@ -207,8 +213,13 @@ class Observer:
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
             return f"{unconfirmed} transactions are not confirmed"
-        stopped = [table.name for table in tables if table.stopped]
-        return f"stopped: {', '.join(stopped)}" if stopped else None
+        for why, names in (
+            ("stopped", [table.name for table in tables if table.stopped]),
+            ("paused", [table.name for table in tables if table.paused]),
+        ):
+            if names:
+                return f"{why}: {', '.join(names)}"
+        return None
 
     def _port(self, now: float) -> PortStatus:
         listener = self._parts.target.listener
@@ -320,6 +331,7 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         None if held is None else held.since,
         found.incomplete,
         0 if held is None else held.error_id,
+        found.paused,
     )
 
 

@@ -31,6 +31,7 @@ from olr_pg.cli import (
     schema,
     simulate,
     status,
+    tables,
     verify,
     version,
 )
@@ -86,6 +87,7 @@ app.command("verify")(verify.verify)
 app.command("repair")(verify.repair)
 app.command("fetch-lobs")(fetch.fetch_lobs)
 app.add_typer(errors.app, name="errors")
+app.add_typer(tables.app, name="tables")
 app.command("cutover")(cutover.cutover)
 app.command("migrate")(migrate.migrate)
 app.command("assess")(assess.assess)

@@ -110,6 +110,7 @@ _TABLE_VALUES = (
     _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
+    _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
         "table_held_scn",
         "Commit SCN of the first change that a stopped table lacks, 0 for none",

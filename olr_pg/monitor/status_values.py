@@ -25,6 +25,7 @@ STATE_WORDS: Final = {
     "WAITING_FOR_REDO": "Waiting for a log that is missing",
     "WAITING_FOR_SOURCE": "Waiting for the source",
     "WAITING_FOR_TARGET": "Waiting for the target",
+    "PAUSED": "Paused",
     "STOPPING": "Stopping",
     "STOPPED": "Stopped",
 }
@@ -213,6 +214,7 @@ class TableStatus:
             from there on. 0 where nothing is held.
         held_since: when that was held; None where nothing is.
         incomplete: LOB values that it lacks, as olr_pg.incomplete lists them.
+        paused: somebody has paused it: its changes are held until it is resumed.
         error_id: of a stopped table the number of its error in olr_pg.error; 0 where not known.
     """
 
@@ -232,6 +234,7 @@ class TableStatus:
     held_since: float | None = None
     incomplete: int = 0
     error_id: int = 0
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

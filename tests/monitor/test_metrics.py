@@ -8,6 +8,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from olr_pg.appliance.status_observer import (
+    PAUSED,
     STARTING,
     STOPPING,
     TARGET_BEHIND,
@@ -21,7 +22,7 @@ from olr_pg.monitor.status_values import Status
 def test_every_state_of_capture_has_a_metric() -> None:
     assert set(STATES) == {
         *(phase.value for phase in CapturePhase),
-        *(STARTING, STOPPING, TARGET_BEHIND, WAITING_FOR_TARGET),
+        *(PAUSED, STARTING, STOPPING, TARGET_BEHIND, WAITING_FOR_TARGET),
     }
 
 

@@ -24,6 +24,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
+from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.target.ledger import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.stopped.pausing import Pause
     from olr_pg.applier.target.loads_under_way import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.dictionary.model import Table
@@ -106,6 +108,7 @@ class Applier:
         self._stopped: dict[str, OlrPgError] = {}
         self._held = HeldTables(settings.subscription)
         self._loads = LoadsUnderWay(settings.subscription)
+        self._pauses = Pauses(settings.subscription)
         self._session: Conversation | None = None
         self._before: dict[str, int] = {}
         self._complete_before = 0
@@ -125,7 +128,10 @@ class Applier:
         return [
             one._replace(
                 commit_scn=one.commit_scn or self._position_before(one.name),
-                held=None if one.error is None else self._held.first(one.name),
+                held=self._held.first(one.name)
+                if one.error is not None or one.name in self._pauses.tables
+                else None,
+                paused=one.name in self._pauses.tables,
                 incomplete=self._held.incomplete(one.name),
             )
             for one in known.values()
@@ -140,9 +146,18 @@ class Applier:
         """The initial loads that were under way a moment ago; from any thread."""
         return self._loads.loads
 
+    @property
+    def pause(self) -> Pause | None:
+        """The pause of the whole subscription; None where it goes on; from any thread."""
+        return self._pauses.whole
+
     def _look_at_target(self) -> None:
-        self._target.use(self._held.look)
-        self._target.use(self._loads.look)
+        before = self._pauses.whole
+        for look in (self._held.look, self._loads.look, self._pauses.look):
+            self._target.use(look)
+        after = self._pauses.whole
+        if (before is None) != (after is None):
+            _log.info("paused" if after else "resumed", by=after.by if after else None)
 
     @property
     def table_names(self) -> frozenset[str]:
@@ -201,6 +216,12 @@ class Applier:
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
         try:
             handover = self._reach_target(once=once)
+            if once and self._pauses.whole is not None:
+                raise OlrPgError(
+                    Code.SUBSCRIPTION_PAUSED,
+                    f"by {self._pauses.whole.by}",
+                    subscription=self._settings.subscription,
+                )
         except psycopg.Error:
             if self.is_ending:
                 return ApplyReport({}, 0)
@@ -218,6 +239,7 @@ class Applier:
             progress=self._progress,
             applied=self._applied,
             look_at_target=self._look_at_target,
+            is_paused=lambda: self._pauses.whole is not None,
             is_saved_here=self._is_saved_here,
         )
         try:
@@ -308,6 +330,7 @@ class Applier:
                 _log.error("table is still stopped", table=stopped, error=str(error))
                 self._stopped[stopped] = error
         self._held.look(connection)
+        self._pauses.look(connection)
         self._before = ledger_positions(connection, subscription)
         self._complete_before = noted_complete(connection, subscription)
         if self._is_stream:

@@ -36,7 +36,7 @@ FROM olr_pg.ledger AS l LEFT JOIN LATERAL (
     FROM olr_pg.held AS h
     WHERE h.subscription = l.subscription AND h.source_table = l.source_table
 ) AS h ON true
-WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table
+WHERE l.subscription = %s AND l.stopped AND NOT l.paused ORDER BY l.source_table
 """
 _INCOMPLETE = """
 SELECT id, source_table, target_table, key, row_id, column_name, target_column, operation,
@@ -51,7 +51,7 @@ _REASONS = """
 SELECT DISTINCT ON (l.source_table) l.source_table, e.code, e.id
 FROM olr_pg.ledger AS l LEFT JOIN olr_pg.error AS e ON e.subscription = l.subscription
     AND e.source_table = l.source_table AND e.resolution = 'stopped'
-WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table, e.id DESC
+WHERE l.subscription = %s AND l.stopped AND NOT l.paused ORDER BY l.source_table, e.id DESC
 """
 
 
