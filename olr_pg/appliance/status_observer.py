@@ -175,7 +175,9 @@ class Observer:
         """Return what decoding does; all is caught up only where the target has it all."""
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
-        if applier is not None and applier.is_ending and self._parts.target.is_alive:
+        target = self._parts.target
+        is_over = applier is not None and applier.is_ending and not target.is_renewed
+        if is_over and target.is_alive:
             return StageState(STOPPING, self._noted(STOPPING, now))
         outage = None if applier is None else applier.outage
         if outage is not None and state.phase is not CapturePhase.STOPPED:

@@ -39,7 +39,8 @@ class RunningTarget:
         config: the configuration of this target by itself.
         delivery, listener, checkpoint: its own.
         connect_string: of the database that its bundled applier writes to.
-        make_applier: makes that applier, anew after a failure; None: its clients are external.
+        make_applier: makes that applier for a configuration of this target, anew after a failure
+            and for other tables; None: its clients are external.
 
     Attributes:
         connect_string: as above.
@@ -54,7 +55,7 @@ class RunningTarget:
         listener: Listener,
         checkpoint: Checkpoint,
         connect_string: str = "",
-        make_applier: Callable[[], Applier] | None = None,
+        make_applier: Callable[[Config], Applier] | None = None,
     ) -> None:
         self.config = config
         self.delivery = delivery
@@ -62,11 +63,12 @@ class RunningTarget:
         self.checkpoint = checkpoint
         self.connect_string = connect_string
         self._make_applier = make_applier
-        self.applier = None if make_applier is None else make_applier()
+        self.applier = None if make_applier is None else make_applier(config)
         self.failure: BaseException | None = None
         self._report: ApplyReport | None = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
+        self._renewed = threading.Event()
         self._stopping = threading.Event()
         self._pause = _PAUSE_SECONDS
         self._started = 0.0
@@ -110,13 +112,9 @@ class RunningTarget:
 
         def work() -> None:
             try:
-                if is_again and self._make_applier is not None:
-                    self.applier = self._make_applier()
-                assert self.applier is not None
-                if self._stopping.is_set():
-                    return  # `stop` came before there was an applier to stop
-                drained = self.delivery.drained.is_set
-                self._report = self.applier.run(once=once, drained=drained)
+                self._work(once=once, is_again=is_again)
+                while self._renewed.is_set() and not self._stopping.is_set():
+                    self._work(once=once, is_again=True)
             except BaseException as error:  # noqa: BLE001 - looked at by the main thread
                 self.failure = self._cause(error)
             finally:
@@ -124,6 +122,34 @@ class RunningTarget:
 
         self._thread = threading.Thread(target=work, name="olr-apply")
         self._thread.start()
+
+    def _work(self, *, once: bool, is_again: bool) -> None:
+        # In this order: tables that change from here on are taken by the applier after this one.
+        self._renewed.clear()
+        if is_again and self._make_applier is not None:
+            self.applier = self._make_applier(self.config)
+        assert self.applier is not None
+        if self._stopping.is_set():
+            return  # `stop` came before there was an applier to stop
+        if self._renewed.is_set():
+            self.applier.drain()
+        self._report = self.applier.run(once=once, drained=self.delivery.drained.is_set)
+
+    def renew(self, config: Config) -> None:
+        """Let the applier end with what it has received, and another one begin with other tables.
+
+        Args:
+            config: of this target by itself.
+        """
+        self.config = config
+        self._renewed.set()
+        if self.applier is not None:
+            self.applier.drain()
+
+    @property
+    def is_renewed(self) -> bool:
+        """Is true while its applier ends for another one."""
+        return self._renewed.is_set()
 
     def stop(self) -> None:
         """Let its applier end after the batches at work."""

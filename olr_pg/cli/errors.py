@@ -141,6 +141,13 @@ def skip(
     config: ConfigOption,
     number: Annotated[list[int], typer.Argument(metavar="ID", help="Numbers that `list` shows.")],
     *,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole-transaction",
+            help="Leave out all changes that its transaction has of the table, not this one alone.",
+        ),
+    ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -149,11 +156,12 @@ def skip(
     Of a DDL: the target table has been brought to what the source has behind it, or needs not be.
     Exit code 1 if the table stops again.
     """
-    from olr_pg.applier.stopped.error_table import skip_error
+    from olr_pg.applier.stopped.error_table import skip_error, skip_transaction
 
     with open_settings(config, target_name) as (connection, settings):
         with connection.transaction():
-            lines = [skip_error(connection, settings.subscription, one) for one in number]
+            leave_out = skip_transaction if whole else skip_error
+            lines = [leave_out(connection, settings.subscription, one) for one in number]
         tables = dict.fromkeys(line.source_table for line in lines)
         go_on(connection, settings, list(tables), as_json=as_json)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.config.model import Config
+    from olr_pg.config.model import Apply, Config
+    from olr_pg.config.names import TableName
+    from olr_pg.config.table_changes import TableChanges
+
+_TAKING_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
 
 app = typer.Typer(
     help="Tables: list, pause, resume, add, remove, while replication goes on.",
@@ -137,6 +143,143 @@ def resume(
         for name in names:
             unpause_table(connection, settings.subscription, name)
         go_on(connection, settings, names, as_json=as_json)
+
+
+@app.command("add")
+def add(
+    config: ConfigOption,
+    table: Annotated[list[str], typer.Argument(metavar="OWNER.NAME", help="Tables of the source.")],
+    *,
+    load: Annotated[
+        bool, typer.Option("--load/--no-load", help="Load the rows that are there first.")
+    ] = True,
+    by: ByOption = None,
+    target_name: TargetOption = None,
+) -> None:
+    """Replicate more tables: load their rows, then take their changes; the others go on.
+
+    The load is that of `initial-load`, as of an SCN of its own; one that was interrupted goes on.
+    Then the applier begins anew with the longer list, at the load's SCN for the new tables; that
+    takes seconds. The list is kept in `context.data/tables.json`, beside `apply.tables`.
+    """
+    from olr_pg.cli.load import load_tables
+
+    del by
+    loaded = read_config(config, target_name)
+    apply = _apply(loaded)
+    names = [parse_name(name) for name in table]
+    _check_new(apply, names)
+    changes = apply.changes.plus(names)
+    wider = loaded.model_copy(update={"apply": apply.with_changes(changes)})
+    if load:
+        load_tables(wider, [str(name) for name in names], resume=True)
+    _take(loaded, changes, added=[str(name) for name in names])
+
+
+@app.command("remove")
+def remove(
+    config: ConfigOption,
+    table: Annotated[list[str], typer.Argument(metavar="OWNER.NAME", help="Replicated tables.")],
+    *,
+    by: ByOption = None,
+    target_name: TargetOption = None,
+) -> None:
+    """Replicate tables no more; the others go on. Their rows stay in the target as they are.
+
+    What the target knows of how far they are is forgotten: to replicate one again it must be loaded
+    again (`olr-pg tables add`, with an empty table).
+    """
+    from olr_pg.load.load_progress import TableProgress
+
+    del by
+    loaded = read_config(config, target_name)
+    apply = _apply(loaded)
+    names = [parse_name(name) for name in table]
+    known = apply.table_names
+    if known is not None:
+        for name in names:
+            if name not in known:
+                raise OlrPgError(
+                    Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name)
+                )
+        if not set(known) - set(names):
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "no table would be left")
+    removed = [str(name) for name in names]
+    _take(loaded, apply.changes.minus(names), removed=removed)
+    with open_target_of(loaded) as (connection, settings):
+        for left in removed:
+            TableProgress(settings.subscription, left, _target(settings, left)).leave(connection)
+
+
+def parse_name(text: str) -> TableName:
+    """Parse OWNER.NAME.
+
+    Raises:
+        OlrPgError: 3018, it is none.
+    """
+    from olr_pg.config.names import TableName
+    from olr_pg.dictionary.selection import parse_table_name
+
+    return TableName(*parse_table_name(text))
+
+
+def _apply(config: Config) -> Apply:
+    if config.apply is None:
+        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+    return config.apply
+
+
+def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
+    for name in names:
+        if name in (apply.table_names or ()):
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is there already", table=str(name))
+
+
+def _take(
+    config: Config,
+    changes: TableChanges,
+    *,
+    added: Sequence[str] = (),
+    removed: Sequence[str] = (),
+) -> None:
+    """Write the changes down, and wait until a running appliance has taken them.
+
+    Raises:
+        OlrPgError: 8015 they cannot be written, 8016 it does not take them.
+    """
+    from olr_pg.config.table_changes import write_changes
+
+    write_changes(config.changes_file(), changes)
+    deadline = time.monotonic() + _TAKING_SECONDS
+    while True:
+        known = _tables_at_work(config)
+        if known is None:
+            print_line("noted: the next start takes it")
+            return
+        if known.issuperset(added) and known.isdisjoint(removed):
+            break
+        if time.monotonic() > deadline:
+            names = ", ".join((*added, *removed))
+            raise OlrPgError(Code.CHANGE_NOT_TAKEN, f"after {_TAKING_SECONDS:.0f} s: {names}")
+        time.sleep(_LOOK_SECONDS)
+    if added:
+        print_line(f"replicated now: {', '.join(added)}")
+    if removed:
+        print_line(f"replicated no more: {', '.join(removed)}")
+
+
+def _tables_at_work(config: Config) -> set[str] | None:
+    """Return the tables of the running appliance; None where none runs, or cannot be asked."""
+    from olr_pg.monitor.asking import ask_status
+
+    page = f"status.json?target={config.name}" if config.name else "status.json"
+    try:
+        record = ask_status(config, page=page)
+    except OlrPgError as error:
+        if error.code in (Code.NO_APPLIANCE, Code.APPLIANCE_SILENT):
+            return None
+        raise
+    return {table["name"] for table in record["tables"]}
 
 
 def _check_choice(names: Sequence[str] | None, *, whole: bool) -> None:

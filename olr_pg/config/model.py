@@ -7,6 +7,7 @@ strict (a string is never taken for a number) and unknown keys are refused.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -42,6 +43,8 @@ from olr_pg.config.filter import Filter
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
+from olr_pg.config.table_changes import FILE_NAME as CHANGES_FILE
+from olr_pg.config.table_changes import TableChanges, read_changes
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
 from olr_pg.scalars import MAX_SCN
 
@@ -212,6 +215,16 @@ class Target(Section):
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
 
 
+class Control(Section):
+    """`status.control`: commands over HTTP, for who has a token."""
+
+    tokens: dict[str, Secret] = Field(
+        min_length=1,
+        description="an object: name of somebody to the token that lets this one command, 16"
+        ' characters or more: "${ENV_NAME}" or {"file": "PATH"}',
+    )
+
+
 class Status(Section):
     """`status`: the status page, `/metrics` and `/healthz`."""
 
@@ -228,6 +241,10 @@ class Status(Section):
     )
     tls: Tls | None = Field(default=None, description="an object: encryption of the page")
     allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
+    control: Control | None = Field(
+        default=None,
+        description="an object: commands over HTTP; without it there are none (control.md)",
+    )
 
 
 class ValuePolicies(Section):
@@ -323,6 +340,18 @@ class Apply(Section):
     policies: ValuePolicies = Field(
         default_factory=ValuePolicies, description="an object of value policies"
     )
+    _changes: TableChanges = PrivateAttr(default=TableChanges())
+
+    @property
+    def changes(self) -> TableChanges:
+        """What `olr-pg tables` has changed of `tables`."""
+        return self._changes
+
+    def with_changes(self, changes: TableChanges) -> Self:
+        """Make a copy in which these changes hold, and no others."""
+        copy = self.model_copy()
+        copy._changes = changes
+        return copy
 
     @property
     def embedded(self) -> bool:
@@ -336,13 +365,17 @@ class Apply(Section):
 
     @property
     def table_query(self) -> str:
-        """The TableList query, also where the file lists names."""
-        return self.tables if isinstance(self.tables, str) else table_list_query(self.tables)
+        """The TableList query, also where the file lists names; with all changes."""
+        names = self.table_names
+        if names is None:
+            assert isinstance(self.tables, str)
+            return self._changes.query(self.tables)
+        return table_list_query(names)
 
     @property
     def table_names(self) -> tuple[TableName, ...] | None:
-        """The listed tables; None where the file gives a query."""
-        return None if isinstance(self.tables, str) else self.tables
+        """The listed tables, with all changes; None where the file gives a query."""
+        return None if isinstance(self.tables, str) else self._changes.names(self.tables)
 
 
 class Spark(Section):
@@ -474,6 +507,29 @@ class Config(Section):
             raise problem("`apply` in each entry of `target`, not beside the list", show="nothing")
         return self
 
+    def changes_file(self) -> Path:
+        """Return where the changes of `apply.tables` are, of one target by itself."""
+        data = Path(self.context.data)
+        return (data / "targets" / self.name if self.name else data) / CHANGES_FILE
+
+    def with_table_changes(self) -> Self:
+        """Make a copy in which the changes hold that `olr-pg tables` has made of its tables.
+
+        Raises:
+            OlrPgError: 8015, they cannot be read.
+        """
+        applied = [
+            part.apply and part.apply.with_changes(read_changes(part.changes_file()))
+            for part in self.targets
+        ]
+        if isinstance(self.target, Target):
+            return self.model_copy(update={"apply": applied[0]})
+        targets = tuple(
+            one.model_copy(update={"apply": apply})
+            for one, apply in zip(self.target, applied, strict=True)
+        )
+        return self.model_copy(update={"target": targets})
+
     @property
     def targets(self) -> tuple[Config, ...]:
         """The configuration of each target by itself; of the only one, where there is one."""
@@ -510,6 +566,8 @@ def _collect(section: Section, texts: list[str]) -> None:
         for inner in value if isinstance(value, tuple) else (value,):
             if isinstance(inner, Section):
                 _collect(inner, texts)
+        secrets = value.values() if isinstance(value, dict) else ()
+        texts += [one.get_secret_value() for one in secrets if isinstance(one, SecretStr)]
         if isinstance(value, SecretStr):
             texts.append(value.get_secret_value())
     if isinstance(section, Spark):

@@ -15,6 +15,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,12 +23,14 @@ import structlog
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.control import ANSWER_SECONDS, RequestRefusedError
 from olr_pg.monitor.history import LEVELS, SERIES, level_of, series_document
 from olr_pg.monitor.status_values import overall_health
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from olr_pg.config.address import Network
+    from olr_pg.monitor.control import Control
     from olr_pg.monitor.history import HistoryStore
     from olr_pg.monitor.status_values import Status
 
@@ -63,6 +67,9 @@ STREAMS_MAX: Final = 32
 """Of the connections, those that are sent events, which end only with their client."""
 
 _HEADER_BYTES_MAX: Final = 16 << 10
+_BODY_BYTES_MAX: Final = 64 << 10
+_REFUSAL_SECONDS: Final = 60.0
+"""Between two lines of the log that tell of commands without a token."""
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -92,6 +99,7 @@ class StatusService:
         announcement: a file that says where it is, as long as it is there.
         targets: the status of each target by its name, where there are several: a page each.
         history: of the targets; without it the page has no charts.
+        control: runs commands for who has a token; without it none are taken.
 
     Attributes:
         allow: as above; may be set while it runs, for connections to come.
@@ -108,10 +116,13 @@ class StatusService:
         announcement: Path | None = None,
         targets: Mapping[str, Callable[[], Status]] | None = None,
         history: HistoryStore | None = None,
+        control: Control | None = None,
     ) -> None:
         self._targets = targets or {"": status}
         self._registry = registry
         self._kept = history
+        self._control = control
+        self._refused_at = -_REFUSAL_SECONDS
         self._wanted = address
         self._tls = tls
         self._announcement = announcement
@@ -156,6 +167,11 @@ class StatusService:
             Route("/status.json", self._json),
             Route("/events", self._events),
         ]
+        if self._control is not None:
+            routes += [
+                Route("/control/{action}", self._command, methods=["POST"]),
+                Route("/control/jobs/{number:int}", self._job, methods=["GET"]),
+            ]
         tls = self._tls
         config = uvicorn.Config(
             Starlette(routes=routes),
@@ -245,6 +261,52 @@ class StatusService:
         series = self._kept.read(status.at, target, table, level)
         told = {"range": LEVELS[level].name, "target": target, "table": table}
         return _json({**told, **series_document(series, what)})
+
+    async def _command(self, request: Request) -> Response:
+        control, who = self._control, self._who(request)
+        assert control is not None
+        if who is None:
+            return self._refuse(request)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _BODY_BYTES_MAX:
+                return _json({"error": f"the body has more than {_BODY_BYTES_MAX} bytes"}, 413)
+        address = request.client.host if request.client is not None else "unknown"
+        action, target = request.path_params["action"], request.query_params.get("target")
+        try:
+            document = json.loads(body) if body.strip() else {}
+            job = control.start(action, document, who, address, target)
+        except ValueError:
+            return _json({"error": "the body is a JSON object"}, 400)
+        except RequestRefusedError as error:
+            return _json({"error": str(error)}, 400)
+        is_over = await run_in_threadpool(job.wait, ANSWER_SECONDS)
+        code = 202 if not is_over else 200 if job.code == 0 else 409
+        return _json(job.as_record(), code)
+
+    async def _job(self, request: Request) -> Response:
+        assert self._control is not None
+        if self._who(request) is None:
+            return self._refuse(request)
+        job = self._control.job(request.path_params["number"])
+        return (
+            _json({"error": "there is no such job"}, 404) if job is None else _json(job.as_record())
+        )
+
+    def _who(self, request: Request) -> str | None:
+        assert self._control is not None
+        return self._control.who(request.headers.get("Authorization", ""))
+
+    def _refuse(self, request: Request) -> Response:
+        now = time.monotonic()
+        if now - self._refused_at >= _REFUSAL_SECONDS:  # a scanner shall not fill the log
+            self._refused_at = now
+            host = request.client.host if request.client is not None else "unknown"
+            _log.warning("a command without a token that is known", address=host)
+        answer = _json({"error": "Authorization: Bearer TOKEN, of status.control.tokens"}, 401)
+        answer.headers["WWW-Authenticate"] = "Bearer"
+        return answer
 
     async def _events(self, request: Request) -> Response:
         name = request.query_params.get("target")

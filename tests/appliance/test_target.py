@@ -31,7 +31,8 @@ def test_a_signal_while_it_is_waited_for_does_not_end_the_applier() -> None:
     """As SIGTERM does, whose SystemExit lets the applier apply what it has received."""
     applier: Any = Applier()
     one: Any = None
-    target = RunningTarget(one, Delivery(), one, one, make_applier=lambda: applier)  # type: ignore[arg-type]
+    delivery: Any = Delivery()
+    target = RunningTarget(one, delivery, one, one, make_applier=lambda _config: applier)
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise SystemExit

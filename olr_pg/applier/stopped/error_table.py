@@ -26,6 +26,11 @@ _SKIP = """
 UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
 WHERE subscription = %s AND id = %s AND resolution = 'stopped'
 """
+_LOCK = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE"
+_DROP_TRANSACTION = """
+DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND kind = 'changes'
+"""
 _STOPPED = """
 SELECT l.source_table, l.target_table, l.commit_scn AS received_scn,
     h.transactions, h.changes, h.bytes, h.first_scn
@@ -143,6 +148,21 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
             f"error {number} is {line.resolution}",
             table=line.source_table,
         )
+    return line
+
+
+def skip_transaction(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
+    """Decide as `skip_error` does, of all changes that the transaction has of the table.
+
+    Raises:
+        OlrPgError: as `skip_error`.
+    """
+    with connection.transaction():
+        table = read_error(connection, subscription, number).source_table
+        # Whoever replays the table, or adds to its hold, waits.
+        connection.execute(_LOCK, (subscription, table))
+        line = skip_error(connection, subscription, number)
+        connection.execute(_DROP_TRANSACTION, (subscription, table, line.commit_scn, line.xid))
     return line
 
 

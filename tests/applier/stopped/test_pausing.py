@@ -84,6 +84,7 @@ def test_a_paused_table_is_held_and_the_others_and_the_confirmation_go_on(
         r.wait_for(f"SELECT olr_pg.consistent_scn() = {second - 1}")
         await_that(lambda: {one.name: one for one in applier.tables}["S.T"].held)
         table = {one.name: one for one in applier.tables}["S.T"]
+        assert table.held is not None
         assert (table.paused, table.error, table.held.commit_scn) == (True, None, second)
         assert stopped_tables(connection, "olr_pg") == []
         assert paused_tables(connection, "olr_pg") == ["S.T"]
