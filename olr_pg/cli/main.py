@@ -28,6 +28,7 @@ from olr_pg.cli import (
     logs,
     migrate,
     prepare,
+    reload,
     schema,
     simulate,
     status,
@@ -81,6 +82,7 @@ def main(
 app.command("init")(init.init)
 app.command("run")(run_command.run)
 app.command("status")(status.status)
+app.command("reload")(reload.reload)
 app.command("initial-load")(load.initial_load)
 app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)

@@ -77,6 +77,19 @@ def ask_status(
     return record
 
 
+def announced_process(config: Config) -> int:
+    """Return the process id that an appliance with that configuration has left.
+
+    Raises:
+        OlrPgError: 9010, it has left none.
+    """
+    file = Path(config.context.data) / FILE_NAME
+    try:
+        return int(json.loads(file.read_bytes())["pid"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OlrPgError(Code.NO_APPLIANCE, "it has left no process id", file=str(file)) from error
+
+
 def _check_instance(headers: Message, instance: str | None, url: str) -> None:
     """Check that the answer is of the appliance that has left the address."""
     found = headers[INSTANCE_HEADER]
