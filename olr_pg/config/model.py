@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from olr_pg.config.address import LOOPBACK, Address
-from olr_pg.config.connect_string import PostgresConnection, PostgresServer
+from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fields import (
     READS_VERSION,
     ConfigAddress,
@@ -30,7 +30,6 @@ from olr_pg.config.fields import (
     ConfigPath,
     ConfigTables,
     SchemaMapping,
-    Secret,
     Settings,
     SparkMaster,
     TableMapping,
@@ -41,8 +40,10 @@ from olr_pg.config.fields import (
 )
 from olr_pg.config.filter import Filter
 from olr_pg.config.names import TableName, table_list_query
+from olr_pg.config.port_sections import ALLOW, Limits, Tls
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
+from olr_pg.config.status_section import Metrics, Status
 from olr_pg.config.table_changes import FILE_NAME as CHANGES_FILE
 from olr_pg.config.table_changes import TableChanges, read_changes
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
@@ -126,73 +127,6 @@ class Context(Section):
     )
 
 
-class PostgresMetrics(Section):
-    """`metrics.postgres`: the table that metrics are written to."""
-
-    connect_string: PostgresServer = Field(description="how to connect to the metrics database")
-    table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
-    table_name: str = Field(min_length=1, description="the name of the table")
-    interval_seconds: float = Field(
-        default=10.0, ge=1, le=86_400, description="seconds between two writes"
-    )
-    keep_hours: float = Field(
-        default=168.0, gt=0, description="hours after which a line is deleted"
-    )
-
-
-class Metrics(Section):
-    """`metrics`: exporters."""
-
-    postgres: PostgresMetrics | None = Field(
-        default=None, description="an object: the metrics table"
-    )
-
-
-class Tls(Section):
-    """`tls` of a port: encryption, and certificates of clients."""
-
-    certificate: ConfigPath = Field(description="the PEM file of the certificate and its chain")
-    key: ConfigPath = Field(description="the PEM file of the certificate's private key")
-    key_password: Secret | None = Field(default=None, description="the private key's password")
-    client_ca: ConfigPath | None = Field(
-        default=None,
-        description="a PEM file of the authorities that sign the certificates of clients",
-    )
-
-
-class Limits(Section):
-    """`target.limits`: what clients of the port may take up."""
-
-    clients: int = Field(
-        default=64,
-        ge=1,
-        le=4096,
-        description="connections at once; the idlest gives way to a new one",
-    )
-    idle_seconds: float = Field(
-        default=60.0, gt=0, le=86_400, description="seconds that a client may wait to subscribe"
-    )
-    request_seconds: float = Field(
-        default=20.0,
-        gt=0,
-        le=3_600,
-        description="seconds that one request may take to come in, or TLS to be agreed on",
-    )
-    silent_seconds: float | None = Field(
-        default=None,
-        gt=0,
-        le=86_400 * 7,
-        description="seconds that the client that replicates may ask for nothing before it is"
-        " ended and its place is free; null is as long as it likes",
-    )
-    request_bytes: int = Field(
-        default=MIB, ge=1024, le=64 * MIB, description="bytes of the largest request"
-    )
-
-
-_ALLOW: Final = "a list of client addresses and networks, beside loopback; without it all may"
-
-
 class Target(Section):
     """`target`: the port that protocol clients connect to."""
 
@@ -211,40 +145,8 @@ class Target(Section):
         " stored (58), which a bundled applier does not get",
     )
     tls: Tls | None = Field(default=None, description="an object: encryption of the port")
-    allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
+    allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
-
-
-class Control(Section):
-    """`status.control`: commands over HTTP, for who has a token."""
-
-    tokens: dict[str, Secret] = Field(
-        min_length=1,
-        description="an object: name of somebody to the token that lets this one command, 16"
-        ' characters or more: "${ENV_NAME}" or {"file": "PATH"}',
-    )
-
-
-class Status(Section):
-    """`status`: the status page, `/metrics` and `/healthz`."""
-
-    enabled: bool = Field(default=True, description="false: no status page is served")
-    name: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="how the appliance calls itself on the page; by default the machine's name",
-    )
-    address: ConfigAddress | None = Field(
-        default=None,
-        description='where to serve it, "host:port"; by default 127.0.0.1:9701, or any free port',
-    )
-    tls: Tls | None = Field(default=None, description="an object: encryption of the page")
-    allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
-    control: Control | None = Field(
-        default=None,
-        description="an object: commands over HTTP; without it there are none (control.md)",
-    )
 
 
 class ValuePolicies(Section):

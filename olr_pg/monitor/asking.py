@@ -16,7 +16,8 @@ from olr_pg.monitor.service import FILE_NAME, INSTANCE_HEADER
 if TYPE_CHECKING:
     from email.message import Message
 
-    from olr_pg.config.model import Config, Tls
+    from olr_pg.config.model import Config
+    from olr_pg.config.port_sections import Tls
 
 _SECONDS: Final = 10.0
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from olr_pg.cli.main import app
 from olr_pg.config.address import Address
-from olr_pg.config.model import Tls
+from olr_pg.config.port_sections import Tls
 from olr_pg.config.reading import parse_config
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
