@@ -154,7 +154,7 @@ class Observer:
             state=self._state(port, tables, now),
             source=self._source(),
             port=port,
-            process=_process(parts.memory_max),
+            process=process_status(parts.memory_max),
             tables=tables,
             rates=self._rates(),
             archive_seconds=None if newest is None else max(0.0, now - newest),
@@ -360,7 +360,8 @@ def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
     return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
 
 
-def _process(memory_max: int) -> ProcessStatus:
+def process_status(memory_max: int) -> ProcessStatus:
+    """Return what this process takes."""
     statm = Path("/proc/self/statm").read_text("ascii").split()
     return ProcessStatus(
         os.getpid(),

@@ -116,6 +116,7 @@ def load_tables(
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
+    from olr_pg.load.load_page import load_page
     from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
     from olr_pg.observability.error_records import failure_record
     from olr_pg.spark.session import stop_session
@@ -137,6 +138,7 @@ def load_tables(
             for one in work
         }
         stack.enter_context(load_progress(target, settings.subscription, targets, work))
+        stack.enter_context(load_page(loaded, target, snapshot.database, targets, work))
         done = load(
             settings,
             work,

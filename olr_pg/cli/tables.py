@@ -279,6 +279,8 @@ def _tables_at_work(config: Config) -> set[str] | None:
         if error.code in (Code.NO_APPLIANCE, Code.APPLIANCE_SILENT):
             return None
         raise
+    if record["state"]["name"] == "LOADING":
+        return None  # the page of an initial load
     return {table["name"] for table in record["tables"]}
 
 

@@ -199,13 +199,20 @@ class StatusService:
 
     def stop(self) -> None:
         """End every connection and wait for the thread."""
-        if self._announcement is not None:
+        if self._announcement is not None and self._is_announced(self._announcement):
             self._announcement.unlink(missing_ok=True)
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()
         if self._socket is not None:
             self._socket.close()
+
+    def _is_announced(self, file: Path) -> bool:
+        """Tell whether the file is still ours: an appliance may have begun beside a load."""
+        try:
+            return bool(json.loads(file.read_bytes())["instance"] == self._instance)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def _listen(self) -> socket.socket:
         if self._wanted is not None:

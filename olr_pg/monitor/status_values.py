@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 STATE_WORDS: Final = {
+    "LOADING": "Initial load",
     "STARTING": "Starting",
     "WAITING_FOR_CLIENT": "Waiting for a client",
     "DECODING": "Catching up",

@@ -28,6 +28,7 @@ from tests.load.table_data import simulated
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TOKEN = "a-token-of-this-test"
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -48,6 +49,27 @@ class Work:
         with urllib.request.urlopen(announced["url"] + "status.json", timeout=60) as answer:
             record: dict[str, Any] = json.load(answer)
             return record
+
+    def post(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
+        announced = json.loads((self.config.parent / "data" / "status.json").read_text())
+        request = urllib.request.Request(
+            f"{announced['url']}control/{action}",
+            json.dumps(body).encode(),
+            {"Authorization": f"Bearer {TOKEN}"},
+        )
+        with urllib.request.urlopen(request, timeout=240) as answer:
+            job: dict[str, Any] = json.load(answer)
+        deadline = time.monotonic() + 240
+        while job["state"] == "at work":
+            assert time.monotonic() < deadline
+            request = urllib.request.Request(
+                f"{announced['url']}control/jobs/{job['job']}",
+                headers={"Authorization": f"Bearer {TOKEN}"},
+            )
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                job = json.load(answer)
+        assert job["state"] == "done", job
+        return job
 
     def await_that(self, condition: Callable[[dict[str, Any]], Any]) -> None:
         deadline = time.monotonic() + 240
@@ -80,6 +102,15 @@ def at_work(config: Path, database: str) -> Iterator[Work]:
         process.wait()
 
 
+def with_control(config: Path) -> Path:
+    """Let the appliance take commands over HTTP, with a token of the environment."""
+    document = json.loads(config.read_text())
+    tokens = {"tester": "${CONTROL_TOKEN}"}
+    document["status"] = {"address": "127.0.0.1:0", "control": {"tokens": tokens}}
+    config.write_text(json.dumps(document))
+    return config
+
+
 def is_caught_up(record: dict[str, Any]) -> bool:
     return bool(record["state"]["name"] == "CAUGHT_UP")
 
@@ -103,7 +134,8 @@ def test_one_is_added_and_one_removed_while_the_others_go_on(
     later = [(log, tmp_path / log.name) for log in logs[len(logs) // 2 :]]
     for log, away in later:
         log.rename(away)
-    with at_work(project.write(), postgres_database) as work:
+    monkeypatch.setenv("CONTROL_TOKEN", TOKEN)
+    with at_work(with_control(project.write()), postgres_database) as work:
         work.await_that(is_caught_up)
         assert {table["name"] for table in work.status()["tables"]} == set(names[:-1])
         assert f"replicated now: {added}" in work.command("tables", "add", added.lower())
@@ -112,7 +144,7 @@ def test_one_is_added_and_one_removed_while_the_others_go_on(
         for log, away in later[:-1]:
             away.rename(log)
         work.await_that(lambda r: any(t["paused"] and t["held_scn"] for t in r["tables"]))
-        work.command("tables", "resume", names[0])
+        assert "goes on" in work.post("resume", {"tables": [names[0]]})["output"]
         work.await_that(is_caught_up)
         rows = work.ask(f"SELECT count(*) FROM {removed}")
         work.command("tables", "remove", removed)
@@ -124,7 +156,10 @@ def test_one_is_added_and_one_removed_while_the_others_go_on(
         assert work.ask("SELECT source_table FROM olr_pg.ledger ORDER BY 1") == [
             (name,) for name in sorted({*names} - {removed})
         ]
-        assert "tables_of" in (tmp_path / "stderr.log").read_text()
+        said = (tmp_path / "stderr.log").read_text()
+        assert "tables_of" in said
+        assert "by=tester" in said
+        assert TOKEN not in said
     project.names = [name for name in names if name != removed]
     project.tables = source.write_tables(tmp_path / "final", last)
     assert all(one.identical for one in project.verify())

@@ -15,6 +15,7 @@ from olr_pg.appliance.status_observer import (
     WAITING_FOR_TARGET,
 )
 from olr_pg.capture.state import CapturePhase
+from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.metrics import STATES, make_registry
 from olr_pg.monitor.status_values import Status
 
@@ -22,7 +23,7 @@ from olr_pg.monitor.status_values import Status
 def test_every_state_of_capture_has_a_metric() -> None:
     assert set(STATES) == {
         *(phase.value for phase in CapturePhase),
-        *(PAUSED, STARTING, STOPPING, TARGET_BEHIND, WAITING_FOR_TARGET),
+        *(LOADING, PAUSED, STARTING, STOPPING, TARGET_BEHIND, WAITING_FOR_TARGET),
     }
 
 
