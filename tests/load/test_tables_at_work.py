@@ -40,7 +40,8 @@ class Work:
         self._database = database
 
     def command(self, *arguments: str) -> str:
-        result = CliRunner().invoke(app, [*arguments, "--config", str(self.config)])
+        given = [*arguments, "--config", str(self.config)]
+        result = CliRunner().invoke(app, given, env={"CONTROL_TOKEN": TOKEN})
         assert result.exit_code == 0, (result.output, result.exception)
         return result.output
 
