@@ -54,7 +54,7 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
         # The facts of the source are kept with what is held.
         settings = applier_settings(config.apply, target, ("", 0), order, DEFAULT_FACTS)
         try:
-            with connect(target) as connection:
+            with connect(target, replica=settings.is_replica) as connection:
                 ensure_ledger(connection)
                 yield connection, settings
         except psycopg.OperationalError as error:

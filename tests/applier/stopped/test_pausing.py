@@ -186,7 +186,7 @@ def test_a_run_that_is_to_end_says_that_it_is_paused(replication: Replication) -
     assert rows(r) == [(1, 1, None)]
 
 
-@pytest.mark.parametrize("version", [7])
+@pytest.mark.parametrize("version", [8])
 def test_tables_of_an_earlier_release_are_brought_up(
     replication: Replication, version: int
 ) -> None:
