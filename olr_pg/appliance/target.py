@@ -133,7 +133,12 @@ class RunningTarget:
             return  # `stop` came before there was an applier to stop
         if self._renewed.is_set():
             self.applier.drain()
-        self._report = self.applier.run(once=once, drained=self.delivery.drained.is_set)
+        try:
+            self._report = self.applier.run(once=once, drained=self.delivery.drained.is_set)
+        except OlrPgError as error:
+            # Tables that have stopped do not end what goes on with the others.
+            if error.code != Code.TABLES_STOPPED or not self._renewed.is_set():
+                raise
 
     def renew(self, config: Config) -> None:
         """Let the applier end with what it has received, and another one begin with other tables.

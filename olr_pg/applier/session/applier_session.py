@@ -344,6 +344,9 @@ class Applier:
         self._complete_before = noted_complete(connection, subscription)
         if self._is_stream:
             self._check_stopped(connection)
+            for name in sorted(self._pauses.tables):
+                # Its held changes would be passed by.
+                raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is: resume it first", table=name)
         return read_handover(connection, subscription, self._tables)
 
     def _check_stopped(self, connection: Connection[Any]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.pausing import (
     pause_all,
     pause_table,
@@ -183,6 +184,20 @@ def test_a_run_that_is_to_end_says_that_it_is_paused(replication: Replication) -
     with target(r) as connection:
         resume_all(connection, "olr_pg")
     r.apply()
+    assert rows(r) == [(1, 1, None)]
+
+
+def test_all_tables_in_one_stream_do_not_pass_one_that_is_paused(replication: Replication) -> None:
+    r = replication
+    with target(r) as connection:
+        pause_table(connection, "olr_pg", "S.T", "s.t")
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    assert fails(r, consistency=Consistency.TRANSACTION).code == 8013
+    with target(r) as connection:
+        unpause_table(connection, "olr_pg", "S.T")
+        replay(connection, r.settings(), "S.T")
+    r.serve()
+    r.apply(consistency=Consistency.TRANSACTION)
     assert rows(r) == [(1, 1, None)]
 
 
