@@ -31,7 +31,7 @@ FILE_NAME: Final = "history.sqlite"
 
 TABLES_MAX: Final = 100
 """Of a reading: those with the most lag, then with the most changes. With the three levels that
-bounds the file at about 20 MB."""
+bounds the file at about 40 MB for each target."""
 
 WHOLE: Final = ""
 """The name that the readings of all tables together have."""
