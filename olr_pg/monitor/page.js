@@ -133,9 +133,11 @@ function loads(s) {
         + few(rate) + "/s" + left));
   }));
 }
+/* Before anybody has said where to start, nothing is known of what is missing. */
+const isKnown = s => !["STARTING", "WAITING_FOR_CLIENT", "LOADING"].includes(s.state.name);
 const SHOWN_MAX = 200;
 let latest = null, wanted = "";
-function tableRow(t, largest) {
+function tableRow(t, largest, known) {
   const name = make("button", "", t.name);
   name.type = "button";
   name.title = "Show its history";
@@ -145,7 +147,7 @@ function tableRow(t, largest) {
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["decoding", "queue", "apply"].map(cause =>
     [cause, largest ? t.lag[cause] / largest : 0, cause + " " + span(t.lag[cause])]);
-  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + span(t.lag_seconds), t.stopped ? "n stopped" : "n"),
+  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + span(known ? t.lag_seconds : null), t.stopped ? "n stopped" : "n"),
     cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];
@@ -157,7 +159,7 @@ function tables(s) {
   const fitting = s.tables.filter(t => t.name.toLowerCase().includes(wanted))
     .sort((a, b) => !!b.stopped - !!a.stopped || b.lag_seconds - a.lag_seconds || (a.name < b.name ? -1 : 1));
   const focused = document.activeElement?.closest?.("#tables td.name")?.textContent;
-  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest)));
+  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest, isKnown(s))));
   if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();
   byId("table_count").textContent = s.tables.length === 1 ? "1" : whole(s.tables.length);
   byId("more_tables").hidden = fitting.length <= SHOWN_MAX;
@@ -181,7 +183,7 @@ function details(s) {
   pairs("queue", [
     ["ready", whole(s.port.ready)],
     ["to be confirmed", whole(s.port.transmitted)],
-    ["bytes", bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max)],
+    ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "–"],
     ["decoding waits", s.port.full ? "yes" : "no", s.port.full ? "warning" : ""],
   ]);
   const used = Math.max(s.port.bytes_max ? s.port.queued_bytes / s.port.bytes_max : 0,
@@ -214,7 +216,7 @@ function show(s) {
   byId("redo_rate").textContent = bytes(s.rates.redo_bytes) + "/s";
   byId("rows_rate").textContent = whole(s.rates.decoded_rows) + "/s";
   byId("apply_rate").textContent = whole(s.rates.applied_changes) + "/s";
-  byId("lag").textContent = s.tables.length ? span(Math.max(...s.tables.map(t => t.lag_seconds))) : "–";
+  byId("lag").textContent = s.tables.length && isKnown(s) ? span(Math.max(...s.tables.map(t => t.lag_seconds))) : "–";
   tables(s); details(s); choices(s);
   byId("threads").hidden = !s.source.threads.length && !s.source.gaps.length;
   rows("threads", s.source.threads.map(t => [cell(t.thread), cell(t.archived_sequence, "n"),
