@@ -44,7 +44,7 @@ _AREAS: Final = {
     5: "PostgreSQL and the applier",
     6: "Spark and Java",
     7: "Live Oracle source",
-    8: "Simulator and benchmarks",
+    8: "Simulator, benchmarks, monitoring and control",
     9: "The appliance itself",
 }
 

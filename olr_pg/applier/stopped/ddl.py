@@ -73,6 +73,9 @@ def apply_event(
         if error is not None:
             ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))
             ledger.record(connection, event_error_row(event, error))
+        else:
+            document = source_document(source, settings.facts, event.commit_scn)
+            ledger.keep_source(connection, document)
         held = hold_event(connection, ledger.key, event, settings.facts)
         if held.later is not None and held.evolution.error is not None:
             ledger.retell(connection, event_error_row(held, held.evolution.error))
