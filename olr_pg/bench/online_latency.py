@@ -33,8 +33,9 @@ _HIGH: Final = ("10 MB/s", "10MB")
 _WARM_SECONDS: Final = 8.0
 """After the first rows: connections are made, kernels loaded, tables created."""
 
-_START_SECONDS: Final = 20.0
-"""In which the appliance starts and gets warm, about."""
+_WARMING_SECONDS: Final = _WARM_SECONDS + 2.0
+_FIRST_FLUSHES: Final = 30
+"""After so many the source stands still until something of them is seen."""
 
 _IDLE_SECONDS: Final = 20.0
 _POLL_SECONDS: Final = 0.004
@@ -104,9 +105,10 @@ def _replicated(folder: Path, rate: str, seconds: float) -> _Watched:
     source = folder / "source"
     with running([folder / "postgres"]) as (cluster,):
         target = cluster.new_database()
-        writer = _start_source(source, rate, seconds + _START_SECONDS)
+        writer = _start_source(source, rate, seconds + _WARMING_SECONDS)
         try:
-            _await_files(writer, source)
+            _await_flushes(writer, source)
+            writer.send_signal(signal.SIGSTOP)
             config = write_config(folder, source / "logs", source / "dictionary.json", target)
             _read_online(config, source / "online")
             process = start_run(config)
@@ -167,10 +169,10 @@ def _start_source(folder: Path, rate: str, seconds: float) -> subprocess.Popen[b
     )
 
 
-def _await_files(writer: subprocess.Popen[bytes], source: Path) -> None:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not (source / "flushes.jsonl").exists() or not (source / "dictionary.json").exists():
-        if writer.poll() is not None or time.monotonic() > end:
+def _await_flushes(writer: subprocess.Popen[bytes], source: Path) -> None:
+    flushes = source / "flushes.jsonl"
+    while not flushes.exists() or flushes.read_bytes().count(b"\n") < _FIRST_FLUSHES:
+        if writer.poll() is not None:
             message = "the simulated database did not begin"
             raise TimeoutError(message)
         time.sleep(_POLL_SECONDS)
@@ -185,7 +187,7 @@ def _read_online(config: Path, folder: Path) -> None:
 def _watch(
     process: subprocess.Popen[bytes], writer: subprocess.Popen[bytes], target: str, patience: float
 ) -> dict[str, list[Seen]]:
-    """Watch the target until the source has ended and nothing more comes."""
+    """Let the source go on once its first rows are seen; watch until it has ended, and all came."""
     seen = defaultdict[str, list[Seen]](list)
     quiet_at = time.time() + patience
     with psycopg.connect(target, autocommit=True) as connection:
@@ -199,6 +201,7 @@ def _watch(
             for name, scn in news:
                 seen[name].append(Seen(now, scn))
             if news:
+                writer.send_signal(signal.SIGCONT)
                 quiet_at = now + (_QUIET_SECONDS if ended else patience)
             elif ended:
                 quiet_at = min(quiet_at, now + _QUIET_SECONDS)
