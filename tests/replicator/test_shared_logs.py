@@ -54,7 +54,7 @@ def test_what_is_new_was_written_since_the_last_look_that_did_not_find_it() -> N
     source = Source()
     logs = SharedLogs(source)  # type: ignore[arg-type]
     logs.scan("one", 1, 1)
-    assert logs.unseen_since is None
+    assert [logs.unseen_since] == [None]
     begin = time.time()
     assert not logs.has_news()
     end = time.time()
