@@ -23,7 +23,7 @@ from rich.table import Table as Grid
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.demo_source import DemoSource
-from olr_pg.appliance.demo_view import DemoView, read_progress
+from olr_pg.appliance.demo_view import DemoView, read_lag, read_progress
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
@@ -32,6 +32,7 @@ from olr_pg.simulator.table_files import ROWID, read_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
 
 DEMO_SEED: Final = 42
@@ -97,7 +98,7 @@ def run_demo(
     cluster: EmbeddedPostgres | None = None
     try:
         source.wait_until_archiving()
-        source.pause()  # until somebody listens: Spark takes its time to start
+        source.pause()  # until somebody listens
         cluster = start_embedded(folder / "data" / "postgres")
         watch = _Watch(source, cluster.connect_string, seconds, DemoView(console))
         watch.replicate(_write_config(folder))
@@ -132,7 +133,7 @@ class _Watch:
     def replicate(self, config: Path) -> None:
         """Replicate until the target has everything that the source has committed."""
         loaded = load_config(config)
-        thread = threading.Thread(target=self._watch, name="olr-demo")
+        thread = threading.Thread(target=self._watch, args=(loaded,), name="olr-demo")
         # Shells have SIGINT ignored in background jobs; the watch ends the run by it.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread.start()
@@ -148,15 +149,15 @@ class _Watch:
             thread.join()
             signal.signal(signal.SIGINT, before)
 
-    def _watch(self) -> None:
+    def _watch(self, config: Config) -> None:
         try:
-            self._follow()
+            self._follow(config)
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             self._failure = error
         if not self._over.is_set():
             _thread.interrupt_main()
 
-    def _follow(self) -> None:
+    def _follow(self, config: Config) -> None:
         logs, stop_at = self._source.folder / "logs", 0.0
         last_commits: dict[str, int] | None = None
         with (
@@ -164,7 +165,7 @@ class _Watch:
             self._view.shown(),
         ):
             while not self._over.wait(_LOOK_SECONDS):
-                progress = read_progress(connection, self.tables, logs)
+                progress = read_progress(connection, self.tables, logs, read_lag(config))
                 self._view.show(progress)
                 if progress.changes and not stop_at:
                     self._source.resume()
@@ -185,6 +186,8 @@ def _write_config(folder: Path) -> Path:
             "kind": "offline",
             "dictionary": str(folder / "dictionary.json"),
             "logs": str(folder / "logs"),
+            "redo": "online",
+            "online-logs": str(folder / "online"),
         },
         "target": {"address": "127.0.0.1:0"},
         "apply": {

@@ -14,6 +14,9 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from olr_pg.capture.logs import scan_logs
+from olr_pg.errors import OlrPgError
+from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.lag import Lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
 
 RATE_SECONDS: Final = 5.0
@@ -49,11 +53,11 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Says where replication stands. `lag` is the age in seconds of the oldest log that waits."""
+    """Says where replication stands. `lag` is that of the table which is most behind."""
 
     tables: Mapping[str, TableProgress]
     logs: int
-    lag: float
+    lag: Lag
 
     @property
     def changes(self) -> int:
@@ -67,8 +71,17 @@ class Progress:
         return all(table.stopped or table.commit_scn >= scn for table, scn in found)
 
 
+def read_lag(config: Config) -> Lag:
+    """Ask the appliance for the lag of the table that is most behind; none while it starts."""
+    try:
+        tables = ask_status(config)["tables"]
+    except OlrPgError:
+        return Lag()
+    return max((Lag(**table["lag"]) for table in tables), key=lambda lag: lag.total, default=Lag())
+
+
 def read_progress(
-    connection: psycopg.Connection[Any], tables: Sequence[Table], logs: Path
+    connection: psycopg.Connection[Any], tables: Sequence[Table], logs: Path, lag: Lag
 ) -> Progress:
     """Read the ledger, count rows, look at the logs.
 
@@ -76,29 +89,26 @@ def read_progress(
         connection: to the target, in autocommit mode.
         tables: of the source.
         logs: the folder of archived logs.
+        lag: of the table that is most behind.
     """
     found = dict[str, TableProgress]()
     if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() != (None,):
         for name, scn, inserted, updated, deleted, stopped in connection.execute(_LEDGER):
             rows = _count(connection, name) if inserted else 0
             found[name] = TableProgress(scn, inserted, updated, deleted, rows, stopped)
-    applied = max((table.commit_scn for table in found.values()), default=0)
-    archived = scan_logs([str(logs)]).logs
-    waiting = [log.path for log in archived if log.header.first_scn > applied]
-    oldest = min((_archived_at(logs, path) for path in waiting), default=time.time())
     ordered = {table.full_name: found[table.full_name] for table in tables
                if table.full_name in found}  # fmt: skip
-    return Progress(ordered, len(archived), max(0.0, time.time() - oldest))
-
-
-def _archived_at(folder: Path, path: str) -> float:
-    return (folder / path).stat().st_mtime
+    return Progress(ordered, len(scan_logs([str(logs)]).logs), lag)
 
 
 def _count(connection: psycopg.Connection[Any], table: str) -> int:
     name = sql.Identifier(*table.lower().split("."))
     row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name)).fetchone()
     return int(row[0]) if row else 0
+
+
+def _parts(lag: Lag) -> str:
+    return ", ".join(f"{cause} {seconds:.2f}" for cause, seconds in lag._asdict().items())
 
 
 class DemoView:
@@ -135,7 +145,7 @@ class DemoView:
     def _line(self, progress: Progress) -> str:
         return (
             f"{progress.logs} logs archived, {progress.changes:,} changes applied,"
-            f" {self.rate:,.0f}/s, lag {progress.lag:.1f} s"
+            f" {self.rate:,.0f}/s, lag {progress.lag.total:.2f} s ({_parts(progress.lag)})"
         )
 
     def _grid(self, progress: Progress) -> Grid:

@@ -24,6 +24,7 @@ from olr_pg.monitor.status_values import (
     StageState,
     Status,
     TableStatus,
+    ThreadStatus,
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
@@ -130,8 +131,10 @@ class Observer:
     def _source(self) -> SourceStatus:
         parts = self._parts
         counts = SplitCounts() if parts.splits is None else parts.splits.counts
+        source = parts.target.delivery.progress.source
         return replace(
-            parts.target.delivery.progress.source,
+            source,
+            threads=with_holding(source.threads, waiting=source.waiting_transactions > 0),
             spilled_bytes=parts.storage.waiting_bytes,
             splits_here=counts.here,
             splits_by_spark=counts.by_spark,
@@ -287,6 +290,7 @@ class Observer:
             held.commit_scn if held else taken_scn if pending is None else pending,
             now,
             archived=progress.archived,
+            read=progress.read,
             queued=progress.queued,
             taken=self._taken,
             missing_since=missing_since(delivery.state, progress),
@@ -304,6 +308,15 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:
+    """Mark the redo thread that was read least, where transactions wait for others than theirs."""
+    least = min((thread.decoded_scn for thread in threads), default=0)
+    waits = waiting and len(threads) > 1
+    return tuple(
+        replace(thread, holds_back=waits and thread.decoded_scn == least) for thread in threads
+    )
 
 
 def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:

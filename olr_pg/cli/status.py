@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,6 +12,8 @@ from olr_pg.cli.printing import print_json, print_line, report_console
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_CAUSES: Final = ("reading", "decoding", "queue", "apply")
 
 
 def status(
@@ -68,7 +70,7 @@ def _print(console: Console, record: dict[str, Any]) -> None:
             f"decoded below {source['decoded_scn']}, taken below {port['taken_scn']},"
             f" confirmed {record['confirmed_scn']}, restart from {port['saved_scn']}"
         ),
-        "Last archived log": _span(record["archive_seconds"]) + " ago",
+        "Newest redo": _span(record["archive_seconds"]) + " ago",
         "Open transactions": f"{source['open_transactions']:,}"
         + (
             f", the oldest {source['oldest_open_xid']} for {_span(source['oldest_open_seconds'])}"
@@ -97,19 +99,21 @@ def _print(console: Console, record: dict[str, Any]) -> None:
             console.print(f"{name + ':':19}{value}", soft_wrap=True)
     for thread in source["threads"]:
         console.print(
-            f"Thread {thread['thread']}: archived to sequence {thread['archived_sequence']},"
+            f"Thread {thread['thread']}: redo to sequence {thread['archived_sequence']}, written"
+            f" {_span(record['at'] - thread['archived_at'])} ago;"
             f" decoded to {thread['decoded_sequence'] or 'none'}"
+            + (", others wait for it" if thread["holds_back"] else "")
         )
     if record["tables"]:
         grid = Grid(box=None)
-        for heading in ("Table", "Lag", "decoding", "queue", "apply", "Waiting", "Applied", ""):
+        for heading in ("Table", "Lag", *_CAUSES, "Waiting", "Applied", ""):
             grid.add_column(heading, justify="left" if heading == "Table" else "right")
         for table in record["tables"]:
             applied = table["inserted"] + table["updated"] + table["deleted"]
             grid.add_row(
                 table["name"],
                 _span(table["lag_seconds"]),
-                *(_span(table["lag"][cause]) for cause in ("decoding", "queue", "apply")),
+                *(_span(table["lag"][cause]) for cause in _CAUSES),
                 f"{table['waiting']:,}",
                 f"{applied:,}",
                 _stopped(table),

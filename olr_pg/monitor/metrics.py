@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from olr_pg.monitor.status_values import Status, TableStatus
+    from olr_pg.monitor.status_values import Status, TableStatus, ThreadStatus
 
 _PREFIX = "olr_pg_"
 STATES = tuple(STATE_WORDS)
@@ -42,11 +42,19 @@ class _TableValue(NamedTuple):
     is_counter: bool = False
 
 
+class _ThreadValue(NamedTuple):
+    """A value of each redo thread, at a time."""
+
+    name: str
+    help: str
+    value: Callable[[ThreadStatus, float], float]
+
+
 _VALUES = (
     _Gauge("healthy", "1 unless nothing goes on without somebody", lambda s: s.health != "failed"),
     _Gauge("problems", "Problems that need somebody", lambda s: len(s.problems)),
     _Gauge("uptime_seconds", "Since the start", lambda s: s.at - s.started_at),
-    _Gauge("archive_seconds", "Since the last log was archived", lambda s: s.archive_seconds),
+    _Gauge("archive_seconds", "Since the newest redo was written", lambda s: s.archive_seconds),
     _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn),
     _Gauge("taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn),
     _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn),
@@ -133,6 +141,26 @@ _TABLE_VALUES = (
     ),
 )
 
+_THREAD_VALUES = (
+    _ThreadValue(
+        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn
+    ),
+    _ThreadValue(
+        "thread_decoded_scn", "Up to which the redo thread was read", lambda t, _: t.decoded_scn
+    ),
+    _ThreadValue("thread_archived_sequence", "Of the last log", lambda t, _: t.archived_sequence),
+    _ThreadValue(
+        "thread_redo_seconds",
+        "Since the newest redo of the thread was written",
+        lambda t, now: max(0.0, now - t.archived_at),
+    ),
+    _ThreadValue(
+        "thread_holds_back",
+        "1 where finished transactions of other threads wait for it",
+        lambda t, _: t.holds_back,
+    ),
+)
+
 
 class _StatusCollector(Collector):
     """Reads everything from one status of each target."""
@@ -198,15 +226,11 @@ def _labelled(
         for opcode, count in status.source.not_interpreted.items():
             passed.add_metric((*mark, opcode), count)
     yield from (state, causes, refused, passed)
-    for attribute, text in (
-        ("archived_scn", "Exclusive end of the last archived log"),
-        ("decoded_scn", "Up to which the redo thread has been read"),
-        ("archived_sequence", "Of the last archived log"),
-    ):
-        family = _family(f"thread_{attribute}", text, (*labels, "thread"))
+    for one in _THREAD_VALUES:
+        family = _family(one.name, one.help, (*labels, "thread"))
         for mark, status in marked:
             for thread in status.source.threads:
-                family.add_metric((*mark, str(thread.thread)), getattr(thread, attribute))
+                family.add_metric((*mark, str(thread.thread)), one.value(thread, status.at))
         yield family
 
 

@@ -104,10 +104,12 @@ class ThreadStatus:
     """A redo thread.
 
     Attributes:
-        archived_sequence, archived_scn: the last log that is there, and its exclusive end.
-        archived_at: when that log was written.
+        archived_sequence, archived_scn: the last log that is there, and its exclusive end; of an
+            online log, how far it is written.
+        archived_at: when the newest redo of it was written.
         decoded_sequence: the last log that was read to its end; 0 for none.
         decoded_scn: up to which the thread has been read.
+        holds_back: whether finished transactions of other threads wait for redo of this one.
     """
 
     thread: int
@@ -116,6 +118,7 @@ class ThreadStatus:
     archived_at: float
     decoded_sequence: int
     decoded_scn: int
+    holds_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +267,8 @@ class Status:
 
     Attributes:
         at: the moment.
-        archive_seconds: since the last archived log was written: so much more may be missing that
-            Oracle has not archived yet. None before the first log.
+        archive_seconds: since the newest redo that is here was written: so much more may be missing
+            that is not here yet. None before the first log.
         confirmed_scn: the highest that the bundled applier has confirmed, in this run or before it.
         problems: what needs somebody, in words.
         commands: for each problem the commands that help, complete, to be copied.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olr_pg.appliance.status_observer import first_lacking, missing_since
+from olr_pg.appliance.status_observer import first_lacking, missing_since, with_holding
 from olr_pg.capture.state import CapturePhase, CaptureState
-from olr_pg.monitor.status_values import PortStatus
+from olr_pg.monitor.status_values import PortStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
 
 
@@ -26,3 +26,10 @@ def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
     assert missing_since(waiting, progress) == 440.0  # behind the last one that is here
     progress.source = replace(progress.source, missing_since=100.0)
     assert missing_since(waiting, progress) == 100.0
+
+
+def test_the_redo_thread_that_was_read_least_holds_the_others_back() -> None:
+    threads = [ThreadStatus(1, 5, 900, 10.0, 4, 900), ThreadStatus(2, 3, 700, 7.0, 3, 700)]
+    assert [one.holds_back for one in with_holding(threads, waiting=True)] == [False, True]
+    assert not any(one.holds_back for one in with_holding(threads, waiting=False))
+    assert not any(one.holds_back for one in with_holding(threads[:1], waiting=True))

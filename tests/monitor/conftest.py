@@ -80,7 +80,7 @@ def status() -> Status:
                 321,
                 2,
                 None,
-                Lag(4.0, 2.0, 1.5),
+                Lag(0.0, 4.0, 2.0, 1.5),
                 7.5,
             ),
             TableStatus(

@@ -48,6 +48,8 @@ def test_prometheus_reads_it(status: Status) -> None:
     assert values["olr_pg_table_held_scn", status.tables[1].name] == 2_266_301
     assert values["olr_pg_refused_total", "OLR-04033"] == 7
     assert values["olr_pg_thread_archived_scn", "2"] == 2_266_400
+    assert values["olr_pg_thread_redo_seconds", "2"] == 90
+    assert values["olr_pg_thread_holds_back", "2"] == 0
     assert values["process_resident_memory_bytes",] > 0
     assert values["process_open_fds",] > 0
     helps = [line for line in text.splitlines() if line.startswith("# HELP olr_pg_")]

@@ -77,7 +77,12 @@ def test_what_is_served(service: StatusService, status: Status) -> None:
     record = json.loads(body)
     assert record["health"] == "degraded"
     assert record["state"]["words"] == "Waiting for a log that is missing"
-    assert record["tables"][0]["lag"] == {"decoding": 4.0, "queue": 2.0, "apply": 1.5}
+    assert record["tables"][0]["lag"] == {
+        "reading": 0.0,
+        "decoding": 4.0,
+        "queue": 2.0,
+        "apply": 1.5,
+    }
     assert record == json.loads(json.dumps(status.as_record()))
     code, body = get(service, "/metrics")
     assert (code, b"\nolr_pg_decoded_scn " in body) == (200, True)
