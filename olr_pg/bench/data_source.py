@@ -12,7 +12,7 @@ from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.datasource.redo_split import Bounds
 from olr_pg.datasource.source import arrow_schema, changes_schema
-from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.survey import survey
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
 
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 _CORES: Final = 2
 _TABLES: Final = {"all tables, images as JSON": None, "ORDER_LINES, typed": "SHOP.ORDER_LINES"}
-_SETTINGS: Final = SparkSettings(f"local[{_CORES}]", preload=("olr_pg.datasource.source",))
+_SETTINGS: Final = SparkSettings(
+    f"local[{_CORES}]",
+    preload=("olr_pg.datasource.source",),
+    java_options=("-XX:TieredStopAtLevel=4",),
+)
+"""With all of Java's compiler, which sessions of users have and ours do without."""
 
 
 def data_source(options: Options) -> Iterator[Result]:
@@ -71,11 +76,8 @@ def _batches(logs: LogSet, table: str | None) -> Callable[[], float]:
     def work() -> float:
         found = survey(logs.snapshot, paths, tables=None if table is None else [table])
         schema = arrow_schema(changes_schema(found.decoding, table))
-        return sum(
-            batch.num_rows
-            for split in found.splits
-            for batch in read_split(found.decoding, split, schema, Bounds())
-        )
+        reader = SplitReader(found.decoding, schema, Bounds())
+        return sum(batch.num_rows for split in found.splits for batch in reader.read(split))
 
     return work
 

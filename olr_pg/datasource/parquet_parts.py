@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from olr_pg.capture.object_storage import is_url, opened_url
-from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -104,9 +104,10 @@ def write_parts_task(payload: bytes, job: bytes) -> bytes:
     """
     task: PartsTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
+    reader = SplitReader(todo.decoding, todo.schema, todo.bounds)
     with _with_umask(todo.umask), _Parts(todo, task.number) as parts:
         for split in task.splits:
-            for batch in read_split(todo.decoding, split, todo.schema, todo.bounds):
+            for batch in reader.read(split):
                 parts.add(batch)
         return pickle.dumps(parts.finish())
 
