@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.decoding import decoding
@@ -86,7 +86,7 @@ def _by_tasks(
     options: Options, logs: LogSet, table: str | None, changes: float
 ) -> Callable[[], float]:
     """Write the changes with `write_parquet`."""
-    chosen: dict[str, str] = {} if table is None else {"table": table}
+    chosen: dict[str, Any] = {} if table is None else {"table": table}
 
     def work() -> float:
         done = write_parquet(

@@ -18,7 +18,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
 
 from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -146,8 +146,9 @@ def _columns(decoding: Decoding, table: str | None, schema: StructType | str | N
     """Return the columns of the files: those that a query has, or that are asked for."""
     if schema is None:
         return arrow_schema(changes_schema(decoding, table))
-    wanted = StructType.fromDDL(schema) if isinstance(schema, str) else schema
-    return to_arrow_schema(wanted, timezone="UTC")
+    if isinstance(schema, str):
+        schema = cast("StructType", StructType.fromDDL(schema))
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def _needed(decoding: Decoding, columns: pa.Schema) -> Decoding:
