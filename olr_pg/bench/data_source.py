@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.decoding import decoding
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
@@ -14,6 +13,7 @@ from olr_pg.datasource.redo_split import Bounds
 from olr_pg.datasource.source import arrow_schema, changes_schema
 from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.survey import survey
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from pyarrow import fs
 
 from olr_pg.capture.object_storage import is_url, opened_url
 from olr_pg.datasource.split_reading import SplitReader
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def write_parts_task(payload: bytes, job: bytes) -> bytes:
     """
     task: PartsTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
+    keep_freed_memory()
     reader = SplitReader(todo.decoding, todo.schema, todo.bounds)
     with _with_umask(todo.umask), _Parts(todo, task.number) as parts:
         for split in task.splits:

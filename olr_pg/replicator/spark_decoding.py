@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from olr_pg.files.result_files import TaskResult
 
 PRELOAD: Final = (
-    "olr_pg.appliance.heap:keep_freed_memory",
+    "olr_pg.decoding.heap:keep_freed_memory",
     "olr_pg.replicator.kernel_warmup:warm_kernels",
 )
 """What Spark's daemon does before it forks workers."""
