@@ -34,7 +34,7 @@ def bound(place: int, code: OracleType, kind: PgKind, arrow: pa.DataType) -> Loa
     return LoadColumn(place, place, target, taken, encoder, form)
 
 
-TEXTS = st.text(st.characters(exclude_characters="\0"))
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 TIMES = ("2026-01-01T00:00:00.123456", "-4712-01-01 00:00:00", "0001-02-03 04:05:06")
 SECONDS = st.datetimes().map(lambda when: when.replace(microsecond=0))
 NUMBERS = st.decimals(allow_nan=False, places=5, min_value=-(10**30), max_value=10**30)
