@@ -255,6 +255,7 @@ class Code(IntEnum):
     TASK_RESULT_LOST = 6006
     ANOTHER_SPARK_SESSION = 6007
     EXECUTOR_UNFIT = 6008
+    PARQUET_DIRECTORY_IN_USE = 6010
     DATA_SOURCE_OPTION = 6040
     STREAM_PAST_RESETLOGS = 6220
     STREAM_OFFSET = 6221
@@ -1346,6 +1347,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "a machine of the Spark cluster lacks what tasks need",
         "install there what the appliance has, at the same paths: this version of olr_pg with its"
         " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
+    ),
+    Code.PARQUET_DIRECTORY_IN_USE: ErrorEntry(
+        "the directory for Parquet files has files already",
+        'name another one, or say mode="append" to put files beside them, or mode="overwrite" to'
+        " replace them all",
     ),
     Code.DATA_SOURCE_OPTION: ErrorEntry(
         "the options of the data source cannot be used",

@@ -17,10 +17,10 @@ from olr_pg.decoding.filters import charsets_of, filters_of_target
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
 from olr_pg.server.checkpoint import read_saved
-from olr_pg.spark.java import find_java
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:

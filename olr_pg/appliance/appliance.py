@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.appliance.data_lock import only_one
-from olr_pg.appliance.heap import give_back_large_memory
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
@@ -44,6 +43,7 @@ from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory

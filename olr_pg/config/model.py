@@ -150,8 +150,6 @@ class Target(Section):
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
 
 
-
-
 class Apply(Section):
     """`apply`: the bundled applier."""
 

