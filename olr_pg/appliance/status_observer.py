@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shutil
 import threading
 import time
 from collections import deque
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.config.model import Config
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
     from olr_pg.replicator.spark_decoding import SparkDecoding
@@ -148,6 +150,7 @@ class Observer:
             archive_seconds=None if newest is None else max(0.0, now - newest),
             confirmed_scn=confirmed_scn,
             events=recent_events(),
+            data_free_bytes=_free_bytes(parts.target.config),
             target=parts.target.name,
             targets=parts.names,
         )
@@ -309,6 +312,13 @@ def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
             waits for PostgreSQL, say), nobody has taken more.
     """
     return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
+
+
+def _free_bytes(config: Config) -> int | None:
+    try:
+        return shutil.disk_usage(config.context.data).free
+    except OSError:
+        return None
 
 
 def _process(memory_max: int) -> ProcessStatus:

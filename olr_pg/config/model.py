@@ -38,7 +38,7 @@ from olr_pg.config.fields import (
     problem,
 )
 from olr_pg.config.filter import Filter
-from olr_pg.config.names import TableName, table_list_query
+from olr_pg.config.names import table_list_query
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
 from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
@@ -250,7 +250,10 @@ class Apply(Section):
     connect_string: PostgresConnection = Field(
         description='the target database: "embedded", a PostgreSQL URL or parameters'
     )
-    tables: ConfigTables = Field(description="a TableList query or a list of OWNER.NAME")
+    tables: ConfigTables = Field(
+        description="a TableList query, or a list of OWNER.NAME and of patterns of it (* ? [abc]);"
+        " one that begins with ! takes tables out of what other patterns find"
+    )
     subscription: str = Field(
         default="olr_pg",
         min_length=1,
@@ -331,11 +334,6 @@ class Apply(Section):
     def table_query(self) -> str:
         """The TableList query, also where the file lists names."""
         return self.tables if isinstance(self.tables, str) else table_list_query(self.tables)
-
-    @property
-    def table_names(self) -> tuple[TableName, ...] | None:
-        """The listed tables; None where the file gives a query."""
-        return None if isinstance(self.tables, str) else self.tables
 
 
 class Spark(Section):

@@ -195,6 +195,7 @@ class Status:
         confirmed_scn: the highest that the bundled applier has confirmed, in this run or before it.
         problems: what needs somebody, in words.
         events: the latest warnings and errors, the newest last.
+        data_free_bytes: room left where `context.data` is; None where nobody knows.
         target: which of several targets it is about; empty where there is only one.
         targets: the names of all of them then.
     """
@@ -212,6 +213,7 @@ class Status:
     confirmed_scn: int = 0
     problems: tuple[str, ...] = ()
     events: tuple[Mapping[str, object], ...] = ()
+    data_free_bytes: int | None = None
     target: str = ""
     targets: tuple[str, ...] = ()
 
