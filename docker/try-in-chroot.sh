@@ -68,5 +68,6 @@ EOF
     wait $! || true
     after=$(find /opt/olr-pg/cache/numba -name "*.nbc" | wc -l)
     echo "kernels: $before compiled ahead, $after after a run"
+    [ "$before" -eq "$after" ] || { echo "prepare has missed kernels"; exit 1; }
 '
 echo "the image's steps work"

@@ -22,7 +22,7 @@ def test_the_way_back_is_that_of_the_last_step_done(capsys: pytest.CaptureFixtur
     _show(states("quiet"), STEPS, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         f"done     quiet        {STEPS[0].title}",
-        "                       it ends at SCN 7",
+        "                      it ends at SCN 7",
         f"To go back: {STEPS[0].way_back}.",
     ]
 

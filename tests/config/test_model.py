@@ -25,14 +25,13 @@ def parse(folder: Path, **sections: Any) -> Config:
 def test_listed_tables_are_a_query_and_a_query_is_no_list(tmp_path: Path) -> None:
     listed = parse(tmp_path, apply=APPLY).apply
     assert listed is not None
-    assert listed.table_names is not None
-    assert [f"{one.owner}.{one.name}" for one in listed.table_names] == APPLY["tables"]
+    assert [str(one) for one in listed.tables] == APPLY["tables"]
     assert "ORDERS" in listed.table_query
     assert "PEOPLE" in listed.table_query
     query = "SELECT owner, table_name FROM all_tables"
     asked = parse(tmp_path, apply=APPLY | {"tables": query}).apply
     assert asked is not None
-    assert (asked.table_names, asked.table_query) == (None, query)
+    assert (asked.tables, asked.table_query) == (query, query)
 
 
 def test_the_embedded_database_is_a_word(tmp_path: Path) -> None:
