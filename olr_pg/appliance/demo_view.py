@@ -113,6 +113,7 @@ class DemoView:
         self._history = deque[tuple[float, int]]()
         self._next_line = 0.0
         self._began = time.monotonic()
+        self._has_begun = False
 
     def shown(self) -> AbstractContextManager[object]:
         """Keep the table in place for as long as the context lasts."""
@@ -124,6 +125,8 @@ class DemoView:
         self._history.append((now, progress.changes))
         while now - self._history[0][0] > RATE_SECONDS:
             self._history.popleft()
+        if progress.changes and not self._has_begun:
+            self._has_begun, self._next_line = True, now
         if self._live is not None:
             self._live.update(self._grid(progress))
         elif now >= self._next_line:

@@ -78,7 +78,8 @@ def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
 
 
 def _has_rows(connection: Connection, table: Table) -> bool:
-    query: Any = select(literal(1)).select_from(of_user(table)).limit(1)
+    # Without a limit, which 11.2 knows no words for: only the first rows are fetched.
+    query: Any = select(literal(1)).select_from(of_user(table))
     try:
         return connection.execute(query).first() is not None
     except sqlalchemy.exc.DBAPIError:

@@ -36,7 +36,8 @@ def test_without_a_terminal_it_prints_lines() -> None:
         view.show(Progress({}, 0, 0.0))
         view.show(Progress({"S.A": table(10, 1_200)}, 3, 1.5))
         view.show(Progress({"S.A": table(11, 1_300)}, 4, 1.5))
-    (line,) = printed.getvalue().splitlines()
+    waiting, line = printed.getvalue().splitlines()
+    assert waiting.startswith("0 logs archived, nothing applied yet: ")
     assert line.startswith("3 logs archived, 1,200 changes applied, ")
     assert line.endswith("lag 1.5 s")
 
