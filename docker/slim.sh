@@ -29,8 +29,8 @@ esac
 cd ../..
 rm -rf pyspark/data pyspark/examples pyspark/sbin/*.cmd pyspark/bin/*.cmd
 
-# Arrow: its network protocol and another planner's; headers.
-rm -f pyarrow/libarrow_flight* pyarrow/_flight* pyarrow/libarrow_substrait* pyarrow/_substrait*
+# Arrow: its network protocol; headers.
+rm -f pyarrow/libarrow_flight* pyarrow/_flight*
 rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests
 
 # The older of two PostgreSQLs.
