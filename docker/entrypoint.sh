@@ -10,6 +10,7 @@ if [ ! -w "$prepared/numba" ]; then
         rm -rf "$own"
         mkdir -p "$own"
         cp -R "$prepared/." "$own/"
+        chmod -R u+w "$own"
     fi
     export NUMBA_CACHE_DIR="$own/numba" XDG_CACHE_HOME="$own"
 fi
