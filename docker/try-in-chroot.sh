@@ -52,6 +52,7 @@ in_image() {
 # Without them the image is larger, and Java is the packages' own.
 in_image sh -c "apt-get update -qq && apt-get install -qq --yes --no-install-recommends \
     binutils default-jdk-headless" >/dev/null || echo "without jlink and strip"
+rm -rf "$directory/opt/olr-pg"
 in_image sh /src/docker/install.sh /src /opt/olr-pg
 du -sm "$directory"/opt/olr-pg "$directory"/opt/olr-pg/* "$directory/opt/olr-pg/.venv" |
     sed "s|$directory||; s|\t| MB |"
