@@ -25,6 +25,7 @@ from olr_pg.monitor.status_values import (
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
+from olr_pg.observability.wording import counted
 from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
@@ -189,7 +190,8 @@ class Observer:
             return "the bundled applier has ended and is started again"
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
-            return f"{unconfirmed} transactions are not confirmed"
+            waiting = counted(unconfirmed, "transaction")
+            return f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
         stopped = [table.name for table in tables if table.stopped]
         return f"stopped: {', '.join(stopped)}" if stopped else None
 

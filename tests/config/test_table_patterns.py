@@ -23,7 +23,8 @@ NAMES = [
 
 def snapshot(names: list[str]) -> Snapshot:
     columns = (Column("ID", 1, 1, 1, 2, 22),)
-    tables = tuple(Table(*name.split(".", 1), i, i, columns) for i, name in enumerate(names, 1))
+    pairs = [name.split(".", 1) for name in names]
+    tables = tuple(Table(pair[0], pair[1], i, i, columns) for i, pair in enumerate(pairs, 1))
     return Snapshot(1, Database("TEST"), tables)
 
 

@@ -149,7 +149,7 @@ EVENTS: Final[dict[str, tuple[Any, str]]] = {
 
 def during(event: Any) -> Callable[[Status, float], Status | None]:
     def course(quiet: Status, at: float) -> Status | None:
-        return event(quiet, at) if BEGIN <= at < END else quiet  # type: ignore[no-any-return]
+        return event(quiet, at) if BEGIN <= at < END else quiet
 
     return course
 
