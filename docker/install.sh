@@ -20,8 +20,9 @@ id "$user" >/dev/null 2>&1 ||
 python3 -m venv "$prefix/uv"
 "$prefix/uv/bin/pip" install --quiet --no-cache-dir uv
 cd "$source"
+# The package is built from what is here now, whatever a cache has of the same version.
 UV_PROJECT_ENVIRONMENT="$prefix/.venv" UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never \
-    "$prefix/uv/bin/uv" sync --frozen --no-dev --no-editable --quiet
+    "$prefix/uv/bin/uv" sync --frozen --no-dev --no-editable --refresh-package olr-pg --quiet
 # What is in it, as CycloneDX; without the time and the number of this very build.
 "$prefix/uv/bin/uv" export --frozen --no-dev --format cyclonedx1.5 --quiet |
     sed '/"serialNumber":/d; /"timestamp":/d' >"$prefix/sbom.cdx.json"

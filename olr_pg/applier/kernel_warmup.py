@@ -166,7 +166,11 @@ def warm_chunks(order: ByteOrder) -> None:
         for flags in (ChunkFlags.NONE, last)
     ]
     rows = ChunkedRows(order)
-    for elements in ([insert, *parts, insert, parts[0]], [parts[1], Commit(1, 1, 1, 0)]):
+    received: tuple[list[Element], ...] = (
+        [insert, *parts, insert, parts[0]],
+        [parts[1], Commit(1, 1, 1, 0)],
+    )
+    for elements in received:
         for blob in _frames(elements, order):
             rows.feed(blob)
 

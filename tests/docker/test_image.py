@@ -114,11 +114,11 @@ def start(image: Path) -> str:
         "OLR_PG_CACHE": f"{image}/volume/cache",
         "NUMBA_CACHE_DIR": "as-it-was",
     }
-    command = ["/bin/sh", image / "entrypoint.sh", "run", "--once"]
+    command = ["/bin/sh", str(image / "entrypoint.sh"), "run", "--once"]
     if os.geteuid() == 0:  # to whom everything is writable
         for path in (image, *image.rglob("*")):
             os.chown(path, 65534, 65534)
-        command = ["setpriv", "--reuid=65534", "--clear-groups", *map(str, command)]
+        command = ["setpriv", "--reuid=65534", "--clear-groups", *command]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -140,3 +140,38 @@ def test_a_read_only_image_is_copied_once(image: Path) -> None:
     (image / "image/cache/build").write_text("two")
     start(image)
     assert not (own / "of_this_processor.nbc").exists()
+
+
+def builder() -> list[str] | None:
+    """What builds an image here; None where nothing does."""
+    docker = shutil.which("docker")
+    if docker and not subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
+        return [docker, "build"]
+    buildah = shutil.which("buildah")
+    return [buildah, "build", "--layers=false"] if buildah else None
+
+
+@pytest.mark.timeout(3600)
+def test_the_image_runs_the_demo_with_nothing_to_write_on() -> None:
+    if not os.environ.get("OLR_PG_IMAGE"):
+        pytest.skip("builds an image of 1 GB: set OLR_PG_IMAGE=1 for it (and BASE for its base)")
+    build = builder()
+    if build is None:
+        pytest.skip("needs a Docker that answers, or buildah")
+    base = os.environ.get("BASE")
+    options = ["--build-arg", f"BASE={base}"] if base else []
+    root = DOCKER.parent
+    subprocess.run(
+        [*build, *options, "-f", DOCKER / "Dockerfile", "-t", "olr-pg:test", root], check=True
+    )
+    if build[0].endswith("buildah"):
+        pytest.skip("it is built; to run it takes docker")
+    rights = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--tmpfs=/tmp"]
+    done = subprocess.run(
+        [build[0], "run", "--rm", *rights, "olr-pg:test", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Source and target are identical." in done.stdout
