@@ -39,6 +39,7 @@ _LIVE_TABLES: Final = (*_ORACLE, "oracle.tables")
 _POSTGRES: Final = (
     "postgres.names",
     "postgres.connection",
+    "postgres.pooler",
     "postgres.version",
     "postgres.privileges",
 )
@@ -85,8 +86,9 @@ FILTER: Final = (
 TARGET: Final = (
     Check("postgres.names", "each table has a target of its own"),
     Check("postgres.connection", "PostgreSQL answers", _POSTGRES[:1]),
-    Check("postgres.version", "its version is one that is supported", _POSTGRES[:2]),
-    Check("postgres.privileges", "the role may do what it has to", _POSTGRES[:3]),
+    Check("postgres.pooler", "no pooler shares its sessions", _POSTGRES[:2]),
+    Check("postgres.version", "its version is one that is supported", _POSTGRES[:3]),
+    Check("postgres.privileges", "the role may do what it has to", _POSTGRES[:4]),
     Check("postgres.tables", "the target's tables are there, or may be made", _TARGET_TABLES),
     Check("postgres.columns", "they have every column", _TARGET_TABLES),
     Check("postgres.types", "their types hold Oracle's values", _TARGET_TABLES),

@@ -57,7 +57,7 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
     """Return the tables that the target does not have."""
-    with connect(settings.connect_string) as connection:
+    with connect(settings.connect_string, replica=settings.is_replica) as connection:
         return [
             table
             for table in tables

@@ -67,7 +67,8 @@ def _sequences(detail: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
-    for key, words in (("validated", "validated"), ("checked", "checked, and holds")):
+    kinds = {"put_back": "put back", "validated": "validated", "checked": "checked, and holds"}
+    for key, words in kinds.items():
         for name in detail.get(key, ()):
             yield f"{name}: {words}"
     yield from detail.get("remarks", ())

@@ -333,6 +333,11 @@ def _some_found(tables: tuple[TableName | TablePattern, ...]) -> object:
     return tables
 
 
+TABLES: Final = (
+    "a TableList query, or a list of OWNER.NAME and of patterns of it (* ? [abc]); one that begins"
+    " with ! takes tables out of what other patterns find"
+)
+
 ConfigTables = Annotated[
     Annotated[str, Tag("query")]
     | Annotated[

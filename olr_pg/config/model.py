@@ -23,6 +23,7 @@ from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.connect_string import PostgresConnection, PostgresServer
 from olr_pg.config.fields import (
     READS_VERSION,
+    TABLES,
     ConfigAddress,
     ConfigNetworks,
     ConfigPath,
@@ -250,10 +251,7 @@ class Apply(Section):
     connect_string: PostgresConnection = Field(
         description='the target database: "embedded", a PostgreSQL URL or parameters'
     )
-    tables: ConfigTables = Field(
-        description="a TableList query, or a list of OWNER.NAME and of patterns of it (* ? [abc]);"
-        " one that begins with ! takes tables out of what other patterns find"
-    )
+    tables: ConfigTables = Field(description=TABLES)
     subscription: str = Field(
         default="olr_pg",
         min_length=1,

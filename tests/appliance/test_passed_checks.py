@@ -45,8 +45,8 @@ def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     ]
     unread = names(config(OFFLINE, apply=APPLY), "offline.dictionary")
     assert unread == [
-        *("postgres.names", "postgres.connection", "postgres.version", "postgres.privileges"),
-        *("directory", "disk", "spark.java"),
+        *("postgres.names", "postgres.connection", "postgres.pooler", "postgres.version"),
+        *("postgres.privileges", "directory", "disk", "spark.java"),
     ]
 
 

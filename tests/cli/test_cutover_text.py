@@ -23,7 +23,12 @@ DETAILS: dict[str, dict[str, Any]] = {
         ],
         "not_in_the_target": ["SHOP.U"],
     },
-    "constraints": {"validated": ["orders_fk"], "checked": [], "remarks": ["no trigger fires"]},
+    "constraints": {
+        "put_back": ["trigger t"],
+        "validated": ["orders_fk"],
+        "checked": [],
+        "remarks": ["no trigger fires"],
+    },
     "report": {
         "scn": 5_000,
         "tables": [{"table": "SHOP.ORDERS", "commit_scn": 4_990, **COUNTS}],
@@ -52,7 +57,7 @@ def test_each_step_says_what_it_found() -> None:
             "SHOP.T is at 9 already",
             "SHOP.U is not in the target",
         ],
-        "constraints": ["orders_fk: validated", "no trigger fires"],
+        "constraints": ["trigger t: put back", "orders_fk: validated", "no trigger fires"],
         "report": ["nothing has changed since SCN 5000 in 1 table"],
     }
 
