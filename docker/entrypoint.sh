@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts olr-pg in the image. Compiled kernels lie beside the code; a processor of another kind
 # compiles its own, for which the place must be writable. Where the root file system is read-only,
-# it is copied once to the volume (some 50 MB).
+# it is copied once to the volume (some 10 MB).
 set -eu
 prepared=/opt/olr-pg/cache
 if [ ! -w "$prepared/numba" ]; then

@@ -54,8 +54,9 @@ in_image sh -c "apt-get update -qq && apt-get install -qq --yes --no-install-rec
     binutils default-jdk-headless" >/dev/null || echo "without jlink and strip"
 rm -rf "$directory/opt/olr-pg"
 in_image sh /src/docker/install.sh /src /opt/olr-pg
-du -sm "$directory"/opt/olr-pg "$directory"/opt/olr-pg/* "$directory/opt/olr-pg/.venv" |
-    sed "s|$directory||; s|\t| MB |"
+for part in "$directory"/opt/olr-pg "$directory"/opt/olr-pg/* "$directory"/opt/olr-pg/.venv; do
+    du -sm "$part" | sed "s|$directory||; s|\t| MB |"
+done
 
 chmod -R a-w "$directory/opt/olr-pg/cache"
 in_image setpriv --reuid 10001 --regid "$(in_image id -g olr-pg)" --clear-groups \
@@ -80,7 +81,8 @@ in_image setpriv --reuid 10001 --regid "$(in_image id -g olr-pg)" --clear-groups
 END
         olr run --config $source.json --once
     done
-    olr run --config orders.json --no-apply &
+    # Not through the function: what is ended must be the program, not a shell around it.
+    /opt/olr-pg/entrypoint.sh run --config orders.json --no-apply &
     until olr status --config orders.json --check 2>/dev/null; do sleep 1; done
     kill $!
     wait $! || true
