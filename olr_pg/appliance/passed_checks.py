@@ -48,7 +48,10 @@ _TARGET_TABLES: Final = (*_POSTGRES, *_DICTIONARY, *_LIVE_TABLES)
 OFFLINE: Final = (
     Check("offline.dictionary", "the dictionary can be read"),
     Check(
-        "offline.supplemental", "redo has the key of every changed row", _DICTIONARY, of_tables=True
+        "offline.supplemental",
+        "the dictionary tells of no table whose changes lack their key",
+        _DICTIONARY,
+        of_tables=True,
     ),
     Check("offline.logs", "the archived logs can be read and have no gap", _DICTIONARY),
 )
