@@ -113,7 +113,7 @@ def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) 
         listed = [_step_json(state) for state in states]
         print_json({"finished": finished, "way_back": back, "steps": listed})
         return
-    from olr_pg.cli.cutover_text import grant_lines, step_lines
+    from olr_pg.load.cutover.step_lines import grant_lines, step_lines
 
     for line in step_lines(states, steps):
         print_line(line)

@@ -25,7 +25,7 @@ from olr_pg.cli.printing import (
     report_console,
     report_table,
 )
-from olr_pg.cli.row_progress import row_progress
+from olr_pg.load.row_progress import row_progress
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:

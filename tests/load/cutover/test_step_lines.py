@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from olr_pg.cli.cutover_text import grant_lines, step_lines
 from olr_pg.load.cutover.cut_over import STEPS
+from olr_pg.load.cutover.step_lines import grant_lines, step_lines
 from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED, StepState
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

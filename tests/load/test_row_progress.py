@@ -8,8 +8,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from olr_pg.cli import row_progress as module
-from olr_pg.cli.row_progress import Meter, RowProgress, row_progress
+from olr_pg.load import row_progress as module
+from olr_pg.load.row_progress import Meter, RowProgress, row_progress
 from olr_pg.load.watch import Amount
 
 

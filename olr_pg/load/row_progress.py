@@ -13,7 +13,6 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.cli.printing import on_terminal
 from olr_pg.observability.wording import counted, span
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ class RowProgress:
 def row_progress(what: str, totals: Mapping[str, int | None]) -> Iterator[RowProgress]:
     """Show progress on stderr during the context; see `RowProgress` for the arguments."""
     progress = RowProgress(what, totals)
-    if on_terminal():
+    if sys.stderr.isatty():
         from rich.console import Console
         from rich.live import Live
 
