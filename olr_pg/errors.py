@@ -53,6 +53,7 @@ class Code(IntEnum):
     ROW_CONDITION_LITERAL_UNFIT = 1134
     CONFIG_FILE_EXISTS = 1140
     CONFIG_UNWRITABLE = 1141
+    ROWS_LEFT_BEHIND = 1150
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -345,6 +346,13 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CONFIG_UNWRITABLE: ErrorEntry(
         "the configuration file cannot be written",
         "name a file in a directory that is there and that this user may write to",
+    ),
+    Code.ROWS_LEFT_BEHIND: ErrorEntry(
+        "tables are created empty whose rows are in the source already: redo brings later changes"
+        " only",
+        "end the run, drop the tables again, and begin with `olr-pg initial-load`, behind which"
+        " `olr-pg run` goes on; or load them now: `olr-pg initial-load --anew --table OWNER.NAME`,"
+        " while no appliance runs",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
@@ -1034,7 +1042,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CHANGE_CONFLICTS: ErrorEntry(
         "a change conflicts with the rows in the target table",
         "compare the row that `olr-pg errors show` names with the source; mend it, then"
-        " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite",
+        " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite. Where the change"
+        " lacks its key: turn supplemental logging of the key on in the source (`olr-pg doctor` has"
+        " the statement), then `olr-pg errors skip`, and mend what was left out with `olr-pg verify"
+        " --differences` and `olr-pg repair`, or load the table anew",
     ),
     Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
@@ -1619,6 +1630,16 @@ def format_place(where: Mapping[str, Place]) -> str:
 
 def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> OlrPgError:
     return OlrPgError(code, detail, action=action, **where)
+
+
+def plain_reason(error: BaseException) -> str:
+    """Say what an exception of a library or of Python says, without the name of its class."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, KeyError) and error.args:
+        return f"{error.args[0]} is missing"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else "no reason is given"
 
 
 def located(error: OlrPgError, **place: str | int) -> OlrPgError:

@@ -273,9 +273,15 @@ def _open(
             spool_max=None if limit is None else limit * MIB,
             dbid=database.dbid or None,
         )
+        tables = delivery.tables(section.table_query)
+        if isinstance(config.source, OracleSource):
+            # The driver is loaded only where it is needed.
+            from olr_pg.appliance.rows_left_behind import warn_of_rows
+
+            warn_of_rows(config, settings, tables)
         applier = Applier(
             settings,
-            delivery.tables(section.table_query),
+            tables,
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
         )

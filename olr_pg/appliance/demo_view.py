@@ -17,6 +17,7 @@ from olr_pg.capture.logs import scan_logs
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.asking import ask_status
 from olr_pg.monitor.lag import Lag
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 RATE_SECONDS: Final = 5.0
 LINE_SECONDS: Final = 2.0
+WAITING_SECONDS: Final = 5.0
+"""Between two lines while nothing has been applied yet."""
 _LEDGER: Final = """
 SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg.ledger
 """
@@ -119,6 +122,8 @@ class DemoView:
         self._live = Live(console=console, refresh_per_second=4) if console.is_terminal else None
         self._history = deque[tuple[float, int]]()
         self._next_line = 0.0
+        self._began = time.monotonic()
+        self._has_begun = False
 
     def shown(self) -> AbstractContextManager[object]:
         """Keep the table in place for as long as the context lasts."""
@@ -130,10 +135,12 @@ class DemoView:
         self._history.append((now, progress.changes))
         while now - self._history[0][0] > RATE_SECONDS:
             self._history.popleft()
+        if progress.changes and not self._has_begun:
+            self._has_begun, self._next_line = True, now
         if self._live is not None:
             self._live.update(self._grid(progress))
-        elif progress.changes and now >= self._next_line:
-            self._next_line = now + LINE_SECONDS
+        elif now >= self._next_line:
+            self._next_line = now + (LINE_SECONDS if progress.changes else WAITING_SECONDS)
             self._console.print(self._line(progress), highlight=False)
 
     @property
@@ -143,13 +150,19 @@ class DemoView:
         return (changes - before) / (now - then) if now > then else 0.0
 
     def _line(self, progress: Progress) -> str:
+        if not progress.changes:
+            waited = time.monotonic() - self._began
+            return (
+                f"{counted(progress.logs, 'log')} archived, nothing applied yet: Java starts and"
+                f" kernels are loaded ({waited:.0f} s)"
+            )
         return (
-            f"{progress.logs} logs archived, {progress.changes:,} changes applied,"
+            f"{counted(progress.logs, 'log')} archived, {progress.changes:,} changes applied,"
             f" {self.rate:,.0f}/s, lag {progress.lag.total:.2f} s ({_parts(progress.lag)})"
         )
 
     def _grid(self, progress: Progress) -> Grid:
-        grid = Grid(title=self._line(progress) if progress.changes else "Replication starts …")
+        grid = Grid(title=self._line(progress))
         grid.add_column("Table")
         for heading in ("Inserted", "Updated", "Deleted", "Rows in PostgreSQL"):
             grid.add_column(heading, justify="right")

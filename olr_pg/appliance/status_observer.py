@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shutil
 import threading
 import time
 from collections import deque
@@ -28,6 +29,7 @@ from olr_pg.monitor.status_values import (
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
+from olr_pg.observability.wording import counted
 from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.capture.state import CaptureState
+    from olr_pg.config.model import Config
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
     from olr_pg.replicator.decoding_progress import DecodeProgress
@@ -163,6 +166,7 @@ class Observer:
             archive_seconds=None if newest is None else max(0.0, now - newest),
             confirmed_scn=confirmed_scn,
             events=recent_events(),
+            data_free_bytes=_free_bytes(parts.target.config),
             target=parts.target.name,
             targets=parts.names,
             identity=parts.identity,
@@ -217,7 +221,8 @@ class Observer:
             return "the bundled applier has ended and is started again"
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
-            return f"{unconfirmed} transactions are not confirmed"
+            waiting = counted(unconfirmed, "transaction")
+            return f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
         for why, names in (
             ("stopped", [table.name for table in tables if table.stopped]),
             ("paused", [table.name for table in tables if table.paused]),
@@ -371,6 +376,13 @@ def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
             waits for PostgreSQL, say), nobody has taken more.
     """
     return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
+
+
+def _free_bytes(config: Config) -> int | None:
+    try:
+        return shutil.disk_usage(config.context.data).free
+    except OSError:
+        return None
 
 
 def process_status(memory_max: int) -> ProcessStatus:

@@ -11,6 +11,7 @@ from olr_pg.cli.load import JsonOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.target_connection import open_settings
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,9 +225,9 @@ def _text(value: Any) -> str:
 def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) -> None:
     for one in stopped:
         print_line(
-            f"STOPPED {one.source_table}: {one.transactions} transactions with {one.changes}"
-            f" changes are held ({one.bytes:,} bytes), commit SCN {one.first_scn} to"
-            f" {one.received_scn}"
+            f"STOPPED {one.source_table}: {counted(one.transactions, 'transaction')} with"
+            f" {counted(one.changes, 'change')} held ({one.bytes:,} bytes), commit SCN"
+            f" {one.first_scn} to {one.received_scn}"
         )
     if not stopped:
         print_line("no table is stopped")
@@ -266,8 +267,8 @@ def _replayed_json(one: Replayed) -> dict[str, Any]:
 def _print_replayed(one: Replayed) -> None:
     counts = one.counters
     print_line(
-        f"{one.table}: {counts.transactions} transactions applied ({counts.inserted} inserted,"
-        f" {counts.updated} updated, {counts.deleted} deleted, {counts.conflicts} left out or"
-        " overwritten)"
+        f"{one.table}: {counted(counts.transactions, 'transaction')} applied"
+        f" ({counts.inserted} inserted, {counts.updated} updated, {counts.deleted} deleted,"
+        f" {counts.conflicts} left out or overwritten)"
     )
     print_line("    goes on" if one.error is None else f"    STOPPED again: {one.error}")

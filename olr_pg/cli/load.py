@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.printing import on_terminal, print_json, print_line, report_console
+from olr_pg.cli.printing import (
+    print_json,
+    print_line,
+    print_table,
+    report_console,
+    report_table,
+)
+from olr_pg.load.row_progress import row_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable
+    from olr_pg.load.row_progress import RowProgress
     from olr_pg.load.table_data import SourceTable
     from olr_pg.load.target_structure import Part
     from olr_pg.load.watch import LoadWatch
@@ -201,39 +209,14 @@ def load_progress(
     targets: Mapping[str, tuple[str, str]],
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
-    """Show a bar per table on stderr, if that is a terminal."""
-    if not on_terminal():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
+    """Show on stderr how far the load is."""
     from olr_pg.load.watch import LoadWatch
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.completed:,.0f} rows {task.fields[rate]:,.0f}/s {task.fields[size]}"),
-        TimeRemainingColumn(),
-    )
     stop = threading.Event()
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks = {
-            one.table.full_name: bars.add_task(
-                one.table.full_name, total=one.data.rows or None, rate=0, size=""
-            )
-            for one in work
-        }
+    with row_progress("loading", row_totals(work)) as progress:
         thread = threading.Thread(
             target=_watch,
-            args=(lambda: LoadWatch(target, subscription, targets), bars, tasks, stop),
+            args=(lambda: LoadWatch(target, subscription, targets), progress, stop),
             name="olr-load-progress",
         )
         thread.start()
@@ -244,34 +227,25 @@ def load_progress(
             thread.join()
 
 
-def _watch(open_watch: Any, bars: Any, tasks: Mapping[str, Any], stop: threading.Event) -> None:
-    """Move the bars until `stop`; without a connection, or the tables, there is nothing to see."""
+def row_totals(work: Sequence[SourceTable], times: int = 1) -> dict[str, int | None]:
+    """Return how many rows each table has, so often; None where the source does not tell."""
+    known = any(one.data.rows for one in work)
+    return {one.table.full_name: times * one.data.rows if known else None for one in work}
+
+
+def _watch(
+    open_watch: Callable[[], LoadWatch], progress: RowProgress, stop: threading.Event
+) -> None:
+    """Follow the load until `stop`; without a connection or its tables there is nothing to see."""
     import psycopg
 
     while not stop.is_set():
         try:
             with open_watch() as watch:
-                _follow(watch, bars, tasks, stop)
+                while not stop.wait(POLL_SECONDS):
+                    progress.update(watch.read())
         except psycopg.Error:
             stop.wait(POLL_SECONDS)
-
-
-def _follow(watch: LoadWatch, bars: Any, tasks: Mapping[str, Any], stop: threading.Event) -> None:
-    from rich.filesize import decimal
-
-    running = True
-    while running:
-        # Once more after the end, so that the bars end full.
-        running = not stop.wait(POLL_SECONDS)
-        for name, amount in watch.read().items():
-            if name in tasks:
-                task = next(t for t in bars.tasks if t.id == tasks[name])
-                bars.update(
-                    tasks[name],
-                    completed=amount.rows,
-                    rate=task.speed or 0,
-                    size=decimal(amount.bytes),
-                )
 
 
 def _json(done: LoadedTable) -> dict[str, Any]:
@@ -292,19 +266,15 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
 
 def _print_loaded(done: Sequence[LoadedTable]) -> None:
     from rich.filesize import decimal
-    from rich.table import Table as Grid
 
-    grid = Grid(title="Loaded")
-    for heading in ("Table", "Target", "SCN"):
-        grid.add_column(heading)
-    for heading in ("Rows", "Bytes", "Seconds"):
-        grid.add_column(heading, justify="right")
+    numbers = ("SCN", "Rows", "Bytes", "Seconds")
+    grid = report_table("Table", "Target", numbers=numbers, title="Loaded")
     for one in done:
         grid.add_row(
             *(one.table, one.target, str(one.scn), f"{one.rows:,}", decimal(one.bytes)),
             f"{one.seconds:.1f}",
         )
-    report_console().print(grid)
+    print_table(report_console(), grid)
     for one in done:
         if one.parts_before == one.parts > 0:
             print_line(f"{one.table}: was loaded before, nothing was done (--anew loads it again)")

@@ -25,6 +25,7 @@ from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fields import (
     READS_VERSION,
+    TABLES,
     ConfigAddress,
     ConfigNetworks,
     ConfigPath,
@@ -156,7 +157,7 @@ class Apply(Section):
     connect_string: PostgresConnection = Field(
         description='the target database: "embedded", a PostgreSQL URL or parameters'
     )
-    tables: ConfigTables = Field(description="a TableList query or a list of OWNER.NAME")
+    tables: ConfigTables = Field(description=TABLES)
     subscription: str = Field(
         default="olr_pg",
         min_length=1,
@@ -283,16 +284,18 @@ class Apply(Section):
     @property
     def table_query(self) -> str:
         """The TableList query, also where the file lists names; with all changes."""
-        names = self.table_names
+        names, tables = self.table_names, self.tables
         if names is None:
-            assert isinstance(self.tables, str)
-            return self._changes.query(self.tables)
+            query = tables if isinstance(tables, str) else table_list_query(tables)
+            return self._changes.query(query)
         return table_list_query(names)
 
     @property
     def table_names(self) -> tuple[TableName, ...] | None:
-        """The listed tables, with all changes; None where the file gives a query."""
-        return None if isinstance(self.tables, str) else self._changes.names(self.tables)
+        """The listed tables, with all changes; None where the file gives a query or patterns."""
+        named = () if isinstance(self.tables, str) else self.tables
+        listed = tuple(one for one in named if isinstance(one, TableName))
+        return self._changes.names(listed) if listed and listed == named else None
 
 
 class Spark(Section):

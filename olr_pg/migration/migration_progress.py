@@ -108,7 +108,7 @@ def table_loads(
     found = []
     for name, total in totals.items():
         amount = amounts.get(name)
-        rows, size = (0, 0) if amount is None else amount
+        rows, size = (0, 0) if amount is None else (amount.rows, amount.bytes)
         rate = rates.rate(name)
         left = None if total is None else max(total - rows, 0)
         seconds = left / rate if left is not None and rate > 0 else 0.0 if left == 0 else None

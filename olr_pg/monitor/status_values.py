@@ -273,6 +273,7 @@ class Status:
         problems: what needs somebody, in words.
         commands: for each problem the commands that help, complete, to be copied.
         events: the latest warnings and errors, the newest last.
+        data_free_bytes: room left where `context.data` is; None where nobody knows.
         target: which of several targets it is about; empty where there is only one.
         targets: the names of all of them then.
         identity: who this is.
@@ -293,6 +294,7 @@ class Status:
     problems: tuple[str, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
     events: tuple[Mapping[str, object], ...] = ()
+    data_free_bytes: int | None = None
     target: str = ""
     targets: tuple[str, ...] = ()
     identity: Identity = field(default_factory=Identity)

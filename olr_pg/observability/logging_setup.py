@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import structlog
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.observability.error_records import failure_record
 from olr_pg.observability.recent import remember
 from olr_pg.observability.redaction import Redactor, know_secrets
@@ -169,7 +169,7 @@ def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
         del event["error"]
         event.update(failure_record(error))
     elif isinstance(error, BaseException):
-        event["error"] = f"{type(error).__name__}: {error}"
+        event["error"] = plain_reason(error)
     return event
 
 

@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from olr_pg.errors import plain_reason
 from olr_pg.schema import date_functions, number_functions, text_functions
 from olr_pg.schema.kept_nodes import KEPT_FUNCTIONS, REFUSED_NODES, REFUSED_WORDS
 from olr_pg.schema.queries import is_of_table, prepare_query
@@ -85,7 +86,7 @@ def _parse(text: str) -> exp.Expr:
     try:
         trees = sqlglot.parse(text, read="oracle", error_level=sqlglot.ErrorLevel.RAISE)
     except (SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = plain_reason(error)
         raise UntranslatableError(f"it cannot be read as SQL: {reason}") from error
     if len(trees) != 1 or trees[0] is None:
         raise UntranslatableError("it is no single statement")

@@ -37,7 +37,8 @@ def test_without_a_terminal_it_prints_lines() -> None:
         view.show(Progress({}, 0, Lag()))
         view.show(Progress({"S.A": table(10, 1_200)}, 3, Lag(0.01, 0.5, 0.25, 0.75)))
         view.show(Progress({"S.A": table(11, 1_300)}, 4, Lag()))
-    (line,) = printed.getvalue().splitlines()
+    waiting, line = printed.getvalue().splitlines()
+    assert waiting.startswith("0 logs archived, nothing applied yet: ")
     assert line.startswith("3 logs archived, 1,200 changes applied, ")
     assert line.endswith("lag 1.51 s (reading 0.01, decoding 0.50, queue 0.25, apply 0.75)")
 
