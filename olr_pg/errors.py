@@ -203,6 +203,8 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_TABLE = 5025
     TARGET_IN_OWN_SCHEMA = 5026
     LEDGER_OF_ANOTHER_SOURCE = 5027
+    TARGET_FIRES = 5028
+    POOLER_SHARES_SESSIONS = 5029
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
     TABLE_DATA_TYPE_UNFIT = 5101
@@ -1103,6 +1105,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " takes for applied what the other has applied. Where this one has taken the other one's"
         " place, load its tables anew; or, where its SCNs go on from the other one's, UPDATE"
         " olr_pg.ledger SET dbid = NULL for this subscription",
+    ),
+    Code.TARGET_FIRES: ErrorEntry(
+        "a trigger, rule or foreign key came to a target table whose others are set aside",
+        "`olr-pg errors retry --table OWNER.NAME`, or a new start, sets it aside as well; the"
+        " cut-over puts it back with the others",
+    ),
+    Code.POOLER_SHARES_SESSIONS: ErrorEntry(
+        "a connection pooler gives each transaction another session of PostgreSQL",
+        "connect to PostgreSQL itself, or to a pool that gives a client a session to keep"
+        " (pgbouncer: pool_mode = session)",
     ),
     Code.TABLE_TRUNCATED: ErrorEntry(
         "a replicated table was truncated",

@@ -32,6 +32,7 @@ from olr_pg.applier.settings import (
     ConflictPolicy,
     Consistency,
     IncompletePolicy,
+    TriggerHandling,
     TruncatePolicy,
 )
 from olr_pg.applier.target import applied_file as applied
@@ -371,6 +372,7 @@ def applier_settings(
         table_names=apply.table_mapping,
         conflict=ConflictPolicy(apply.on_conflict),
         truncate=TruncatePolicy(apply.on_truncate),
+        triggers=TriggerHandling(apply.triggers),
         outage_seconds=apply.retry_seconds,
         start_seconds=START_SECONDS if apply.retry_seconds is None else apply.retry_seconds,
         incomplete={

@@ -98,7 +98,7 @@ def _position(config: Config) -> Position:
 def _with_loads(target: str, saved: int, connect_string: str, subscription: str) -> Position:
     """Return the checkpoint, or where a load not passed or the target's own note has it start."""
     try:
-        with connect(connect_string) as connection:
+        with connect(connect_string, replica=False) as connection:
             row = connection.execute("SELECT to_regclass('olr_pg.load') IS NOT NULL").fetchone()
             if row != (True,):
                 return Position(target, None, "the target has no olr_pg.load")

@@ -39,6 +39,18 @@ class TruncatePolicy(Enum):
     STOP = "stop"
 
 
+class TriggerHandling(Enum):
+    """The way in which ordinary triggers and foreign keys are kept from firing.
+
+    Attributes:
+        REPLICA: ``session_replication_role = replica``, which the role must be allowed to set.
+        DISABLE: they are set aside until the cut-over (`target.set_aside`).
+    """
+
+    REPLICA = "replica"
+    DISABLE = "disable"
+
+
 class Consistency(Enum):
     """The unit that is applied whole: a transaction's changes of each table, or all of them."""
 
@@ -84,6 +96,7 @@ class ApplierSettings:
         table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
         conflict: see `ConflictPolicy`.
         truncate: see `TruncatePolicy`.
+        triggers: see `TriggerHandling`.
         incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first that
             fits holds, `NULL` where none does.
         retry_seconds: how long one failing target transaction is tried again before the session
@@ -122,6 +135,7 @@ class ApplierSettings:
     table_names: Mapping[str, str] = field(default_factory=dict)
     conflict: ConflictPolicy = ConflictPolicy.ERROR
     truncate: TruncatePolicy = TruncatePolicy.APPLY
+    triggers: TriggerHandling = TriggerHandling.REPLICA
     incomplete: Mapping[str, IncompletePolicy] = field(default_factory=dict)
     retry_seconds: float = 30.0
     rewinds: int = 5
@@ -134,6 +148,11 @@ class ApplierSettings:
     policies: Policies = DEFAULT_POLICIES
     dbid: int | None = None
     losses: Losses = field(default_factory=Losses, compare=False, repr=False)
+
+    @property
+    def is_replica(self) -> bool:
+        """Is true where connections that write set ``session_replication_role = replica``."""
+        return self.triggers is TriggerHandling.REPLICA
 
     def incomplete_policy(self, table: str, column: str) -> IncompletePolicy:
         """Return what to do where a value of a column (of ``OWNER.NAME``) is left out."""

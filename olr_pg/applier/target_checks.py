@@ -17,6 +17,7 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import check_modifiers, may_round
+from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.mapping import pg_type
@@ -37,6 +38,10 @@ SELECT EXISTS (
     SELECT FROM pg_class
     WHERE relname = 'ledger' AND relnamespace = to_regnamespace('olr_pg'))
 """
+_OWNER = """
+SELECT pg_get_userbyid(relowner)::text FROM pg_class
+WHERE oid = to_regclass(%s) AND NOT pg_has_role(relowner, 'USAGE')
+"""
 _DEFERRABLE = """
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
 WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype, conname
@@ -50,7 +55,7 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
     except OlrPgError as problem:
         return [coded("postgres.names", problem)]
     try:
-        with connect(settings.connect_string) as connection:
+        with connect(settings.connect_string, replica=settings.is_replica) as connection:
             current = _user(connection)
             found = list(_check_ledger(connection, current))
             for table in tables:
@@ -59,6 +64,8 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
     except psycopg.OperationalError as problem:
         return [coded("postgres.connection", unreachable(problem))]
     except OlrPgError as problem:
+        if problem.code == Code.POOLER_SHARES_SESSIONS:
+            return [coded("postgres.pooler", problem)]
         if problem.code != Code.TARGET_PRIVILEGE:
             return [coded("postgres.version", problem)]
         user = psycopg.conninfo.conninfo_to_dict(settings.connect_string).get("user", "the role")
@@ -67,6 +74,7 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
                 "postgres.privileges",
                 f"{user} may not set session_replication_role: {problem.detail}",
                 f'GRANT SET ON PARAMETER session_replication_role TO "{user}";',
+                'or, where nobody may grant that, `"triggers": "disable"` in `apply`',
             )
         ]
 
@@ -96,6 +104,7 @@ def _check_table(
         yield from _check_columns(connection, settings, table, target)
         yield from _check_keys(connection, table, target)
         yield from check_grants(connection, user, schema, name)
+        yield from _check_firing(connection, settings, target, user)
     elif settings.create_tables:
         what = f"{user} may not create tables in the schema {schema}"
         yield from check_creation(connection, user, schema, what)
@@ -105,6 +114,24 @@ def _check_table(
             f"{table.full_name}: {schema}.{name} does not exist",
             _create_statement(connection, table, schema, name),
         )
+
+
+def _check_firing(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable, user: str
+) -> Iterator[Finding]:
+    """Return what the role may not set aside, because it does not own the table."""
+    if settings.is_replica:
+        return
+    for one in firing_on(connection, target.schema, target.name):
+        quoted = one.identifier.as_string(connection)
+        row = connection.execute(_OWNER, (quoted,)).fetchone()
+        if row is not None:
+            yield error(
+                "postgres.privileges",
+                f"{user} does not own {one.schema}.{one.table}, whose {one.kind} {one.name} it is"
+                " to set aside",
+                f'GRANT {sql.Identifier(row[0]).as_string(connection)} TO "{user}";',
+            )
 
 
 def _check_columns(

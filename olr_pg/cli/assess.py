@@ -80,7 +80,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     if with_target:
         with ExitStack() as stack:
             target = open_target(config.apply, target_directory(config), stack)
-            connection = stack.enter_context(connect(target))
+            connection = stack.enter_context(connect(target, replica=False))
             statements = tried(connection, statements)
             rates = measure_rates(connection, config.apply.workers)
     relations = Relations(inventory, settings)

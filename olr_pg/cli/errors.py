@@ -180,7 +180,7 @@ def _target(path: Path, name: str | None) -> Iterator[tuple[Connection[Any], App
         # The facts of the source are kept with what is held.
         settings = applier_settings(config.apply, target, ("", 0), order, DEFAULT_FACTS)
         try:
-            with connect(target) as connection:
+            with connect(target, replica=settings.is_replica) as connection:
                 ensure_ledger(connection)
                 yield connection, settings
         except psycopg.OperationalError as error:

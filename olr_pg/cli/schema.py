@@ -159,6 +159,60 @@ def diff(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
+@app.command("put-back")
+def put_back(
+    config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
+) -> None:
+    """Put triggers, rules and foreign keys back that `apply.triggers` "disable" has set aside.
+
+    `olr-pg cutover` does this by itself; this is for who ends replication otherwise. No appliance
+    may be at work on the target. Exit code 1: something could not be put back, or rows break a
+    foreign key; both are listed.
+    """
+    from olr_pg.applier.target.set_aside import put_back as put_all_back
+    from olr_pg.applier.target.set_aside import validate
+
+    with _target(read_config(config, target_name)) as (connection, subscription):
+        back = put_all_back(connection, subscription)
+        problems = [*back.lost, *validate(connection, back.done)]
+    if as_json:
+        print_json(
+            {
+                "put_back": [one.title for one in back.done],
+                "not_needed": [one.title for one in back.gone],
+                "problems": problems,
+            }
+        )
+    else:
+        for one in back.done:
+            print_line(f"put back: {one.title}")
+        for one in back.gone:
+            print_line(f"not needed any more: {one.title}")
+        for problem in problems:
+            print_line(f"PROBLEM {problem}")
+        if not (back.done or back.gone or problems):
+            print_line("nothing is set aside")
+    if problems:
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@contextmanager
+def _target(config: Config) -> Iterator[tuple[Connection[Any], str]]:
+    """Open a connection to the target; with the name of the subscription."""
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.applier.target.connection import connect
+    from olr_pg.applier.target.ledger import ensure_ledger
+    from olr_pg.load.sources import apply_section
+
+    section = apply_section(config)
+    with ExitStack() as stack:
+        target = open_target(section, target_directory(config), stack)
+        connection = stack.enter_context(connect(target, replica=False))
+        ensure_ledger(connection)
+        yield connection, section.subscription
+
+
 @contextmanager
 def _converted(
     path: Path, target_name: str | None, owners: list[str] | None, *, tried_first: bool = True
@@ -178,7 +232,7 @@ def _converted(
         target = open_target(config.apply, target_directory(config), stack)
         settings = settings_for(config, snapshot, target)
         statements = convert(inventory, settings)
-        connection = stack.enter_context(connect(target))
+        connection = stack.enter_context(connect(target, replica=False))
         if tried_first:
             statements = tried(connection, statements)
         yield _Converted(config, inventory, settings, connection, statements)

@@ -184,7 +184,7 @@ def _describe(
     from olr_pg.applier.target.connection import connect
     from olr_pg.load.verification.differences import difference_lines
 
-    with connect(target) as connection:
+    with connect(target, replica=False) as connection:
         return list(difference_lines(connection, subscription, results))
 
 

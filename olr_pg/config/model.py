@@ -281,6 +281,12 @@ class Apply(Section):
     on_truncate: Literal["apply", "ignore", "stop"] = Field(
         default="apply", description="what a TRUNCATE of a source table does to the target's"
     )
+    triggers: Literal["replica", "disable"] = Field(
+        default="replica",
+        description="how triggers and foreign keys are kept from firing: by"
+        " session_replication_role, or set aside until the cut-over, for a role that may not set"
+        " that (managed-targets.md)",
+    )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,
         description="an object: pattern of OWNER.NAME.COLUMN to what is done where redo does not"

@@ -131,7 +131,7 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
     """Copy one partition, unless it is in; see `copy_task`."""
     table = job.tables[task.table]
     try:
-        with connect(job.settings.connect_string) as connection:
+        with connect(job.settings.connect_string, replica=job.settings.is_replica) as connection:
             # The end of the load is a durable commit, and this one comes before it in the WAL.
             connection.execute("SET synchronous_commit = off")
             with connection.transaction():

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import structlog
 from psycopg import sql
 
-from olr_pg.applier.statements.target_plan import check_names, plan_table
+from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import check_source, ensure_ledger
+from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
@@ -146,12 +147,14 @@ def initial_load(
         OlrPgError: 5003–5007, 5014–5016, 5027 the target, 5101–5110 the load.
     """
     check_names(settings, [source.table for source in sources])
-    with connect(settings.connect_string) as connection:
+    with connect(settings.connect_string, replica=settings.is_replica) as connection:
         ensure_ledger(connection)
         dbid = settings.dbid
         names = [source.table.full_name for source in sources]
         check_source(connection, settings.subscription, dbid, names)
         lock_subscription(connection, settings.subscription)
+        targets = [target_name(settings, one.table.owner, one.table.name) for one in sources]
+        set_aside(connection, settings, targets)
         # Everything is looked at before anything is begun.
         planned = [_plan(connection, settings, source, options) for source in sources]
         for source, table, _ in planned:
@@ -162,6 +165,7 @@ def initial_load(
         failures = [work.failure for work in works if work.failure is not None]
         if options.builder is not None and not failures:
             options.builder.make_the_rest(connection)
+            set_aside(connection, settings, targets)
         return Loaded(
             [_report(connection, work) for work in works if work.failure is None], failures
         )

@@ -21,13 +21,14 @@ from psycopg import sql
 from olr_pg.appliance.appliance import open_target
 from olr_pg.appliance.target import target_directory
 from olr_pg.applier.settings import IncompletePolicy
-from olr_pg.applier.statements.target_plan import TablePlan
+from olr_pg.applier.statements.target_plan import TablePlan, target_name
 from olr_pg.applier.stopped.error_table import count_incomplete
 from olr_pg.applier.stopped.incomplete_values import key_expression
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of_target
 from olr_pg.errors import Code, OlrPgError
@@ -129,7 +130,7 @@ def fetch_lobs(
         section = apply_section(config)
         target = open_target(section, target_directory(config), stack)
         try:
-            connection = stack.enter_context(connect(target))
+            connection = stack.enter_context(connect(target, replica=section.triggers == "replica"))
             ensure_ledger(connection)
             counts = count_incomplete(connection, section.subscription)
             if not counts and not names:
@@ -139,6 +140,12 @@ def fetch_lobs(
             )
             tables = {one.full_name: one for one in live.choose(())}
             settings = target_settings(config, live.snapshot, target)
+            set_aside(
+                connection,
+                settings,
+                (target_name(settings, tables[n].owner, tables[n].name)
+                 for n in counts if n in tables),
+            )  # fmt: skip
             for name in names:
                 if name not in tables:
                     raise OlrPgError(Code.NO_SUCH_REPLICATED_TABLE, name)

@@ -12,8 +12,10 @@ import structlog
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import open_target, run_appliance
 from olr_pg.appliance.target import target_directory
+from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
@@ -58,7 +60,7 @@ def _opened(config: Config) -> Iterator[_Target]:
     with ExitStack() as stack:
         target = open_target(sources.apply_section(config), target_directory(config), stack)
         try:
-            with connect(target) as connection:
+            with connect(target, replica=False) as connection:
                 ensure_ledger(connection)
                 yield _Target(connection, target)
         except psycopg.OperationalError as error:
@@ -255,6 +257,15 @@ class _Migration:
 
     def _rest(self) -> dict[str, Any]:
         with _opened(self._config) as target:
-            return self._statements(
+            done = self._statements(
                 target, lambda one: one.kind not in BEFORE_DATA and one.kind != "index"
             )
+            self._set_aside(target)
+            return done
+
+    def _set_aside(self, target: _Target) -> None:
+        """Set aside what was made, where the applier is not to meet it before the cut-over."""
+        _, snapshot, replicated = read_source(self._config)
+        settings = sources.target_settings(self._config, snapshot, target.connect_string)
+        names = (target_name(settings, *name.split(".", 1)) for name in replicated)
+        set_aside(target.connection, settings, names)

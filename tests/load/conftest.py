@@ -58,6 +58,7 @@ class Loads:
 
     Attributes:
         tables: the directory of the table data.
+        apply: options of `apply` beside the usual ones.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Loads:
         self.database = database
         self._session = session
         self.tables: Path | None = None
+        self.apply: dict[str, Any] = {}
 
     def session(self) -> SparkSession:
         assert self._session is not None
@@ -92,6 +94,7 @@ class Loads:
                 "connect-string": self.database,
                 "tables": list(self.names),
                 "create-tables": True,
+                **self.apply,
                 **apply,
             },
             "spark": {"master": "local[2,2]"},

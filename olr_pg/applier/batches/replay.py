@@ -17,6 +17,7 @@ import structlog
 
 from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.batches.table_writer import KeptWriter, Skipped, Written
+from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.stopped.held_events import read_source, source_document
@@ -30,6 +31,7 @@ from olr_pg.applier.stopped.hold import (
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import Counters
+from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
 
@@ -103,6 +105,8 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
         OlrPgError: 5141, the hold cannot be read.
         psycopg.Error: an error that may pass; what was applied so far stays.
     """
+    owner, _, name = table.partition(".")
+    set_aside(connection, settings, [target_name(settings, owner, name)])
     one = _Replay(connection, settings, table)
     counters, events = Counters(), 0
     while True:

@@ -88,7 +88,7 @@ class TableWriter:
 
     def __init__(self, plan: TablePlan, settings: ApplierSettings, ledger: TableLedger) -> None:
         self.plan = plan
-        self.shape = TargetShape(plan.target)
+        self.shape = TargetShape(plan.target, is_quiet=not settings.is_replica)
         self._settings = settings
         self._ledger = ledger
 

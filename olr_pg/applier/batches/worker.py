@@ -106,7 +106,11 @@ class Worker:
         self._changed = threading.Condition()
         self._feeds: dict[str, Feed] = {}
         self._target = KeptConnection(
-            settings.connect_string, self._forget, self._applied.check, outage
+            settings.connect_string,
+            self._forget,
+            self._applied.check,
+            outage,
+            replica=settings.is_replica,
         )
         self._hurry = False
         self._at_work = 0  # batches in the hands of a thread

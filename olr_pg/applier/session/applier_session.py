@@ -34,6 +34,7 @@ from olr_pg.applier.target.ledger import (
     noted_complete,
 )
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
+from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -98,7 +99,10 @@ class Applier:
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
         self._outage = TargetOutage(target_place(settings.connect_string))
         self._target = KeptConnection(
-            settings.connect_string, check=self._applied.check, outage=self._outage
+            settings.connect_string,
+            check=self._applied.check,
+            outage=self._outage,
+            replica=settings.is_replica,
         )
         self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
@@ -288,6 +292,11 @@ class Applier:
         subscription = self._settings.subscription
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
+        set_aside(
+            connection,
+            self._settings,
+            (target_name(self._settings, t.owner, t.name) for t in self._tables.values()),
+        )
         if self._settings.create_tables:
             for table in self._tables.values():
                 self._create(connection, table)

@@ -4,7 +4,7 @@
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
--- 6 (dbid), 7 (incomplete).
+-- 6 (dbid), 7 (incomplete), 8 (set_aside).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -180,6 +180,22 @@ CREATE TABLE IF NOT EXISTS olr_pg.cutover (
     PRIMARY KEY (subscription, step)
 );
 
+-- Triggers, rules and foreign keys that are set aside (`apply.triggers` "disable"), to be put back by the
+-- cut-over. A line is written, and goes, in the transaction that switches the thing off, and on.
+CREATE TABLE IF NOT EXISTS olr_pg.set_aside (
+    subscription  text NOT NULL,
+    kind          text NOT NULL CHECK (kind IN ('trigger', 'rule', 'foreign key')),
+    schema_name   text NOT NULL,              -- of the table that has it
+    table_name    text NOT NULL,
+    name          text NOT NULL,
+    definition    text,                       -- of a foreign key, as PostgreSQL writes it
+    remark        text,                       -- the comment of a foreign key
+    valid         boolean NOT NULL,           -- whether a foreign key was validated
+    set_aside_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (subscription, kind, schema_name, table_name, name)
+);
+
+COMMENT ON TABLE olr_pg.set_aside IS 'olr_pg: triggers, rules and foreign keys to put back';
 COMMENT ON TABLE olr_pg.cutover IS 'olr_pg: the steps of a cut-over';
 COMMENT ON TABLE olr_pg.load IS 'olr_pg: initial loads';
 COMMENT ON TABLE olr_pg.load_part IS 'olr_pg: partitions of initial loads that are in';
@@ -191,4 +207,4 @@ COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is co
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (7);
+INSERT INTO olr_pg.version VALUES (8);

@@ -11,13 +11,15 @@ SELECT format('CREATE ROLE %I LOGIN', :'role')
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'role') \gexec
 
 -- Ordinary triggers and foreign keys must not fire again for changes that Oracle has checked.
+-- Where nobody may grant this: leave it out, set `apply.triggers` to "disable", and let the role own the
+-- tables (or be a member of the role that does).
 GRANT SET ON PARAMETER session_replication_role TO :"role";
 
 GRANT USAGE ON SCHEMA olr_pg TO :"role";
 GRANT SELECT ON olr_pg.version TO :"role";
 GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error, olr_pg.subscription TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.incomplete, olr_pg.load, olr_pg.load_part,
-    olr_pg.cutover TO :"role";
+    olr_pg.cutover, olr_pg.set_aside TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";

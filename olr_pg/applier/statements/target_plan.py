@@ -16,6 +16,7 @@ from olr_pg.applier.target.catalogue import (
     supports_xml,
 )
 from olr_pg.applier.target.modifiers import check_modifiers
+from olr_pg.applier.target.set_aside import check_quiet
 from olr_pg.config.names import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder, encoder_for
 from olr_pg.datatypes.mapping import (
@@ -369,7 +370,7 @@ def plan_table(
         layout: names the table; of an Insert it can also say what columns to create.
 
     Raises:
-        OlrPgError: 5005 the table is missing, 5006 a key column is.
+        OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 something fires there.
     """
     owner, table = (
         (layout.owner, layout.name) if isinstance(layout, Table) else (layout.owner, layout.table)
@@ -385,6 +386,7 @@ def plan_table(
         raise OlrPgError(
             Code.TARGET_TABLE_MISSING, f"{schema}.{name} does not exist", table=f"{owner}.{table}"
         )
+    check_quiet(connection, settings, schema, name)
     return TablePlan(f"{owner}.{table}", target, source, settings)
 
 

@@ -15,6 +15,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.stopped.refused_changes import RefusedError
+from olr_pg.applier.target.set_aside import FIRES
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -33,8 +34,17 @@ _SHAPE: Final = """
 SELECT string_agg(
     concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
     ORDER BY attnum)
-FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
+_QUIET_SHAPE: Final = (
+    FIRES
+    + """
+SELECT string_agg(
+    concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
+    ORDER BY attnum) || CASE WHEN EXISTS (SELECT FROM firing) THEN ' fires' ELSE '' END
+FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
+"""
+)
 # What DML takes, too. Of a partitioned table no more than the table itself: its columns are named.
 _LOCK: Final = "LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE"
 
@@ -46,9 +56,14 @@ class TargetAlteredError(Exception):
 
 
 class TargetShape:
-    """The columns of one target table, as its plan has them."""
+    """The columns of one target table, as its plan has them.
 
-    def __init__(self, target: TargetTable) -> None:
+    Args:
+        is_quiet: nothing may fire on it, either.
+    """
+
+    def __init__(self, target: TargetTable, *, is_quiet: bool = False) -> None:
+        self._query = _QUIET_SHAPE if is_quiet else _SHAPE
         self._name = target.identifier.as_string()
         self._lock = sql.SQL(_LOCK).format(target.identifier)
         self._known = "\n".join(
@@ -63,7 +78,7 @@ class TargetShape:
 
     def send(self, connection: Connection[Any]) -> Cursor[Any]:
         """Ask for the columns, for `compare` to look at (pipelined)."""
-        return connection.execute(_SHAPE, (self._name,))
+        return connection.execute(self._query, {"table": self._name})
 
     def compare(self, cursor: Cursor[Any]) -> None:
         """Look at what `send` found.

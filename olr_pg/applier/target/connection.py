@@ -9,6 +9,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
 from olr_pg.applier.target.catalogue import MIN_VERSION
+from olr_pg.applier.target.pooler import refuse_shared_sessions
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.keepalive import vigilant
@@ -33,8 +34,8 @@ _TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "57014", "25006", "XX000
 # Rows of a batch are few beside what compiling its plan would cost.
 # Rows are found by the index of their key. For some thousand rows of a small table the planner
 # would rather read the table as a whole, batch after batch.
+_REPLICA: Final = "SET session_replication_role = replica"
 _SETTINGS: Final = """
-SET session_replication_role = replica;
 SET jit = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
@@ -64,15 +65,17 @@ class _BinaryDumper(Dumper):
         return obj.data
 
 
-def connect(connect_string: str) -> Connection[Any]:
-    """Connect in autocommit; the connection's changes fire no ordinary triggers or foreign keys.
+def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
+    """Connect in autocommit.
 
     Args:
         connect_string: what it says of timeouts and keepalives holds; otherwise a server that
             vanished is given up after about a minute.
+        replica: the connection's changes fire no ordinary triggers or foreign keys.
 
     Raises:
-        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server.
+        OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server, 5029 a
+            pooler shares sessions.
         psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
     """
     connection = psycopg.connect(
@@ -87,7 +90,10 @@ def connect(connect_string: str) -> Connection[Any]:
         if connection.info.server_version < MIN_VERSION:
             version = connection.info.parameter_status("server_version")
             raise OlrPgError(Code.POSTGRES_VERSION, f"the server is {version}")
+        refuse_shared_sessions(connection, connect_string)
         connection.execute(_SETTINGS)
+        if replica:
+            connection.execute(_REPLICA)
     except psycopg.errors.InsufficientPrivilege as error:
         connection.close()
         raise OlrPgError(Code.TARGET_PRIVILEGE, str(error.diag.message_primary)) from error
@@ -118,6 +124,7 @@ class KeptConnection:
         lost: called whenever it ends.
         check: called with each one that is opened, before it is used.
         outage: is told what it meets.
+        replica: as of `connect`.
     """
 
     def __init__(
@@ -126,8 +133,11 @@ class KeptConnection:
         lost: Callable[[], None] = lambda: None,
         check: Callable[[Connection[Any]], None] = lambda _connection: None,
         outage: OutageWatch | None = None,
+        *,
+        replica: bool = True,
     ) -> None:
         self._outage = outage
+        self._replica = replica
         self._connect_string = connect_string
         self._lost = lost
         self._check = check
@@ -159,7 +169,7 @@ class KeptConnection:
             self._outage.rested(self)
 
     def _open(self) -> Connection[Any]:
-        connection = connect(self._connect_string)
+        connection = connect(self._connect_string, replica=self._replica)
         try:
             self._check(connection)
         except BaseException:

@@ -19,6 +19,7 @@ from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.set_aside import PutBack
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
 
@@ -155,6 +157,15 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
             return
 
 
+def _tables_of(connection: Connection[Any], back: PutBack) -> list[int]:
+    """Return the tables whose foreign keys were put back: they need not be replicated ones."""
+    names = {one.identifier.as_string(connection) for one in back.done if one.definition}
+    found = connection.execute(
+        "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (list(names),)
+    )
+    return [oid for (oid,) in found]
+
+
 def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
     """Return the error of the catalogue that a step failed with."""
     if isinstance(error, OlrPgError):
@@ -179,7 +190,7 @@ def _opened(config: Config) -> Iterator[_Target]:
     with ExitStack() as stack:
         target = open_target(sources.apply_section(config), target_directory(config), stack)
         try:
-            with connect(target) as connection:
+            with connect(target, replica=False) as connection:
                 ensure_ledger(connection)
                 yield _Target(connection, target)
         except psycopg.OperationalError as error:
@@ -333,15 +344,19 @@ class _Cutover:
     def _constraints(self) -> tuple[str, dict[str, Any]]:
         with _opened(self._config) as target:
             connection = target.connection
+            back = put_back(connection, self._apply.subscription)
             tables, settings = self._replicated(target)
             targets = [
                 read_table(connection, *target_name(settings, table.owner, table.name))
                 for table in tables
             ]
-            found = check_constraints(connection, [one.oid for one in targets if one is not None])
-        if found.problems:
-            raise OlrPgError(Code.CONSTRAINTS_NOT_READY, "; ".join(found.problems))
+            oids = [one.oid for one in targets if one is not None]
+            found = check_constraints(connection, [*oids, *_tables_of(connection, back)])
+        problems = [*back.lost, *found.problems]
+        if problems:
+            raise OlrPgError(Code.CONSTRAINTS_NOT_READY, "; ".join(problems))
         return DONE, {
+            "put_back": [one.title for one in back.done],
             "validated": found.validated,
             "checked": found.checked,
             "remarks": found.remarks,

@@ -17,6 +17,7 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.set_aside import put_back, set_aside, validate
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import Field, fields_of, placeholder
@@ -82,7 +83,7 @@ def repair(
             PostgreSQL refuses a row; the table is unchanged then, those before it are repaired.
     """
     try:
-        with connect(settings.connect_string) as connection:
+        with connect(settings.connect_string, replica=settings.is_replica) as connection:
             ensure_ledger(connection)
             for table in tables:
                 yield _repair(connection, settings, table)
@@ -102,6 +103,7 @@ def _repair(
     done = dict.fromkeys(("inserted", "updated", "deleted", "left"), 0)
     try:
         with connection.transaction():
+            aside = set_aside(connection, settings, [(target.schema, target.name)])
             ledger.lock(connection)
             # What goes away goes first: a key or a unique value may move from one row to another.
             for difference in sorted(found.rows, key=lambda one: one.kind != EXTRA):
@@ -112,6 +114,8 @@ def _repair(
             table.finish(connection)
             if ledger.listed:
                 ledger.count_incomplete(connection)
+            # Where replication has set nothing aside, nobody else puts it back.
+            validate(connection, put_back(connection, settings.subscription, aside).done)
     except psycopg.errors.OperationalError:
         raise
     except psycopg.Error as error:

@@ -199,7 +199,7 @@ def verify(
     check_names(settings, [source.table for source in sources])
     found: dict[str, VerifiedTable] = {}
     failures: dict[str, OlrPgError] = {}
-    with connect(settings.connect_string) as connection:
+    with connect(settings.connect_string, replica=False) as connection:
         ensure_ledger(connection)
         plan = partial(_plan, connection, settings, sample=sample, at_position=at_position)
         todo = list(sources)

@@ -112,7 +112,10 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
     task: VerifyTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
     try:
-        with connect(todo.settings.connect_string) as connection, connection.transaction():
+        with (
+            connect(todo.settings.connect_string, replica=False) as connection,
+            connection.transaction(),
+        ):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             connection.execute(
                 sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(todo.snapshot))

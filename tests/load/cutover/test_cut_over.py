@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 import typer
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.cutover import cutover
@@ -32,30 +32,36 @@ NAMES = [step.name for step in STEPS]
 
 
 @pytest.fixture
-def ready(
+def project(
     shop: Source, loads: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> Project:
-    """A shop that has been loaded as of the start of its logs."""
+    """A shop as of the start of its logs, and the tests' Spark session for the command."""
     monkeypatch.setattr("olr_pg.cli.cutover.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
     )
     project: Project = loads(shop)
+    return project
+
+
+@pytest.fixture
+def ready(project: Project) -> Project:
+    """The shop, loaded."""
     project.load(builder=builder_of(project))
     return project
 
 
 @pytest.fixture
-def cut(ready: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+def cut(project: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs the command: what it prints, or (the same, its error's code)."""
-    final = ready.source.folder / "final"
+    final = project.source.folder / "final"
     given: dict[str, Any] = {"tables": final, "dictionary": final / "dictionary.json"}
 
     def run(**options: Any) -> Any:
         code = None
         try:
-            cutover(ready.write(), **{**given, "as_json": True, **options})
+            cutover(project.write(), **{**given, "as_json": True, **options})
         except OlrPgError as error:
             code = error.code
         printed = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -159,6 +165,41 @@ def test_the_role_with_the_minimal_grants(ready: Project, cut: Callable[..., Any
     finally:
         with psycopg.connect(owner) as connection:
             connection.execute("DROP OWNED BY mover; DROP ROLE mover")
+
+
+def test_a_role_of_a_managed_service(project: Project, cut: Callable[..., Any]) -> None:
+    """It may make tables, and nothing that only a superuser may."""
+    owner = project.database
+    name = conninfo_to_dict(owner)["dbname"]
+    with psycopg.connect(owner) as connection:
+        connection.execute("CREATE ROLE managed LOGIN CREATEROLE CREATEDB PASSWORD 'secret'")
+        connection.execute(f'GRANT CREATE ON DATABASE "{name}" TO managed'.encode())
+    project.database = make_conninfo(owner, user="managed", password="secret")
+    try:
+        with pytest.raises(OlrPgError) as caught:
+            project.load(builder=builder_of(project))
+        assert caught.value.code == 5004
+        project.apply = {"triggers": "disable"}
+        project.load(builder=builder_of(project))
+        assert fetch(project, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'") == [(0,)]
+        execute(
+            project,
+            "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
+            " 'BEGIN RAISE ''fired''; END';"
+            "CREATE TRIGGER fired BEFORE UPDATE ON shop.stock FOR EACH ROW"
+            " EXECUTE FUNCTION shop.fired()",
+        )
+        done = cut()
+        assert states(done) == dict.fromkeys(NAMES, "done")
+        detail = done["steps"][5]["detail"]
+        assert len(detail["put_back"]) == 8
+        assert "trigger fired of shop.stock" in detail["put_back"]
+        assert len(detail["validated"]) == 7
+        with pytest.raises(psycopg.errors.RaiseException, match="fired"):
+            execute(project, "UPDATE shop.stock SET quantity = quantity")
+    finally:
+        with psycopg.connect(owner) as connection:
+            connection.execute("DROP OWNED BY managed CASCADE; DROP ROLE managed")
 
 
 def test_a_sequence_that_ends_too_early_fails_its_step(

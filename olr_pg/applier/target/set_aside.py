@@ -1,0 +1,306 @@
+"""Triggers, rules and foreign keys that replication sets aside, and puts back.
+
+Where the applier's role may set ``session_replication_role`` none of them fires, and they stay as
+they are. Managed services often do not let it: with `apply.triggers` "disable" a table's ordinary
+triggers and rules are switched off instead, and the foreign keys of the table, and those that refer
+to it, are dropped. What was set aside is noted in ``olr_pg.set_aside`` in the same transaction, so
+that a kill leaves nothing half done; the cut-over puts it back. Only the owner of a table may do
+this. Triggers that fire ALWAYS or for REPLICA only are left alone, as the other way leaves them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.settings import TriggerHandling
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+
+FIRES: Final = """
+WITH RECURSIVE part AS (
+    SELECT to_regclass(%(table)s)::oid AS oid
+  UNION
+    SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+), firing AS (
+    SELECT 'trigger' AS kind, t.tgrelid AS relation, t.tgname::text AS name, NULL AS definition,
+        NULL AS remark, true AS valid
+    FROM pg_trigger t JOIN part ON part.oid = t.tgrelid
+    WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled = 'O'
+  UNION ALL
+    SELECT 'rule', r.ev_class, r.rulename::text, NULL, NULL, true
+    FROM pg_rewrite r JOIN part ON part.oid = r.ev_class
+    WHERE r.ev_enabled = 'O' AND r.ev_type <> '1'
+  UNION ALL
+    SELECT 'foreign key', k.conrelid, k.conname::text, pg_get_constraintdef(k.oid),
+        obj_description(k.oid, 'pg_constraint'), k.convalidated
+    FROM pg_constraint k
+    WHERE k.contype = 'f' AND k.conparentid = 0
+        AND (k.conrelid IN (SELECT oid FROM part) OR k.confrelid IN (SELECT oid FROM part))
+        AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
+)
+"""
+"""What acts on ordinary writes to a table and its partitions; PostgreSQL 18 has NOT ENFORCED."""
+
+_FIRING: Final = (
+    FIRES
+    + """
+SELECT f.kind, n.nspname::text, c.relname::text, f.name, f.definition, f.remark, f.valid
+FROM firing f JOIN pg_class c ON c.oid = f.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+ORDER BY f.kind, n.nspname, c.relname, f.name
+"""
+)
+_NOTE: Final = """
+INSERT INTO olr_pg.set_aside
+    (subscription, kind, schema_name, table_name, name, definition, remark, valid)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (subscription, kind, schema_name, table_name, name) DO UPDATE
+SET definition = excluded.definition, remark = excluded.remark, valid = excluded.valid
+"""
+_NOTED: Final = """
+SELECT kind, schema_name, table_name, name, definition, remark, valid FROM olr_pg.set_aside
+WHERE subscription = %s ORDER BY kind, schema_name, table_name, name
+"""
+_FORGET: Final = """
+DELETE FROM olr_pg.set_aside WHERE (subscription, kind, schema_name, table_name, name)
+    = (%s, %s, %s, %s, %s)
+"""
+_LOCK_SECONDS: Final = 30
+_OFF: Final = {
+    "trigger": "ALTER TABLE {table} DISABLE TRIGGER {name}",
+    "rule": "ALTER TABLE {table} DISABLE RULE {name}",
+    "foreign key": "ALTER TABLE {table} DROP CONSTRAINT {name}",
+}
+_ON: Final = {
+    "trigger": "ALTER TABLE {table} ENABLE TRIGGER {name}",
+    "rule": "ALTER TABLE {table} ENABLE RULE {name}",
+}
+
+_log = structlog.get_logger(__name__)
+
+
+class Firing(NamedTuple):
+    """A trigger, rule or foreign key that acts on ordinary writes.
+
+    Attributes:
+        kind: ``trigger``, ``rule`` or ``foreign key``.
+        schema, table: whose it is; a foreign key's is the referring one.
+        definition: of a foreign key, as PostgreSQL writes it.
+        remark: its comment.
+        valid: whether a foreign key was validated.
+    """
+
+    kind: str
+    schema: str
+    table: str
+    name: str
+    definition: str | None
+    remark: str | None
+    valid: bool
+
+    @property
+    def title(self) -> str:
+        """Name it for people."""
+        return f"{self.kind} {self.name} of {self.schema}.{self.table}"
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        """``"schema"."table"``."""
+        return sql.Identifier(self.schema, self.table)
+
+    def off(self) -> sql.Composed:
+        """Compose the statement that sets it aside."""
+        return sql.SQL(_OFF[self.kind]).format(
+            table=self.identifier, name=sql.Identifier(self.name)
+        )
+
+
+class PutBack(NamedTuple):
+    """What was put back.
+
+    Attributes:
+        done: what is there again; its foreign keys are still to be validated.
+        lost: what could not be put back, with the reason; it stays noted.
+        gone: what nobody needs any more: its table is gone, or somebody made it anew.
+    """
+
+    done: list[Firing]
+    lost: list[str]
+    gone: list[Firing]
+
+
+def firing_on(connection: Connection[Any], schema: str, name: str) -> list[Firing]:
+    """Return what acts on ordinary writes to a table; nothing where there is no such table."""
+    quoted = sql.Identifier(schema, name).as_string(connection)
+    return [Firing(*row) for row in connection.execute(_FIRING, {"table": quoted})]
+
+
+def check_quiet(
+    connection: Connection[Any], settings: ApplierSettings, schema: str, name: str
+) -> None:
+    """See that nothing fires on a target table where replication is to keep it from that.
+
+    Raises:
+        OlrPgError: 5028, something came since the others were set aside.
+    """
+    if settings.triggers is not TriggerHandling.DISABLE:
+        return
+    found = firing_on(connection, schema, name)
+    if found:
+        raise OlrPgError(
+            Code.TARGET_FIRES, "; ".join(one.title for one in found), target=f"{schema}.{name}"
+        )
+
+
+def set_aside(
+    connection: Connection[Any], settings: ApplierSettings, targets: Iterable[tuple[str, str]]
+) -> list[Firing]:
+    """Set aside what fires on target tables, where `apply.triggers` says so.
+
+    Args:
+        connection: in autocommit, or in the transaction that it is to be part of.
+        targets: schema and name of each; one that is not there has nothing.
+
+    Returns:
+        What was set aside now.
+
+    Raises:
+        OlrPgError: 5004, the role does not own a table.
+        psycopg.errors.LockNotAvailable: somebody has been using a table for half a minute.
+    """
+    if settings.triggers is not TriggerHandling.DISABLE:
+        return []
+    done = list[Firing]()
+    for schema, name in targets:
+        found = firing_on(connection, schema, name)
+        if found:
+            _set_aside(connection, settings.subscription, found)
+            done += found
+    for one in done:
+        _log.info("set aside until the cut-over", what=one.title)
+    return done
+
+
+def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[Firing]) -> None:
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+            for one in found:
+                connection.execute(_NOTE, (subscription, *one))
+                connection.execute(one.off())
+            connection.execute("SET LOCAL lock_timeout = DEFAULT")
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise OlrPgError(
+            Code.TARGET_PRIVILEGE,
+            f"cannot set aside what fires: {error.diag.message_primary}",
+            table=f"{found[0].schema}.{found[0].table}",
+        ) from error
+
+
+def noted(connection: Connection[Any], subscription: str) -> list[Firing]:
+    """Return what is set aside."""
+    return [Firing(*row) for row in connection.execute(_NOTED, (subscription,))]
+
+
+def put_back(
+    connection: Connection[Any], subscription: str, what: Sequence[Firing] | None = None
+) -> PutBack:
+    """Put back what was set aside, each thing in a transaction with its note.
+
+    Foreign keys come back NOT VALID: they hold for what is written from now on, and `validate`
+    looks at the rows.
+
+    Args:
+        what: of what is noted; None = all.
+    """
+    result = PutBack([], [], [])
+    for one in noted(connection, subscription) if what is None else what:
+        try:
+            with connection.transaction():
+                connection.execute(_FORGET, (subscription, *one[:4]))
+                if _is_there(connection, one):
+                    _put_back(connection, one)
+                    result.done.append(one)
+                else:
+                    result.gone.append(one)
+        except psycopg.OperationalError:
+            raise
+        except psycopg.Error as error:
+            result.lost.append(f"{one.title}: {error.diag.message_primary}")
+    return result
+
+
+def _is_there(connection: Connection[Any], one: Firing) -> bool:
+    """Tell whether it is to be put back: its table is there, a foreign key's name is free."""
+    quoted = one.identifier.as_string(connection)
+    if one.definition is None:
+        query = (
+            "SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%(t)s)"
+            " AND tgname = %(n)s AND %(k)s = 'trigger') OR EXISTS (SELECT FROM pg_rewrite"
+            " WHERE ev_class = to_regclass(%(t)s) AND rulename = %(n)s AND %(k)s = 'rule')"
+        )
+    else:
+        query = (
+            "SELECT to_regclass(%(t)s) IS NOT NULL AND NOT EXISTS (SELECT FROM pg_constraint"
+            " WHERE conrelid = to_regclass(%(t)s) AND conname = %(n)s AND %(k)s = 'foreign key')"
+        )
+    row = connection.execute(query, {"t": quoted, "n": one.name, "k": one.kind}).fetchone()
+    return row == (True,)
+
+
+def _put_back(connection: Connection[Any], one: Firing) -> None:
+    name = sql.Identifier(one.name)
+    if one.definition is None:
+        connection.execute(sql.SQL(_ON[one.kind]).format(table=one.identifier, name=name))
+        return
+    for statement in _key_statements(one):
+        try:
+            with connection.transaction():
+                connection.execute(statement)
+            break
+        except psycopg.errors.FeatureNotSupported:
+            # Before PostgreSQL 18 the keys of partitioned tables cannot be NOT VALID.
+            continue
+    if one.remark is not None:
+        connection.execute(
+            sql.SQL("COMMENT ON CONSTRAINT {} ON {} IS {}").format(
+                name, one.identifier, sql.Literal(one.remark)
+            )
+        )
+
+
+def _key_statements(one: Firing) -> Iterator[sql.Composed]:
+    assert one.definition is not None
+    definition = one.definition.removesuffix(" NOT VALID")
+    for ending in (" NOT VALID", ""):
+        # The definition is PostgreSQL's own text.
+        yield sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} ").format(
+            one.identifier, sql.Identifier(one.name)
+        ) + sql.SQL(definition + ending)
+
+
+def validate(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:
+    """Validate the foreign keys that were valid before; return those that do not hold, in words."""
+    broken = list[str]()
+    for one in done:
+        if one.kind != "foreign key" or not one.valid:
+            continue
+        try:
+            with connection.transaction():
+                connection.execute(
+                    sql.SQL("ALTER TABLE {} VALIDATE CONSTRAINT {}").format(
+                        one.identifier, sql.Identifier(one.name)
+                    )
+                )
+        except psycopg.errors.ForeignKeyViolation as error:
+            broken.append(f"{one.title}: {error.diag.message_primary}")
+    return broken

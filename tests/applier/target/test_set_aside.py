@@ -1,0 +1,196 @@
+"""A role that may not set session_replication_role: what fires is set aside, and put back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.applier.settings import TriggerHandling
+from olr_pg.applier.statements.target_plan import plan_table
+from olr_pg.applier.stopped.column_check import TargetAlteredError, TargetShape
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.set_aside import (
+    firing_on,
+    noted,
+    put_back,
+    set_aside,
+    validate,
+)
+from olr_pg.errors import Code, OlrPgError
+from tests.applier.seen import fails, rows
+from tests.applier.test_target_checks import _table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+Replication = Any  # tests/applier/conftest.py
+
+TABLE = replace(_table(), name="T")
+DISABLE = TriggerHandling.DISABLE
+FIRING = """
+CREATE FUNCTION s.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''fired''; END';
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON s.t FOR EACH ROW
+    EXECUTE FUNCTION s.refuse();
+CREATE TRIGGER off BEFORE INSERT ON s.t FOR EACH ROW EXECUTE FUNCTION s.refuse();
+ALTER TABLE s.t DISABLE TRIGGER off;
+CREATE TRIGGER copied BEFORE INSERT ON s.t FOR EACH ROW EXECUTE FUNCTION s.refuse();
+ALTER TABLE s.t ENABLE REPLICA TRIGGER copied;
+CREATE RULE keep AS ON DELETE TO s.t DO INSTEAD NOTHING;
+CREATE TABLE s.child (t_id bigint CONSTRAINT of_t REFERENCES s.t ON DELETE CASCADE);
+COMMENT ON CONSTRAINT of_t ON s.child IS 'of a parent';
+"""
+SET_ASIDE = [
+    ("foreign key", "child", "of_t"),
+    ("rule", "t", "keep"),
+    ("trigger", "t", "refuse"),
+]
+
+
+@pytest.fixture
+def managed(replication: Replication) -> Iterator[str]:
+    """The connection string of a role that owns its tables, and may nothing else."""
+    r = replication
+    r.execute("CREATE ROLE managed LOGIN PASSWORD 'secret'")
+    r.execute(FIRING)
+    database = psycopg.conninfo.conninfo_to_dict(r.target)["dbname"]
+    r.execute(f'GRANT CREATE ON DATABASE "{database}" TO managed')
+    for what in ("SCHEMA s", "TABLE s.t", "TABLE s.child", "FUNCTION s.refuse"):
+        r.execute(f"ALTER {what} OWNER TO managed")
+    try:
+        yield psycopg.conninfo.make_conninfo(r.target, user="managed", password="secret")
+    finally:
+        r.execute("DROP OWNED BY managed CASCADE; DROP ROLE managed")
+
+
+def titles(connection: Connection[Any]) -> list[tuple[str, str, str]]:
+    return [(one.kind, one.table, one.name) for one in noted(connection, "olr_pg")]
+
+
+def test_what_fires_is_set_aside_before_the_first_row_and_put_back(
+    replication: Replication, managed: str
+) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1}), r.insert({"ID": 2}), r.insert({"ID": 3}))
+    assert fails(r, connect_string=managed).code == Code.TARGET_PRIVILEGE
+    r.serve()
+    r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    r.execute("INSERT INTO s.child VALUES (1), (2)")
+    with connect(managed, replica=False) as connection:
+        assert titles(connection) == SET_ASIDE
+        assert firing_on(connection, "s", "t") == []
+
+    r.transaction(r.update({"ID": 3}, {"N": 7}), r.delete({"ID": 1}))
+    r.serve()
+    r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    assert rows(r) == [(2, None, None), (3, 7, None)]
+    assert rows(r, "s.child") == [(1,), (2,)]
+
+    with connect(managed, replica=False) as connection:
+        back = put_back(connection, "olr_pg")
+        assert [(one.kind, one.table, one.name) for one in back.done] == SET_ASIDE
+        assert (back.lost, back.gone, titles(connection)) == ([], [], [])
+        assert [one.name for one in firing_on(connection, "s", "t")] == ["of_t", "keep", "refuse"]
+        (broken,) = validate(connection, back.done)
+        assert "of_t" in broken
+        connection.execute("DELETE FROM s.child WHERE t_id = 1")
+        assert validate(connection, back.done) == []
+        with pytest.raises(psycopg.errors.RaiseException, match="fired"):
+            connection.execute("UPDATE s.t SET n = 1")
+    assert r.rows("SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1") == [
+        ("copied", "R"),
+        ("off", "D"),
+        ("refuse", "O"),
+    ]
+    assert r.rows(
+        "SELECT confdeltype, obj_description(oid, 'pg_constraint') FROM pg_constraint"
+        " WHERE conname = 'of_t'"
+    ) == [("c", "of a parent")]
+
+
+def test_what_comes_later_stops_the_table_until_it_is_set_aside_too(
+    replication: Replication, managed: str
+) -> None:
+    r = replication
+    settings = r.settings(connect_string=managed, triggers=DISABLE)
+    r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    with connect(managed, replica=False) as connection:
+        target = read_table(connection, "s", "t")
+        assert target is not None
+        shape = TargetShape(target, is_quiet=True)
+        shape.check(connection)
+        connection.execute("ALTER TABLE s.t ENABLE TRIGGER off")
+        with pytest.raises(TargetAlteredError):
+            shape.check(connection)
+        TargetShape(target).check(connection)
+        with pytest.raises(OlrPgError) as caught:
+            plan_table(connection, settings, TABLE, TABLE)
+        assert caught.value.code == Code.TARGET_FIRES
+        assert "trigger off of s.t" in str(caught.value)
+    r.transaction(r.insert({"ID": 1}))
+    r.serve()
+    r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    assert rows(r) == [(1, None, None)]
+
+
+def test_a_kill_leaves_all_or_nothing(replication: Replication, managed: str) -> None:
+    r = replication
+    settings = r.settings(connect_string=managed, triggers=DISABLE)
+    r.apply((), connect_string=managed, triggers=DISABLE)
+    with connect(managed, replica=False) as connection:
+        before = firing_on(connection, "s", "t")
+        with connect(managed, replica=False) as killed:
+            killed.execute("BEGIN")
+            set_aside(killed, settings, [("s", "t")])
+            assert firing_on(killed, "s", "t") == []
+            killed.close()
+        assert firing_on(connection, "s", "t") == before
+        assert titles(connection) == []
+
+
+def test_only_an_owner_may_set_aside(replication: Replication, managed: str) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.child OWNER TO CURRENT_USER")
+    r.transaction(r.insert({"ID": 1}))
+    r.serve()
+    with pytest.raises(OlrPgError) as caught:
+        r.apply([TABLE], connect_string=managed, triggers=DISABLE)
+    assert caught.value.code == Code.TARGET_PRIVILEGE
+    with connect(managed, replica=False) as connection:
+        assert titles(connection) == []
+        assert len(firing_on(connection, "s", "t")) == 3
+
+
+def test_partitions_and_what_nobody_needs_any_more(replication: Replication, managed: str) -> None:
+    r = replication
+    r.apply((), connect_string=managed, triggers=DISABLE)
+    settings = r.settings(connect_string=managed, triggers=DISABLE)
+    with connect(managed, replica=False) as connection:
+        connection.execute(
+            "CREATE TABLE s.p (id int, t_id bigint REFERENCES s.t) PARTITION BY LIST (id);"
+            "CREATE TABLE s.p1 PARTITION OF s.p FOR VALUES IN (1);"
+            "CREATE TRIGGER of_part BEFORE INSERT ON s.p1 FOR EACH ROW EXECUTE FUNCTION s.refuse();"
+            "CREATE TRIGGER whole AFTER INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION s.refuse()"
+        )
+        done = set_aside(connection, settings, [("s", "p"), ("s", "nowhere")])
+        assert [(one.table, one.name) for one in done] == [
+            ("p", "p_t_id_fkey"),
+            ("p", "whole"),
+            ("p1", "of_part"),
+        ]
+        connection.execute("INSERT INTO s.p VALUES (1, 99)")
+        connection.execute("DROP TRIGGER of_part ON s.p1")
+        back = put_back(connection, "olr_pg")
+        assert [one.name for one in back.done + back.gone if one.table == "p1"] == ["of_part"]
+        # PostgreSQL looks at the rows of a partitioned table at once, or validates them later.
+        assert back.lost or validate(connection, back.done)
+        connection.execute("DELETE FROM s.p")
+        again = put_back(connection, "olr_pg")
+        assert again.lost == []
+        assert titles(connection) == []
+        assert [one.name for one in firing_on(connection, "s", "p")] == ["p_t_id_fkey", "whole"]
