@@ -81,10 +81,10 @@ def test_the_header_of_each_real_vector(real_logs: tuple[Log, Log]) -> None:
     ]
     containers, undo_segments = set[int](), set[int]()
     for window in read_windows(real_logs[0]):
-        data = window.payload
+        data, raw = window.payload, window.payload.tobytes()
         for at in vectors_of(window).position.tolist():
-            code, cls, _, high, dba = struct.unpack_from("<HHHHI", data, at)
-            low, con_id = struct.unpack_from("<HH", data, at + 22)
+            code, cls, _, high, dba = struct.unpack_from("<HHHHI", raw, at)
+            low, con_id = struct.unpack_from("<HH", raw, at + 22)
             found = [part(data, at, False) for part in read]
             assert found == [high << 16 | low, dba, (cls - 15) >> 1]
             assert not interpreted(vectors.is_encrypted)(data, at)
@@ -109,9 +109,10 @@ def test_the_fields_of_each_real_vector_end_where_the_next_one_begins(
     offset, length = np.zeros(64, np.int64), np.zeros(64, np.int64)
     for window in read_windows(real_logs[1]):
         data, found = window.payload, vectors_of(window)
+        raw = data.tobytes()
         for at, end in zip(found.position.tolist(), found.end.tolist(), strict=True):
-            (listed,) = struct.unpack_from("<H", data, at + 32)
-            sizes = struct.unpack_from(f"<{listed // 2 - 1}H", data, at + 34)
+            (listed,) = struct.unpack_from("<H", raw, at + 32)
+            sizes = struct.unpack_from(f"<{listed // 2 - 1}H", raw, at + 34)
             count = interpreted(vectors.read_fields)(data, at, 32, False, offset, length)
             assert tuple(length[1 : count + 1]) == sizes
             assert end - at == 32 + (listed + 2 & ~3) + sum(size + 3 & ~3 for size in sizes)
