@@ -2,8 +2,8 @@
 
 The thousand tells the area: 1 configuration and command line, 2 logs and redo, 3 dictionary and
 TableList, 4 protocol and server, 5 PostgreSQL and the applier, 6 Spark and Java, 7 the live Oracle
-source, 8 simulator, 9 the appliance itself. A code never changes its meaning and is never used
-again.
+source, 8 simulator, benchmarks, monitoring and control, 9 the appliance itself. A code never
+changes its meaning and is never used again.
 
 An error says what went wrong (the message), where (`where`, an ordered mapping such as
 ``thread``, ``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do
@@ -284,6 +284,13 @@ class Code(IntEnum):
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
     STAND_IN_PORT_UNUSABLE = 8010
+    HISTORY_UNUSABLE = 8011
+    SUBSCRIPTION_PAUSED = 8012
+    TABLE_NOT_PAUSABLE = 8013
+    TABLE_NOT_PAUSED = 8014
+    TABLES_NOT_CHANGEABLE = 8015
+    CHANGE_NOT_TAKEN = 8016
+    CONTROL_TOKEN_WEAK = 8017
     WORKLOAD_NOT_LIVE = 8050
     DEMO_SOURCE_FAILED = 8051
     BENCHMARK_UNKNOWN = 8100
@@ -559,7 +566,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.VALUE_OUT_OF_RANGE: ErrorEntry(
         "a value does not fit the PostgreSQL type",
-        "give the PostgreSQL column a wider type (numeric, text)",
+        "give the PostgreSQL column a wider type (numeric, text); `apply.columns` chooses the type"
+        " of a column in new tables",
     ),
     Code.TYPE_NOT_CONVERTIBLE: ErrorEntry(
         "the Oracle type cannot be converted to the PostgreSQL type",
@@ -575,7 +583,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.VALUE_WOULD_LOSE: ErrorEntry(
         "a value would lose information in the PostgreSQL type",
-        "give the PostgreSQL column a type that keeps it, or allow the loss in the policies",
+        "give the PostgreSQL column a type that keeps it (`apply.columns` chooses it for new"
+        " tables), or allow the loss in the policies",
     ),
     Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE: ErrorEntry(
         "a value cannot be expressed in the Oracle type",
@@ -1012,8 +1021,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TARGET_TYPE_UNFIT: ErrorEntry(
         "a source column cannot go into the target column's type",
-        "change the column's type in PostgreSQL to one that the type mapping allows; where its"
-        " character set is not supported, leave it out with `filter.columns`",
+        "change the column's type in PostgreSQL, or in `apply.columns`, to one that the type"
+        " mapping allows; where its character set is not supported, leave it out with"
+        " `filter.columns`",
     ),
     Code.CHANGE_REFUSED: ErrorEntry(
         "a change was refused by PostgreSQL",
@@ -1467,6 +1477,37 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.STAND_IN_PORT_UNUSABLE: ErrorEntry(
         "the port of the stand-in cannot be opened",
         "choose another port, or 0 for any that is free",
+    ),
+    Code.HISTORY_UNUSABLE: ErrorEntry(
+        "the history of the status page cannot be kept",
+        "look at the disk of `context.data`: room, and who may write; a damaged history.sqlite is"
+        " begun anew by itself, and replication goes on meanwhile",
+    ),
+    Code.SUBSCRIPTION_PAUSED: ErrorEntry(
+        "the subscription is paused",
+        "let it go on with `olr-pg tables resume --all`",
+    ),
+    Code.TABLE_NOT_PAUSABLE: ErrorEntry(
+        "a table cannot be paused by itself",
+        'with `apply.consistency` "transaction" all tables go on together:'
+        " `olr-pg tables pause --all`; else name a table of `apply.tables`",
+    ),
+    Code.TABLE_NOT_PAUSED: ErrorEntry(
+        "a table is not paused",
+        "see which are with `olr-pg tables list`; one that an error has stopped goes on with"
+        " `olr-pg errors retry`",
+    ),
+    Code.TABLES_NOT_CHANGEABLE: ErrorEntry(
+        "the list of tables cannot be changed like that",
+        "see which there are with `olr-pg tables list`",
+    ),
+    Code.CHANGE_NOT_TAKEN: ErrorEntry(
+        "the running appliance has not taken the change",
+        "look at its log; it is noted, and the next start takes it",
+    ),
+    Code.CONTROL_TOKEN_WEAK: ErrorEntry(
+        "a token of `status.control` is too short",
+        "give it 16 characters or more, such as `openssl rand -hex 24` prints",
     ),
     Code.WORKLOAD_NOT_LIVE: ErrorEntry(
         "the workload cannot run on as a live database does",

@@ -78,6 +78,37 @@ def initial_load(
         raise typer.BadParameter("--resume, --restart and --anew exclude each other")
     if anew and not table:
         raise typer.BadParameter("--anew takes the tables to empty: --table OWNER.NAME")
+    load_tables(
+        read_config(config, only_target),
+        table or (),
+        resume=resume,
+        restart=restart,
+        anew=anew,
+        later_scn=later_scn,
+        as_json=as_json,
+    )
+
+
+def load_tables(
+    loaded: Config,
+    table: Sequence[str],
+    *,
+    resume: bool = False,
+    restart: bool = False,
+    anew: bool = False,
+    later_scn: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Load tables of a configuration, and print what was loaded.
+
+    Args:
+        loaded: of one target by itself.
+        table: names; empty for all of `apply.tables`.
+        resume, restart, anew, later_scn: as the options of the command.
+
+    Raises:
+        OlrPgError: of the first table that was not loaded.
+    """
     from olr_pg.appliance.appliance import open_target
     from olr_pg.appliance.data_lock import only_one
     from olr_pg.appliance.target import data_directory, target_directory
@@ -85,17 +116,17 @@ def initial_load(
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
+    from olr_pg.load.load_page import load_page
     from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
     from olr_pg.observability.error_records import failure_record
     from olr_pg.spark.session import stop_session
 
-    loaded = read_config(config, only_target)
     with ExitStack() as stack:
         if anew:
             stack.enter_context(only_one(data_directory(loaded)))
         source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
-        work = source.sources(source.choose(table or ()))
+        work = source.sources(source.choose(table))
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
@@ -107,6 +138,7 @@ def initial_load(
             for one in work
         }
         stack.enter_context(load_progress(target, settings.subscription, targets, work))
+        stack.enter_context(load_page(loaded, target, snapshot.database, targets, work))
         done = load(
             settings,
             work,

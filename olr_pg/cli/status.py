@@ -129,6 +129,8 @@ def _left_out(source: dict[str, Any]) -> str:
 
 
 def _stopped(table: dict[str, Any]) -> str:
+    if table.get("paused"):
+        return f"paused at SCN {table['held_scn']}" if table["held_scn"] else "paused"
     if not table["stopped"]:
         return f"lacks {table['incomplete']:,} LOB values" if table["incomplete"] else ""
     return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"

@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX
-from olr_pg.applier.target.modifiers import check_modifiers
+from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.datatypes.columns import per_distinct
-from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.datatypes.temporal import decode_timestamp, offset_minutes, shifted
@@ -106,9 +105,8 @@ def _encoder(
 ) -> Encoder:
     facts = replace(settings.facts, timezone="+00:00") if arrow.in_utc else settings.facts
     try:
-        check_modifiers(column, target)
-        encoder = encoder_for(
-            arrow.described, target.base_oid, facts=facts, policies=settings.policies
+        encoder = column_encoder(
+            settings, table, column, target, described=arrow.described, facts=facts
         )
         as_text = column.type_code in _NO_TEXT and arrow.described.type_code != column.type_code
         if as_text and encoder.kind is PgKind.BYTEA:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psycopg
 
@@ -51,6 +51,11 @@ class LoadWatch:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The connection that it looks over."""
+        return self._connection
 
     def read(self) -> dict[str, Amount]:
         """Read what each table has, by ``OWNER.NAME``."""

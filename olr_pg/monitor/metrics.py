@@ -11,6 +11,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from olr_pg.monitor.status_values import STATE_WORDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -19,18 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.monitor.status_values import Status, TableStatus
 
 _PREFIX = "olr_pg_"
-STATES = (
-    "WAITING_FOR_CLIENT",
-    "DECODING",
-    "SPILLING",
-    "PAUSED_FOR_FLOW_CONTROL",
-    "CAUGHT_UP",
-    "TARGET_BEHIND",
-    "WAITING_FOR_REDO",
-    "WAITING_FOR_SOURCE",
-    "WAITING_FOR_TARGET",
-    "STOPPED",
-)
+STATES = tuple(STATE_WORDS)
 
 
 class _Gauge(NamedTuple):
@@ -119,6 +110,7 @@ _TABLE_VALUES = (
     _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
+    _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
         "table_held_scn",
         "Commit SCN of the first change that a stopped table lacks, 0 for none",

@@ -106,12 +106,18 @@ def _configure_foreign(
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *processors],
+            foreign_pre_chain=[
+                structlog.stdlib.add_logger_name,
+                # The status page has what this appliance says; what libraries do is for the log.
+                *(one for one in processors if one is not remember),
+            ],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
     )
     root = logging.getLogger()
     root.handlers = [handler]
+    # Says at each loss of a connection that it ignores an error; the applier says what matters.
+    logging.getLogger("psycopg").setLevel(logging.NOTSET if level == DEBUG else logging.ERROR)
     # Other libraries' information is our debugging detail.
     root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
 

@@ -33,3 +33,4 @@ def test_a_table_says_why_it_is_not_complete() -> None:
     assert _stopped({**table, "incomplete": 2}) == "lacks 2 LOB values"
     assert _stopped({**table, "stopped": True}) == "STOPPED"
     assert _stopped({**table, "stopped": True, "held_scn": 7}) == "STOPPED at SCN 7"
+    assert _stopped({**table, "paused": True, "held_scn": 7}) == "paused at SCN 7"
