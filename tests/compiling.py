@@ -17,6 +17,7 @@ from pathlib import Path
 from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.load.kernel_warmup import warm_load
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.kernel_warmup import warm_kernels
 from olr_pg.simulator.simulation import WORKLOADS, simulate
@@ -27,8 +28,10 @@ _SHARES = ("decoding", "applying")
 """What a process each compiles: one on each of two cores."""
 
 _BYTES = 20_000
-_LOB_BYTES = 100_000
-"""Enough for changes whose undo is split."""
+_DECODED = (("lobs", 1), ("random", 6))
+"""Workloads and seeds: LOBs, and changes whose undo is split."""
+
+_DECODED_BYTES = 100_000
 
 
 def compile_ahead() -> None:
@@ -49,7 +52,8 @@ def main(share: str) -> None:
     """Compile one share."""
     if share == "decoding":
         warm_kernels()
-        _decode_lobs()
+        for workload, seed in _DECODED:
+            _print_decoded(workload, seed)
         return
     archive_classes()
     for order in ByteOrder:
@@ -60,12 +64,13 @@ def main(share: str) -> None:
             simulate(1, folder, workload=workload, size=_BYTES)
 
 
-def _decode_lobs() -> None:
+def _print_decoded(workload: str, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="olr-pg-compile-") as folder:
-        simulate(1, folder, workload="lobs", size=_LOB_BYTES)
+        simulate(seed, folder, workload=workload, size=_DECODED_BYTES)
         snapshot = load_snapshot(str(Path(folder) / "dictionary.json"))
-        for _ in decode_logs(snapshot, [str(Path(folder) / "logs")]):
-            pass
+        lines = JsonLines(snapshot.database)
+        for blob in decode_logs(snapshot, [str(Path(folder) / "logs")]):
+            lines.render(blob)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,15 @@ import pickle
 
 import pytest
 
-from olr_pg.errors import CATALOGUE, Code, OlrPgError, exit_code_of, format_place, located
+from olr_pg.errors import (
+    CATALOGUE,
+    Code,
+    OlrPgError,
+    exit_code_of,
+    format_place,
+    located,
+    plain_reason,
+)
 
 
 def test_every_code_has_its_entry_and_every_entry_its_advice() -> None:
@@ -49,3 +57,18 @@ def test_a_place_further_out_stands_in_front_and_does_not_replace_one() -> None:
 def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
     with pytest.raises(ValueError, match="4711"):
         OlrPgError(4711, "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "x.json"),
+         "x.json: No such file or directory"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (KeyError("format"), "format is missing"),
+        (ValueError("\n first line \nsecond"), "first line"),
+        (ValueError(), "no reason is given"),
+    ],
+)  # fmt: skip
+def test_a_reason_names_no_class_of_python(error: Exception, words: str) -> None:
+    assert plain_reason(error) == words

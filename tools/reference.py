@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
@@ -44,7 +44,7 @@ _AREAS: Final = {
     5: "PostgreSQL and the applier",
     6: "Spark and Java",
     7: "Live Oracle source",
-    8: "Simulator and benchmarks",
+    8: "Simulator, benchmarks, monitoring and control",
     9: "The appliance itself",
 }
 
@@ -121,7 +121,9 @@ def _rows(model: type[Section], prefix: str) -> list[str]:
     for name, field in model.model_fields.items():
         key = f"{prefix}.{_key(name, field)}"
         inner = _sections(field.annotation)
-        if inner:
+        if inner and get_origin(field.annotation) is dict:
+            rows += [_row(key, field), *_rows(inner[0], f"{key}.*")]
+        elif inner:
             rows += _rows(inner[0], key)
         else:
             rows.append(_row(key, field))
@@ -161,7 +163,7 @@ def _default(field: FieldInfo) -> str:
     default: Any = field.get_default(call_default_factory=True, validated_data={})
     if default is None or default is PydanticUndefined or default in ((), {}):
         return ""
-    if isinstance(default, bool | int | float):
+    if isinstance(default, bool | int | float | tuple):
         return f"{json.dumps(default)}"
     return f"`{default}`"
 
@@ -171,7 +173,7 @@ def _key(name: str, field: FieldInfo) -> str:
 
 
 def _kind(model: type[Section]) -> str:
-    return {OracleSource: "oracle", OfflineSource: "offline"}[model]  # type: ignore[index]
+    return {OracleSource: "oracle", OfflineSource: "offline"}[model]
 
 
 def _sections(annotation: Any) -> list[type[Section]]:

@@ -16,21 +16,27 @@ from typing import Final
 from olr_pg.simulator.simulation import simulate
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-ARCHIVE: Final = ROOT / "olr_pg" / "replicator" / "data" / "warmup.tar.xz"
+DATA: Final = ROOT / "olr_pg" / "replicator" / "data"
 
-_SEED: Final = 1
 _BYTES: Final = 20_000
+ARCHIVES: Final = {"warmup.tar.xz": (1, "random"), "warmup_lobs.tar.xz": (5, "lobs")}
+"""Seed and workload of each; every start decodes the first one, `olr-pg prepare` the second too."""
 
 
 def main() -> None:
     """Generate the logs, and pack them with their dictionary."""
+    for name, (seed, workload) in ARCHIVES.items():
+        _pack(DATA / name, seed, workload)
+
+
+def _pack(path: Path, seed: int, workload: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        simulate(_SEED, folder, size=_BYTES)
-        ARCHIVE.parent.mkdir(exist_ok=True)
-        with tarfile.open(ARCHIVE, "w:xz") as archive:
-            for path in [folder / "dictionary.json", *sorted((folder / "logs").iterdir())]:
-                archive.add(path, str(path.relative_to(folder)), filter=_without_owner)
+        simulate(seed, folder, workload=workload, size=_BYTES)
+        path.parent.mkdir(exist_ok=True)
+        with tarfile.open(path, "w:xz") as archive:
+            for file in [folder / "dictionary.json", *sorted((folder / "logs").iterdir())]:
+                archive.add(file, str(file.relative_to(folder)), filter=_without_owner)
 
 
 def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:

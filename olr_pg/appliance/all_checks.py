@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.offline_checks import check_logs
+from olr_pg.appliance.offline_logging import check_supplemental
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
@@ -17,10 +18,10 @@ from olr_pg.decoding.filters import charsets_of, filters_of_target
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.server.checkpoint import FILE_NAME as CHECKPOINT
 from olr_pg.server.checkpoint import read_saved
-from olr_pg.spark.java import find_java
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def _check_source(
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, ()
         found = check_logs(config, source, snapshot.database)
+        found += check_supplemental(snapshot, tables)
         try:
             filters.chosen(tables, snapshot.database)
         except OlrPgError as problem:

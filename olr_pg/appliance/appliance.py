@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.appliance.data_lock import only_one
-from olr_pg.appliance.heap import give_back_large_memory
+from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.main_loop import Serving
-from olr_pg.appliance.monitoring import monitored
+from olr_pg.appliance.monitoring import make_control, monitored
 from olr_pg.appliance.open_source import open_source
 from olr_pg.appliance.reloading import Reloader, hangups
 from olr_pg.appliance.spark_settings import spark_settings
@@ -43,6 +43,7 @@ from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
+from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
@@ -61,7 +62,7 @@ from olr_pg.spark.session import stop_session
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Apply, Config
@@ -90,6 +91,7 @@ def run_appliance(
     apply: bool,
     reload: Callable[[], Config] | None = None,
     until: Until | None = None,
+    withheld: Callable[[], Mapping[str, str]] = dict,
 ) -> int:
     """Serve the ports of the targets and, with `apply`, bring what they serve into PostgreSQL.
 
@@ -105,6 +107,7 @@ def run_appliance(
         apply: run the bundled applier.
         reload: reads the configuration again when SIGHUP asks for it; only in the main thread.
         until: end when what commits up to there has been confirmed; None: go on.
+        withheld: gives what the configuration names of the environment.
 
     Returns:
         The exit code.
@@ -163,13 +166,24 @@ def run_appliance(
         ]
         names = () if alone else tuple(target.name for target in targets)
         observed = [
-            Parts(target, storage, memory.max_mb * MIB, names, decoder.splits) for target in targets
+            Parts(
+                target,
+                storage,
+                memory.max_mb * MIB,
+                names,
+                decoder.splits,
+                identity_of(target.config, source.database, target.connect_string),
+            )
+            for target in targets
         ]
-        service = stack.enter_context(monitored(config, observed, data))
+        control = None
+        if config.status.control is not None:
+            control = make_control(config, None if reload is None else hung_up.set, withheld)
+        service = stack.enter_context(monitored(config, observed, data, control))
         poll: Callable[[], None] = _nothing
         if reload is not None:
             listeners = [target.listener for target in targets]
-            poll = Reloader(config, reload, listeners, service, hung_up).poll
+            poll = Reloader(config, reload, listeners, service, hung_up, targets).poll
         drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
         ends = once or until is not None
         Serving(targets, decoder, once=ends, poll=poll).run(drain_seconds)
@@ -243,7 +257,9 @@ def _open(
     if section is None:
         return RunningTarget(config, delivery, listener, checkpoint)
 
-    def make_applier() -> Applier:
+    def make_applier(config: Config) -> Applier:
+        section = config.apply
+        assert section is not None  # as it was
         database = source.database
         facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
         settings = applier_settings(
@@ -257,9 +273,15 @@ def _open(
             spool_max=None if limit is None else limit * MIB,
             dbid=database.dbid or None,
         )
+        tables = delivery.tables(section.table_query)
+        if isinstance(config.source, OracleSource):
+            # The driver is loaded only where it is needed.
+            from olr_pg.appliance.rows_left_behind import warn_of_rows
+
+            warn_of_rows(config, settings, tables)
         applier = Applier(
             settings,
-            delivery.tables(section.table_query),
+            tables,
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
         )
@@ -381,6 +403,7 @@ def applier_settings(
         byte_order=order,
         facts=facts,
         policies=apply.value_policies,
+        choices=apply.choices,
     )
 
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 import _thread
 import json
 import signal
-import tempfile
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table as Grid
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.demo_remains import folder_size, new_folder
 from olr_pg.appliance.demo_source import DemoSource
-from olr_pg.appliance.demo_view import DemoView, read_progress
+from olr_pg.appliance.demo_view import DemoView, read_lag, read_progress
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
@@ -31,7 +31,9 @@ from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
 
 DEMO_SEED: Final = 42
@@ -91,14 +93,18 @@ def run_demo(
         KeyboardInterrupt: passed on, once everything has been stopped.
     """
     console = console or Console()
-    folder = directory or Path(tempfile.mkdtemp(prefix="olr-pg-demo-"))
+    folder = directory or new_folder()
     console.print(f"A simulated Oracle database takes orders in {folder} …", highlight=False)
     source = DemoSource(folder, seed, rate)
     cluster: EmbeddedPostgres | None = None
     try:
         source.wait_until_archiving()
-        source.pause()  # until somebody listens: Spark takes its time to start
+        source.pause()  # until somebody listens
+        console.print("Its first log is archived. PostgreSQL starts …", highlight=False)
         cluster = start_embedded(folder / "data" / "postgres")
+        console.print(
+            f"PostgreSQL answers on port {cluster.port}. Replication starts …", highlight=False
+        )
         watch = _Watch(source, cluster.connect_string, seconds, DemoView(console))
         watch.replicate(_write_config(folder))
         outcomes = compare_tables(folder / "final", watch.tables, cluster.connect_string)
@@ -132,7 +138,7 @@ class _Watch:
     def replicate(self, config: Path) -> None:
         """Replicate until the target has everything that the source has committed."""
         loaded = load_config(config)
-        thread = threading.Thread(target=self._watch, name="olr-demo")
+        thread = threading.Thread(target=self._watch, args=(loaded,), name="olr-demo")
         # Shells have SIGINT ignored in background jobs; the watch ends the run by it.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread.start()
@@ -148,15 +154,15 @@ class _Watch:
             thread.join()
             signal.signal(signal.SIGINT, before)
 
-    def _watch(self) -> None:
+    def _watch(self, config: Config) -> None:
         try:
-            self._follow()
+            self._follow(config)
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             self._failure = error
         if not self._over.is_set():
             _thread.interrupt_main()
 
-    def _follow(self) -> None:
+    def _follow(self, config: Config) -> None:
         logs, stop_at = self._source.folder / "logs", 0.0
         last_commits: dict[str, int] | None = None
         with (
@@ -164,7 +170,7 @@ class _Watch:
             self._view.shown(),
         ):
             while not self._over.wait(_LOOK_SECONDS):
-                progress = read_progress(connection, self.tables, logs)
+                progress = read_progress(connection, self.tables, logs, read_lag(config))
                 self._view.show(progress)
                 if progress.changes and not stop_at:
                     self._source.resume()
@@ -185,6 +191,8 @@ def _write_config(folder: Path) -> Path:
             "kind": "offline",
             "dictionary": str(folder / "dictionary.json"),
             "logs": str(folder / "logs"),
+            "redo": "online",
+            "online-logs": str(folder / "online"),
         },
         "target": {"address": "127.0.0.1:0"},
         "apply": {
@@ -256,19 +264,20 @@ def _print_places(
     console: Console, folder: Path, cluster: EmbeddedPostgres, *, keep_running: bool
 ) -> None:
     lines = [
-        f"Logs, dictionary, truth, configuration: {folder}",
-        (
-            f"The same without Spark or a database: olr-pg decode --dictionary"
-            f" {folder / 'dictionary.json'} {folder / 'logs'}"
-        ),
+        "",
+        f"Left behind: {decimal(folder_size(folder))} of logs, truth and data in {folder}",
+        "Decode its logs, without Spark or a database:",
+        f"    olr-pg decode --dictionary {folder / 'dictionary.json'} {folder / 'logs'}",
     ]
     if keep_running:
+        password = cluster.directory / "password"
         lines += [
-            (
-                f"PostgreSQL: host=127.0.0.1 port={cluster.port} user=postgres dbname=postgres"
-                f" (password in {cluster.directory / 'password'})"
-            ),
-            f"Stop it with: kill -INT {cluster.pid}",
+            f"PostgreSQL goes on (process {cluster.pid}). Look at its tables with any client:",
+            f"    PGPASSWORD=$(cat {password}) psql -h 127.0.0.1 -p {cluster.port} -U postgres",
         ]
+    lines += [
+        "Remove all of it, from this demo and earlier ones:",
+        "    olr-pg demo --clean",
+    ]
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True, markup=False)

@@ -14,6 +14,10 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from olr_pg.capture.logs import scan_logs
+from olr_pg.errors import OlrPgError
+from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.lag import Lag
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,10 +25,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Table
 
 RATE_SECONDS: Final = 5.0
 LINE_SECONDS: Final = 2.0
+WAITING_SECONDS: Final = 5.0
+"""Between two lines while nothing has been applied yet."""
 _LEDGER: Final = """
 SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg.ledger
 """
@@ -49,11 +56,11 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Says where replication stands. `lag` is the age in seconds of the oldest log that waits."""
+    """Says where replication stands. `lag` is that of the table which is most behind."""
 
     tables: Mapping[str, TableProgress]
     logs: int
-    lag: float
+    lag: Lag
 
     @property
     def changes(self) -> int:
@@ -67,8 +74,17 @@ class Progress:
         return all(table.stopped or table.commit_scn >= scn for table, scn in found)
 
 
+def read_lag(config: Config) -> Lag:
+    """Ask the appliance for the lag of the table that is most behind; none while it starts."""
+    try:
+        tables = ask_status(config)["tables"]
+    except OlrPgError:
+        return Lag()
+    return max((Lag(**table["lag"]) for table in tables), key=lambda lag: lag.total, default=Lag())
+
+
 def read_progress(
-    connection: psycopg.Connection[Any], tables: Sequence[Table], logs: Path
+    connection: psycopg.Connection[Any], tables: Sequence[Table], logs: Path, lag: Lag
 ) -> Progress:
     """Read the ledger, count rows, look at the logs.
 
@@ -76,29 +92,26 @@ def read_progress(
         connection: to the target, in autocommit mode.
         tables: of the source.
         logs: the folder of archived logs.
+        lag: of the table that is most behind.
     """
     found = dict[str, TableProgress]()
     if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() != (None,):
         for name, scn, inserted, updated, deleted, stopped in connection.execute(_LEDGER):
             rows = _count(connection, name) if inserted else 0
             found[name] = TableProgress(scn, inserted, updated, deleted, rows, stopped)
-    applied = max((table.commit_scn for table in found.values()), default=0)
-    archived = scan_logs([str(logs)]).logs
-    waiting = [log.path for log in archived if log.header.first_scn > applied]
-    oldest = min((_archived_at(logs, path) for path in waiting), default=time.time())
     ordered = {table.full_name: found[table.full_name] for table in tables
                if table.full_name in found}  # fmt: skip
-    return Progress(ordered, len(archived), max(0.0, time.time() - oldest))
-
-
-def _archived_at(folder: Path, path: str) -> float:
-    return (folder / path).stat().st_mtime
+    return Progress(ordered, len(scan_logs([str(logs)]).logs), lag)
 
 
 def _count(connection: psycopg.Connection[Any], table: str) -> int:
     name = sql.Identifier(*table.lower().split("."))
     row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name)).fetchone()
     return int(row[0]) if row else 0
+
+
+def _parts(lag: Lag) -> str:
+    return ", ".join(f"{cause} {seconds:.2f}" for cause, seconds in lag._asdict().items())
 
 
 class DemoView:
@@ -109,6 +122,8 @@ class DemoView:
         self._live = Live(console=console, refresh_per_second=4) if console.is_terminal else None
         self._history = deque[tuple[float, int]]()
         self._next_line = 0.0
+        self._began = time.monotonic()
+        self._has_begun = False
 
     def shown(self) -> AbstractContextManager[object]:
         """Keep the table in place for as long as the context lasts."""
@@ -120,10 +135,12 @@ class DemoView:
         self._history.append((now, progress.changes))
         while now - self._history[0][0] > RATE_SECONDS:
             self._history.popleft()
+        if progress.changes and not self._has_begun:
+            self._has_begun, self._next_line = True, now
         if self._live is not None:
             self._live.update(self._grid(progress))
-        elif progress.changes and now >= self._next_line:
-            self._next_line = now + LINE_SECONDS
+        elif now >= self._next_line:
+            self._next_line = now + (LINE_SECONDS if progress.changes else WAITING_SECONDS)
             self._console.print(self._line(progress), highlight=False)
 
     @property
@@ -133,13 +150,19 @@ class DemoView:
         return (changes - before) / (now - then) if now > then else 0.0
 
     def _line(self, progress: Progress) -> str:
+        if not progress.changes:
+            waited = time.monotonic() - self._began
+            return (
+                f"{counted(progress.logs, 'log')} archived, nothing applied yet: Java starts and"
+                f" kernels are loaded ({waited:.0f} s)"
+            )
         return (
-            f"{progress.logs} logs archived, {progress.changes:,} changes applied,"
-            f" {self.rate:,.0f}/s, lag {progress.lag:.1f} s"
+            f"{counted(progress.logs, 'log')} archived, {progress.changes:,} changes applied,"
+            f" {self.rate:,.0f}/s, lag {progress.lag.total:.2f} s ({_parts(progress.lag)})"
         )
 
     def _grid(self, progress: Progress) -> Grid:
-        grid = Grid(title=self._line(progress) if progress.changes else "Replication starts …")
+        grid = Grid(title=self._line(progress))
         grid.add_column("Table")
         for heading in ("Inserted", "Updated", "Deleted", "Rows in PostgreSQL"):
             grid.add_column(heading, justify="right")

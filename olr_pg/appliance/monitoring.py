@@ -5,14 +5,21 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+import structlog
+
 from olr_pg.appliance.status_observer import Observer
+from olr_pg.config.address import LOOPBACK
 from olr_pg.config.tls import server_context
+from olr_pg.monitor.control import Control
 from olr_pg.monitor.exporter import MetricsTable, PostgresExporter
+from olr_pg.monitor.history import FILE_NAME as HISTORY_FILE
+from olr_pg.monitor.history import HistoryStore
+from olr_pg.monitor.history_recorder import HistoryRecorder
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, StatusService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.appliance.status_observer import Parts
@@ -20,13 +27,41 @@ if TYPE_CHECKING:
 
 _HOUR_SECONDS = 3600.0
 
+_log = structlog.get_logger(__name__)
+
+
+def make_control(
+    config: Config,
+    reload: Callable[[], None] | None,
+    withheld: Callable[[], Mapping[str, str]],
+) -> Control:
+    """Make what runs commands over HTTP, of a configuration that asks for it.
+
+    Args:
+        reload: lets the configuration be read again; None where it cannot be.
+        withheld: gives what the configuration names of the environment.
+
+    Raises:
+        OlrPgError: 8017, a token is too short.
+    """
+    settings = config.status
+    assert settings.control is not None
+    tokens = {name: token.get_secret_value() for name, token in settings.control.tokens.items()}
+    host = LOOPBACK if settings.address is None else settings.address.host
+    if settings.tls is None and host not in (LOOPBACK, "::1", "localhost"):
+        _log.warning("tokens of status.control come in plain text, without status.tls", host=host)
+    return Control(tokens, config.file, reload, environ=withheld)
+
 
 @contextmanager
-def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[StatusService | None]:
-    """Status page and exporter, for the span of the context.
+def monitored(
+    config: Config, parts: Sequence[Parts], data: Path, control: Control | None = None
+) -> Iterator[StatusService | None]:
+    """Status page with its history, and exporter, for the span of the context.
 
     Args:
         parts: of each target.
+        control: of the page's commands; None: there are none.
         data: the directory of `context.data`.
 
     Yields:
@@ -55,6 +90,8 @@ def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[St
             stack.enter_context(PostgresExporter(table, registry))
         service = None
         if settings.enabled:
+            history = HistoryStore(data / HISTORY_FILE)
+            stack.enter_context(HistoryRecorder(history, targets))
             service = StatusService(
                 first,
                 registry,
@@ -63,6 +100,10 @@ def monitored(config: Config, parts: Sequence[Parts], data: Path) -> Iterator[St
                 allow=settings.allow,
                 announcement=data / FILE_NAME,
                 targets=targets,
+                history=history,
+                control=control,
             )
+            if control is not None:
+                stack.callback(control.stop)
             stack.enter_context(service)
         yield service

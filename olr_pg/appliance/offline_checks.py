@@ -1,4 +1,4 @@
-"""Checks the copied archived logs of an offline source: `olr-pg doctor`."""
+"""Checks the logs of an offline source: `olr-pg doctor`."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ _NAMED_MAX: Final = 5
 
 
 def check_logs(config: Config, source: OfflineSource, database: Database) -> list[Finding]:
-    """Find what is wrong with the archived logs of an offline source; only their headers are read.
+    """Find what is wrong with an offline source's logs; of archived ones only headers are read.
 
     Args:
         config: of one target.
         database: what the dictionary says that they must be of.
     """
+    online = source.redo == "online"
+    places = [*source.logs, *((source.online_logs or ()) if online else ())]
     try:
-        scan = LogPlaces([str(place) for place in source.logs]).scan()
+        scan = LogPlaces([str(place) for place in places], online=online).scan()
         return list(_findings(config, scan, database))
     except OlrPgError as problem:
         return [coded(_CHECK, problem)]

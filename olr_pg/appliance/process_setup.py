@@ -6,7 +6,7 @@ import gc
 import sys
 from typing import Final
 
-from olr_pg.appliance.heap import mallopt
+from olr_pg.decoding.heap import mallopt
 
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that waits for the interpreter asks for it after this. Receiving, serving, preparing and

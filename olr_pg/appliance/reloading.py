@@ -17,11 +17,14 @@ from olr_pg.observability.logging_setup import configure_logging
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from olr_pg.appliance.target import RunningTarget
     from olr_pg.config.model import Config, NamedTarget, Target
     from olr_pg.monitor.service import StatusService
     from olr_pg.server.listener import Listener
 
 RELOADABLE: Final = (
+    "apply.tables",
+    "target.apply.tables",
     "log.level",
     "log.format",
     "target.allow",
@@ -56,6 +59,8 @@ class Reloader:
         listeners: the port of each target.
         service: the status page, if there is one.
         wanted: set where it is asked for.
+        targets: in the order of the configuration; their appliers begin anew where their tables
+            have changed.
     """
 
     def __init__(
@@ -65,16 +70,31 @@ class Reloader:
         listeners: Sequence[Listener],
         service: StatusService | None,
         wanted: threading.Event,
+        targets: Sequence[RunningTarget] = (),
     ) -> None:
         self._config = config
         self._load = load
         self._listeners = listeners
         self._service = service
         self._wanted = wanted
+        self._targets = targets
+        self._changes = self._seen_changes()
+
+    def _seen_changes(self) -> list[int]:
+        """Return when `olr-pg tables` last changed the tables of each target; 0 for never."""
+        found = []
+        for target in self._targets:
+            try:
+                found.append(target.config.changes_file().stat().st_mtime_ns)
+            except OSError:
+                found.append(0)
+        return found
 
     def poll(self) -> None:
-        """Reload if that was asked for."""
-        if self._wanted.is_set():
+        """Reload if that was asked for, or `olr-pg tables` has changed something."""
+        seen = self._seen_changes()
+        if self._wanted.is_set() or seen != self._changes:
+            self._changes = seen
             self._wanted.clear()
             self.reload()
 
@@ -92,12 +112,35 @@ class Reloader:
         taken = [key for key in changed if _is_reloadable(key)]
         refused = [key for key in changed if not _is_reloadable(key)]
         secrets = {*secret_texts(self._config), *secret_texts(fresh)}
+        renewed = self._renew(fresh)
         self._take(fresh)
         if any(key.startswith("log.") for key in taken):
             configure_logging(fresh.log.level, fresh.log.format, secrets=secrets)
-        _log.info("the configuration is reloaded", taken=taken)
+        tables = {"tables_of": renewed} if renewed else {}
+        _log.info("the configuration is reloaded", taken=taken, **tables)
         if refused:
             _log.warning("changes that need a restart are not taken", keys=refused)
+
+    def _renew(self, fresh: Config) -> list[str]:
+        """Let the appliers begin anew whose tables have changed; the names of these targets."""
+        known = {part.name: part.apply for part in fresh.targets}
+        renewed = []
+        for target in self._targets:
+            apply, before = known.get(target.name), target.config.apply
+            if apply is None or before is None or apply.table_query == before.table_query:
+                continue
+            try:
+                target.delivery.tables(apply.table_query)
+            except OlrPgError as error:
+                _log.warning(
+                    "the list of tables is not taken", error=error, **target.delivery.named
+                )
+                continue
+            # Of the section nothing but its tables: the rest needs a restart.
+            taken = before.model_copy(update={"tables": apply.tables}).with_changes(apply.changes)
+            target.renew(target.config.model_copy(update={"apply": taken}))
+            renewed.append(target.name or "the target")
+        return renewed
 
     def _take(self, fresh: Config) -> None:
         old, new = self._config.target, fresh.target
@@ -109,6 +152,8 @@ class Reloader:
                 listener.allow, listener.limits = after.allow, after.limits
                 update = {"allow": after.allow, "limits": after.limits}
                 ports.append(before.model_copy(update=update))
+            for number, one in enumerate(self._targets if isinstance(old, tuple) else ()):
+                ports[number] = ports[number].model_copy(update={"apply": one.config.apply})
         if self._service is not None:
             self._service.allow = fresh.status.allow
         target = old if not ports else tuple(ports) if isinstance(old, tuple) else ports[0]
@@ -116,6 +161,9 @@ class Reloader:
             update={
                 "log": fresh.log,
                 "target": target,
+                "apply": self._targets[0].config.apply
+                if self._targets and not isinstance(old, tuple)
+                else self._config.apply,
                 "status": self._config.status.model_copy(update={"allow": fresh.status.allow}),
             }
         )

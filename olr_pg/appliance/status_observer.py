@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shutil
 import threading
 import time
 from collections import deque
@@ -13,7 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.capture.state import CapturePhase
 from olr_pg.monitor.lag import Milestones, held_lag, split_lag
+from olr_pg.monitor.problems import with_problems
 from olr_pg.monitor.status_values import (
+    Identity,
+    LoadStatus,
     PortStatus,
     ProcessStatus,
     Rates,
@@ -21,9 +25,11 @@ from olr_pg.monitor.status_values import (
     StageState,
     Status,
     TableStatus,
+    ThreadStatus,
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
+from olr_pg.observability.wording import counted
 from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
@@ -32,8 +38,11 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.capture.state import CaptureState
+    from olr_pg.config.model import Config
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
+    from olr_pg.replicator.decoding_progress import DecodeProgress
     from olr_pg.replicator.spark_decoding import SparkDecoding
     from olr_pg.transactions.waiting_storage import Storage
 
@@ -43,12 +52,17 @@ TARGET_BEHIND: Final = "TARGET_BEHIND"
 WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
 """The target is out of reach, or takes nothing; it is tried again."""
 
+PAUSED: Final = "PAUSED"
+"""Somebody has paused the subscription: nothing is taken and nothing confirmed."""
+
+STARTING: Final = "STARTING"
+"""The bundled applier looks at the target; it has not asked for anything yet."""
+
+STOPPING: Final = "STOPPING"
+"""The appliance was told to end: what has been received is applied."""
+
 SAMPLE_SECONDS: Final = 0.5
 _RATE_SAMPLES: Final = 20
-_NAMED: Final = 3
-"""How many of the tables that stopped for one cause are named."""
-
-_TROUBLED: Final = ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE", WAITING_FOR_TARGET)
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -59,6 +73,7 @@ class Parts(NamedTuple):
         names: of all targets, where there are several.
         memory_max: bytes, `context.memory.max-mb`.
         splits: decodes; it counts where.
+        identity: who this is.
     """
 
     target: RunningTarget
@@ -66,6 +81,7 @@ class Parts(NamedTuple):
     memory_max: int
     names: tuple[str, ...] = ()
     splits: SparkDecoding | None = None
+    identity: Identity = Identity()
 
 
 class _Sample(NamedTuple):
@@ -93,7 +109,7 @@ class Observer:
         self._lock = threading.Lock()
         self._taken = Milestones()
         self._taken_of: object = None
-        self._behind_since: float | None = None
+        self._seen, self._seen_since = "", self._started_at
         self._samples: deque[_Sample] = deque(maxlen=_RATE_SAMPLES)
         self._sampling = Periodic("olr-observe", SAMPLE_SECONDS, self._sample)
 
@@ -118,8 +134,10 @@ class Observer:
     def _source(self) -> SourceStatus:
         parts = self._parts
         counts = SplitCounts() if parts.splits is None else parts.splits.counts
+        source = parts.target.delivery.progress.source
         return replace(
-            parts.target.delivery.progress.source,
+            source,
+            threads=with_holding(source.threads, waiting=source.waiting_transactions > 0),
             spilled_bytes=parts.storage.waiting_bytes,
             splits_here=counts.here,
             splits_by_spark=counts.by_spark,
@@ -142,39 +160,56 @@ class Observer:
             state=self._state(port, tables, now),
             source=self._source(),
             port=port,
-            process=_process(parts.memory_max),
+            process=process_status(parts.memory_max),
             tables=tables,
             rates=self._rates(),
             archive_seconds=None if newest is None else max(0.0, now - newest),
             confirmed_scn=confirmed_scn,
             events=recent_events(),
+            data_free_bytes=_free_bytes(parts.target.config),
             target=parts.target.name,
             targets=parts.names,
+            identity=parts.identity,
+            loads=() if applier is None else tuple(LoadStatus(*one) for one in applier.loads),
         )
         listener = parts.target.listener
         session = listener.replicating
         ahead = None if session is None else session.ahead
         warnings = (listener.silence, ahead)
-        return _with_problems(status, parts.target.failure, warnings)
+        return with_problems(status, parts.target.failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
         """Return what decoding does; all is caught up only where the target has it all."""
         state = self._parts.target.delivery.state
         applier = self._parts.target.applier
+        target = self._parts.target
+        is_over = applier is not None and applier.is_ending and not target.is_renewed
+        if is_over and target.is_alive:
+            return StageState(STOPPING, self._noted(STOPPING, now))
         outage = None if applier is None else applier.outage
         if outage is not None and state.phase is not CapturePhase.STOPPED:
             return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
+        pause = None if applier is None else applier.pause
+        if pause is not None and state.phase is not CapturePhase.STOPPED:
+            return StageState(PAUSED, pause.since, f"by {pause.by}: `olr-pg tables resume --all`")
+        is_new = applier is not None and not applier.is_begun
+        if is_new and self._parts.target.failure is None and state.reason is None:
+            return StageState(STARTING, self._noted(STARTING, now))
         reason = None if state.reason is None else _advised(state.reason)
         lacking = None
         if state.phase is CapturePhase.CAUGHT_UP:
             lacking = self._lacking(port, tables)
+        if lacking is None:
+            self._noted("", now)
+            return StageState(state.phase.value, state.since, reason)
+        return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
+
+    def _noted(self, state: str, now: float) -> float:
+        """Return since when it is in a state that only looking at it tells."""
         with self._lock:
-            if lacking is None:
-                self._behind_since = None
-                return StageState(state.phase.value, state.since, reason)
-            if self._behind_since is None:
-                self._behind_since = now
-            return StageState(TARGET_BEHIND, self._behind_since, lacking)
+            if self._seen != state:
+                self._seen, self._seen_since = state, now
+            return self._seen_since
 
     def _lacking(self, port: PortStatus, tables: Sequence[TableStatus]) -> str | None:
         """Say what the target lacks of what was decoded, in words; None where it has everything."""
@@ -186,9 +221,15 @@ class Observer:
             return "the bundled applier has ended and is started again"
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
-            return f"{unconfirmed} transactions are not confirmed"
-        stopped = [table.name for table in tables if table.stopped]
-        return f"stopped: {', '.join(stopped)}" if stopped else None
+            waiting = counted(unconfirmed, "transaction")
+            return f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
+        for why, names in (
+            ("stopped", [table.name for table in tables if table.stopped]),
+            ("paused", [table.name for table in tables if table.paused]),
+        ):
+            if names:
+                return f"{why}: {', '.join(names)}"
+        return None
 
     def _port(self, now: float) -> PortStatus:
         listener = self._parts.target.listener
@@ -248,14 +289,16 @@ class Observer:
     ) -> TableStatus:
         pending = None if found is None else found.pending
         held = None if found is None else found.held
-        progress = self._parts.target.delivery.progress
+        delivery = self._parts.target.delivery
+        progress = delivery.progress
         lag = split_lag(
             held.commit_scn if held else taken_scn if pending is None else pending,
             now,
             archived=progress.archived,
+            read=progress.read,
             queued=progress.queued,
             taken=self._taken,
-            missing_since=progress.source.missing_since,
+            missing_since=missing_since(delivery.state, progress),
         )
         if found is None:
             return TableStatus(name, lag=lag, lag_seconds=lag.total)
@@ -270,6 +313,15 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:
+    """Mark the redo thread that was read least, where transactions wait for others than theirs."""
+    least = min((thread.decoded_scn for thread in threads), default=0)
+    waits = waiting and len(threads) > 1
+    return tuple(
+        replace(thread, holds_back=waits and thread.decoded_scn == least) for thread in threads
+    )
 
 
 def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
@@ -298,7 +350,22 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         0 if held is None else held.commit_scn,
         None if held is None else held.since,
         found.incomplete,
+        0 if held is None else held.error_id,
+        found.paused,
     )
+
+
+def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None:
+    """Return since when redo is missing behind what can be read; None where none is known to be.
+
+    Where it is no gap between logs that are here (a log that Oracle names cannot be read, say), it
+    was written behind the last one that is.
+    """
+    known = progress.source.missing_since
+    if known is not None or state.phase is not CapturePhase.WAITING_FOR_REDO:
+        return known
+    last = progress.archived.at
+    return state.since if last is None else min(last, state.since)
 
 
 def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
@@ -311,7 +378,15 @@ def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
     return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
 
 
-def _process(memory_max: int) -> ProcessStatus:
+def _free_bytes(config: Config) -> int | None:
+    try:
+        return shutil.disk_usage(config.context.data).free
+    except OSError:
+        return None
+
+
+def process_status(memory_max: int) -> ProcessStatus:
+    """Return what this process takes."""
     statm = Path("/proc/self/statm").read_text("ascii").split()
     return ProcessStatus(
         os.getpid(),
@@ -322,49 +397,5 @@ def _process(memory_max: int) -> ProcessStatus:
     )
 
 
-def _with_problems(
-    status: Status,
-    failure: BaseException | None,
-    warnings: Sequence[OlrPgError | None],
-) -> Status:
-    problems = _stopped([table for table in status.tables if table.stopped])
-    if status.state.name in _TROUBLED:
-        problems.insert(0, f"{status.state.name}: {status.state.reason or 'no reason is known'}")
-    if failure is not None:
-        problems.insert(0, f"the bundled applier has ended and is started again: {failure}")
-    problems += [
-        f"table {t.name} lacks {t.incomplete} LOB values that redo did not hold"
-        for t in status.tables
-        if t.incomplete
-    ]
-    if status.source.losses:
-        problems.append(f"{status.source.losses} changes or vectors are unaccounted for")
-    if status.port.held_back:
-        problems.append(f"the client {status.port.client} does not confirm what it has taken")
-    problems += [f"{warning}; {warning.action}" for warning in warnings if warning is not None]
-    return replace(status, problems=tuple(problems))
-
-
-def _stopped(tables: Sequence[TableStatus]) -> list[str]:
-    """Say which tables have stopped: what has one cause is one problem."""
-    by_code: dict[str, list[TableStatus]] = {}
-    for table in tables:
-        by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
-    return [_stopped_together(group) for group in by_code.values()]
-
-
-def _stopped_together(tables: Sequence[TableStatus]) -> str:
-    first = tables[0]
-    if len(tables) == 1:
-        return f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
-    names = ", ".join(table.name for table in tables[:_NAMED])
-    more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
-    return f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
-
-
 def _advised(error: OlrPgError) -> str:
     return f"{error}; {error.action}"
-
-
-def _behind(table: TableStatus) -> str:
-    return f" and lacks what commits from SCN {table.held_scn} on" if table.held_scn else ""

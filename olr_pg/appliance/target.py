@@ -39,9 +39,11 @@ class RunningTarget:
         config: the configuration of this target by itself.
         delivery, listener, checkpoint: its own.
         connect_string: of the database that its bundled applier writes to.
-        make_applier: makes that applier, anew after a failure; None: its clients are external.
+        make_applier: makes that applier for a configuration of this target, anew after a failure
+            and for other tables; None: its clients are external.
 
     Attributes:
+        connect_string: as above.
         applier: the bundled one at work, or the last one.
         failure: what ended it; None while it works.
     """
@@ -53,18 +55,20 @@ class RunningTarget:
         listener: Listener,
         checkpoint: Checkpoint,
         connect_string: str = "",
-        make_applier: Callable[[], Applier] | None = None,
+        make_applier: Callable[[Config], Applier] | None = None,
     ) -> None:
         self.config = config
         self.delivery = delivery
         self.listener = listener
         self.checkpoint = checkpoint
-        self._connect_string = connect_string
+        self.connect_string = connect_string
         self._make_applier = make_applier
-        self.applier = None if make_applier is None else make_applier()
+        self.applier = None if make_applier is None else make_applier(config)
         self.failure: BaseException | None = None
         self._report: ApplyReport | None = None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._renewed = threading.Event()
         self._stopping = threading.Event()
         self._pause = _PAUSE_SECONDS
         self._started = 0.0
@@ -83,7 +87,7 @@ class RunningTarget:
     @property
     def is_alive(self) -> bool:
         """Is true while its applier works."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread is not None and not self._ended.is_set()
 
     @property
     def is_waiting(self) -> bool:
@@ -104,21 +108,53 @@ class RunningTarget:
         """Start the applier in a thread, so that the main one is free for signals."""
         is_again, self.failure = self._started > 0, None
         self._started = time.monotonic()
+        self._ended = ended = threading.Event()
 
         def work() -> None:
             try:
-                if is_again and self._make_applier is not None:
-                    self.applier = self._make_applier()
-                assert self.applier is not None
-                if self._stopping.is_set():
-                    return  # `stop` came before there was an applier to stop
-                drained = self.delivery.drained.is_set
-                self._report = self.applier.run(once=once, drained=drained)
+                self._work(once=once, is_again=is_again)
+                while self._renewed.is_set() and not self._stopping.is_set():
+                    self._work(once=once, is_again=True)
             except BaseException as error:  # noqa: BLE001 - looked at by the main thread
                 self.failure = self._cause(error)
+            finally:
+                ended.set()
 
         self._thread = threading.Thread(target=work, name="olr-apply")
         self._thread.start()
+
+    def _work(self, *, once: bool, is_again: bool) -> None:
+        # In this order: tables that change from here on are taken by the applier after this one.
+        self._renewed.clear()
+        if is_again and self._make_applier is not None:
+            self.applier = self._make_applier(self.config)
+        assert self.applier is not None
+        if self._stopping.is_set():
+            return  # `stop` came before there was an applier to stop
+        if self._renewed.is_set():
+            self.applier.drain()
+        try:
+            self._report = self.applier.run(once=once, drained=self.delivery.drained.is_set)
+        except OlrPgError as error:
+            # Tables that have stopped do not end what goes on with the others.
+            if error.code != Code.TABLES_STOPPED or not self._renewed.is_set():
+                raise
+
+    def renew(self, config: Config) -> None:
+        """Let the applier end with what it has received, and another one begin with other tables.
+
+        Args:
+            config: of this target by itself.
+        """
+        self.config = config
+        self._renewed.set()
+        if self.applier is not None:
+            self.applier.drain()
+
+    @property
+    def is_renewed(self) -> bool:
+        """Is true while its applier ends for another one."""
+        return self._renewed.is_set()
 
     def stop(self) -> None:
         """Let its applier end after the batches at work."""
@@ -127,9 +163,13 @@ class RunningTarget:
             self.applier.stop()
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait for the end of its applier."""
+        """Wait for the end of its applier.
+
+        Not with `Thread.join`: where a signal's handler raises while that waits, a thread that is
+        at work passes for ended from then on (CPython 3.11, bpo-45274).
+        """
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._ended.wait(seconds)
 
     def postpone(self) -> None:
         """Say that its applier failed, and start it again after a pause."""
@@ -173,7 +213,7 @@ class RunningTarget:
             return error
         cause = self.delivery.failure or error
         if cause.code == RESETLOGS and self.config.apply is not None:
-            cause = _with_orphans(cause, self._connect_string, self.config.apply.subscription)
+            cause = _with_orphans(cause, self.connect_string, self.config.apply.subscription)
         if cause is not error:
             cause.__cause__ = error
         return cause

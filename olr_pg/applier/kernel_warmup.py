@@ -29,6 +29,7 @@ from olr_pg.dictionary.model import Column
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import (
     Begin,
+    ChunkFlags,
     ColumnValue,
     Commit,
     Delete,
@@ -38,10 +39,13 @@ from olr_pg.wire.elements import (
     Update,
     encode_element,
 )
+from olr_pg.wire.elements import Chunk as WireChunk
 from olr_pg.wire.messages import Data, LastCommitedScn, encode_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
 
     from olr_pg.wire.frames import ByteOrder
 
@@ -143,6 +147,34 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
             list(steps(plan, changes, rows))
 
 
+def warm_chunks(order: ByteOrder) -> None:
+    """Receive a row whose value comes in two chunks, the second of them later.
+
+    Args:
+        order: byte order of the protocol.
+    """
+    scns = {"scn": 1, "commit_scn": 1, "xid": 1, "timestamp": 0}
+    key = ColumnValue(_KEY, OracleType.NUMBER, 9, 0, value=_ONE)
+    value = ColumnValue(_VALUE, OracleType.BLOB, chunked=True)
+    insert = Insert(
+        **scns, object_id=1, schema="W", table="W", rowid="AAAAAAAAAAAAAAAAAA", before=(),
+        after=(key, value),
+    )  # fmt: skip
+    last = ChunkFlags.LAST_OF_COLUMN | ChunkFlags.LAST_OF_ROW
+    parts = [
+        WireChunk(**scns, column=_VALUE, type_code=OracleType.BLOB, flags=flags, data=b"a")
+        for flags in (ChunkFlags.NONE, last)
+    ]
+    rows = ChunkedRows(order)
+    received: tuple[list[Element], ...] = (
+        [insert, *parts, insert, parts[0]],
+        [parts[1], Commit(1, 1, 1, 0)],
+    )
+    for elements in received:
+        for blob in _frames(elements, order):
+            rows.feed(blob)
+
+
 def _messages(column: Column, value: bytes) -> list[Element]:
     """Return a transaction that inserts rows, not in key order, updates and deletes one."""
     sample = ColumnValue(
@@ -173,8 +205,8 @@ def _messages(column: Column, value: bytes) -> list[Element]:
     ]
 
 
-def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
-    """Return the elements as a session has them after the socket."""
+def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield the elements' bytes as a session has them after the socket."""
     protocol = ClientProtocol(order)
     protocol.request(LastCommitedScn(0), len(elements))
     protocol.receive(
@@ -182,7 +214,13 @@ def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
     )
     event = protocol.next_event()
     assert isinstance(event, Elements)
-    (answers,) = ChunkedRows(order).feed(event.blob)
+    yield event.blob
+
+
+def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
+    """Return the elements as a session has them once their rows are whole."""
+    (blob,) = _frames(elements, order)
+    (answers,) = ChunkedRows(order).feed(blob)
     return Chunk(answers, LayoutReader(order).read(answers))
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.applier.altered_values import Losses
+from olr_pg.datatypes.choices import DEFAULT_CHOICES, Choices
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
 from olr_pg.wire.frames import ByteOrder
@@ -108,6 +109,7 @@ class ApplierSettings:
         window: most requests in flight.
         byte_order: of the protocol (`target.byte-order`).
         facts, policies: for the conversion of values.
+        choices: what is chosen of types and names (`datatypes.choices`).
         dbid: of the source's container; None where it is not known.
         losses: counts what the policies change.
     """
@@ -146,6 +148,7 @@ class ApplierSettings:
     byte_order: ByteOrder = ByteOrder.LITTLE
     facts: DatabaseFacts = DEFAULT_FACTS
     policies: Policies = DEFAULT_POLICIES
+    choices: Choices = DEFAULT_CHOICES
     dbid: int | None = None
     losses: Losses = field(default_factory=Losses, compare=False, repr=False)
 

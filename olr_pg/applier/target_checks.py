@@ -13,15 +13,14 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import TargetColumn, read_table
+from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
-from olr_pg.applier.target.modifiers import check_modifiers, may_round
+from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
-from olr_pg.datatypes.convert import encoder_for
-from olr_pg.datatypes.mapping import pg_type
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
 
 if TYPE_CHECKING:
@@ -102,18 +101,35 @@ def _check_table(
     target = read_table(connection, schema, name)
     if target is not None:
         yield from _check_columns(connection, settings, table, target)
-        yield from _check_keys(connection, table, target)
+        yield from _check_keys(connection, settings, table, target)
         yield from check_grants(connection, user, schema, name)
         yield from _check_firing(connection, settings, target, user)
     elif settings.create_tables:
         what = f"{user} may not create tables in the schema {schema}"
         yield from check_creation(connection, user, schema, what)
+        yield from _check_choices(settings, table)
     else:
         yield error(
             "postgres.tables",
             f"{table.full_name}: {schema}.{name} does not exist",
-            _create_statement(connection, table, schema, name),
+            _create_statement(connection, settings, table, schema, name),
         )
+
+
+def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]:
+    """See whether the types that new columns are to get take their values, and the names."""
+    try:
+        target_columns(settings, table)
+    except OlrPgError as problem:
+        yield coded("postgres.names", problem)
+    for column in table.delivered:
+        try:
+            made = settings.choices.pg_type(table.full_name, column)
+            kind = int(made.kind)
+            planned = TargetColumn(column.name, kind, kind, made.name, False, "", modifier_of(made))
+            column_encoder(settings, table.full_name, column, planned)
+        except OlrPgError as problem:
+            yield coded("postgres.types", located(problem, table=table.full_name))
 
 
 def _check_firing(
@@ -137,12 +153,12 @@ def _check_firing(
 def _check_columns(
     connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
 ) -> Iterator[Finding]:
-    names = target_columns(table)
+    names = target_columns(settings, table)
     statement = _alter(connection, target)
     for column in table.delivered:
         name = names[column.name]
         quoted = sql.Identifier(name).as_string(connection)
-        wanted = pg_type(column).name
+        wanted = settings.choices.pg_type(table.full_name, column).name
         number = target.column_number(name)
         if number is not None:
             yield from _check_identity(quoted, target, number, statement)
@@ -152,7 +168,7 @@ def _check_columns(
                 f"{target.full_name} has no column {name} for {table.full_name}.{column.name}",
                 f"{statement}ADD COLUMN {quoted} {wanted};",
             )
-        elif (problem := _misfit(settings, column, target, number)) is not None:
+        elif (problem := _misfit(settings, table, column, target, number)) is not None:
             yield error(
                 "postgres.types",
                 f"{target.full_name}.{name} is {target.columns[number].base_name}:"
@@ -183,9 +199,9 @@ def _check_identity(
 
 
 def _check_keys(
-    connection: Connection[Any], table: Table, target: TargetTable
+    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
 ) -> Iterator[Finding]:
-    names = target_columns(table)
+    names = target_columns(settings, table)
     statement = _alter(connection, target)
     key = [names[c.name] for number in table.key for c in table.columns if c.intcol == number]
     if key and not target.key:
@@ -212,23 +228,19 @@ def _alter(connection: Connection[Any], target: TargetTable) -> str:
 
 
 def _misfit(
-    settings: ApplierSettings, column: Column, target: TargetTable, number: int
+    settings: ApplierSettings, table: Table, column: Column, target: TargetTable, number: int
 ) -> OlrPgError | None:
     try:
-        encoder_for(
-            column,
-            target.columns[number].base_oid,
-            facts=settings.facts,
-            policies=settings.policies,
-        )
-        check_modifiers(column, target.columns[number])
+        column_encoder(settings, table.full_name, column, target.columns[number])
     except OlrPgError as problem:
         return problem
     return None
 
 
-def _create_statement(connection: Connection[Any], table: Table, schema: str, name: str) -> str:
-    columns, key = new_table(table, table)
+def _create_statement(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, schema: str, name: str
+) -> str:
+    columns, key = new_table(settings, table, table)
     parts = [
         f"{sql.Identifier(column.name).as_string(connection)} {column.type_name}"
         + (" NOT NULL" if column.not_null else "")

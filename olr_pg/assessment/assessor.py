@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.assessment.assessed_tables import assessed_table
 from olr_pg.assessment.code import code_item
-from olr_pg.assessment.report import Carrier, Effort, Item, Rates, Report
+from olr_pg.assessment.report import Carrier, Effort, Item, Rates, RedoRates, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,13 +52,14 @@ def assess(
     relations: Relations,
     statements: Sequence[Statement],
     rates: Rates | None = None,
+    redo_rates: RedoRates | None = None,
 ) -> Report:
     """Assess everything in the inventory.
 
     Args:
         replicated: ``OWNER.NAME`` of the tables in `apply.tables`.
         statements: of `schema.conversion.convert`, tried in a target or not.
-        rates: what was measured here.
+        rates, redo_rates: what was measured here.
     """
     return Report(
         database=inventory.database,
@@ -74,6 +75,7 @@ def assess(
         unread=inventory.unread,
         redo=inventory.redo,
         rates=rates,
+        redo_rates=redo_rates,
     )
 
 
@@ -217,7 +219,9 @@ class _Assessor:
 def _reason(part: Statement, table: str) -> str:
     what = part.what or part.kind
     own = part.name.removeprefix(table).lstrip(".")
-    return f"{what} {own}: {part.reason}" if own else f"{what}: {part.reason}"
+    if own:
+        return f"{what} {own}: {part.reason}"
+    return part.reason if what in part.reason else f"{what}: {part.reason}"
 
 
 def _plain(one: SchemaObject, carrier: Carrier, *reasons: str) -> Item:

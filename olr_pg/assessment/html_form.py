@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from olr_pg.assessment.report import AssessedTable, Item, Report
 
+_BREAKS: Final = re.compile(r"([._])(?=\w)")
+_CODE: Final = re.compile(r"`([^`]+)`")
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#5a6472;--line:#d9dee5;--paper:#fff;
 --card:#f6f8fa;
@@ -25,7 +28,7 @@ body{margin:0 auto;max-width:72rem;padding:1.5rem;background:var(--paper);color:
 font:16px/1.5 system-ui,sans-serif}
 h1{font-size:1.6rem;margin:0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem}p{margin:.4rem 0}
 .soft{color:var(--soft)}
-code{font-family:ui-monospace,monospace;font-size:.92em;overflow-wrap:anywhere}
+code{font-family:ui-monospace,monospace;font-size:.92em;overflow-wrap:break-word}
 .cards{display:grid;
 grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.8rem;margin:1rem 0}
 .card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.7rem .9rem}
@@ -40,6 +43,7 @@ th{color:var(--soft);font-weight:600}td.n,th.n{text-align:right;white-space:nowr
 padding-right:1rem}
 .tag{display:inline-block;border-radius:1rem;padding:0 .55rem;color:var(--paper);font-size:.8rem}
 ul{margin:.1rem 0;padding-left:1.1rem}
+details .wide{table-layout:fixed}
 details{border-bottom:1px solid var(--line);padding:.4rem 0}summary{cursor:pointer}
 summary span{color:var(--soft)}
 nav a{margin-right:1rem;color:var(--low)}
@@ -155,10 +159,21 @@ def _counts(report: Report) -> Iterator[str]:
     )
 
 
+def _name(name: str) -> str:
+    """Write a name, which may be broken at its dots and underscores."""
+    broken = _BREAKS.sub(r"\1<wbr>", escape(name))
+    return f"<code>{broken}</code>"
+
+
+def _text(text: str) -> str:
+    """Write a sentence; what stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
 def _reasons(item: Item) -> str:
     if len(item.reasons) < 2:
-        return escape("".join(item.reasons))
-    return "<ul>" + "".join(f"<li>{escape(reason)}</li>" for reason in item.reasons) + "</ul>"
+        return _text("".join(item.reasons))
+    return "<ul>" + "".join(f"<li>{_text(reason)}</li>" for reason in item.reasons) + "</ul>"
 
 
 def _tag(effort: Effort) -> str:
@@ -181,7 +196,7 @@ def _by_hand(report: Report) -> Iterator[str]:
         (
             (
                 escape(item.kind.lower()),
-                f"<code>{escape(item.name)}</code>",
+                _name(item.name),
                 _tag(item.effort),
                 duration(item.minutes),
                 _reasons(item),
@@ -210,16 +225,16 @@ def _table(table: AssessedTable) -> str:
         heads,
         (
             (
-                f"<code>{escape(column.name)}</code>",
+                _name(column.name),
                 escape(column.oracle_type),
                 escape(column.target_type or "—"),
-                escape(column.obstacle or column.lost or "nothing"),
+                _text(column.obstacle or column.lost or "nothing"),
             )
             for column in table.columns
         ),
     )
     return (
-        f"<details><summary><code>{escape(table.name)}</code> <span>{escape(', '.join(facts))}"
+        f"<details><summary>{_name(table.name)} <span>{_text(', '.join(facts))}"
         f"</span></summary>{grid}</details>\n"
     )
 
@@ -232,17 +247,7 @@ def _redo(report: Report) -> Iterator[str]:
         yield _grid(heads, rows, narrow=True)
     else:
         yield "<p>The archived redo of the days is not known from a snapshot.</p>"
-    seconds = report.load_seconds
-    if seconds is None or report.rates is None:
-        yield "<p>The speed of the target was not measured.</p>"
-        return
-    yield (
-        f"<p>COPY into the target took {decimal(int(report.rates.copy_bytes))} per second over one"
-        f" connection, measured now. With {report.rates.connections} connections, and a source"
-        f" that keeps up, the load of {decimal(report.replicated_bytes)} takes about"
-        f" {duration(seconds / 60)}. <code>olr-pg bench decode</code> measures how fast this"
-        " machine reads redo.</p>"
-    )
+    yield from (f"<p>{_text(line)}</p>" for line in report.time_lines())
 
 
 def _everything(report: Report) -> Iterator[str]:
@@ -254,8 +259,7 @@ def _everything(report: Report) -> Iterator[str]:
             heads,
             (
                 (
-                    f"<code>{escape(item.name)}</code>"
-                    + (" (invalid)" if item.status == "INVALID" else ""),
+                    _name(item.name) + (" (invalid)" if item.status == "INVALID" else ""),
                     escape(item.carrier.title),
                     _tag(item.effort),
                     _reasons(item),

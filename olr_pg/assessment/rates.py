@@ -1,4 +1,4 @@
-"""How fast the target takes rows, measured: COPY of made-up rows into a temporary table."""
+"""How fast the target is, measured: what the times of a migration are told by."""
 
 from __future__ import annotations
 
@@ -11,23 +11,34 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _ROWS: Final = 50_000
+_UPDATED: Final = 20_000
 _LINE: Final = b"%d\tsome text of a usual length, as a row has it\t%d.25\t2026-03-07 01:44:39\n"
+_UPDATE: Final = """
+UPDATE olr_pg_rate AS t SET b = u.b FROM unnest(%s::int[], %s::text[]) AS u (a, b) WHERE t.a = u.a
+"""
 
 
 def measure_rates(connection: Connection[Any], connections: int) -> Rates:
-    """Copy rows into a temporary table and take the time.
+    """Copy rows into a temporary table with a key, update some, and take the times.
 
     Args:
         connection: in autocommit.
         connections: that a load will use at a time.
     """
     data = b"".join(_LINE % (number, number) for number in range(_ROWS))
+    keys = list(range(0, _ROWS, _ROWS // _UPDATED))[:_UPDATED]
     with connection.transaction(force_rollback=True):
         connection.execute(
-            "CREATE TEMPORARY TABLE olr_pg_rate (a int, b text, c numeric, d timestamp)"
+            "CREATE TEMPORARY TABLE olr_pg_rate (a int PRIMARY KEY, b text, c numeric, d timestamp)"
         )
         began = time.perf_counter()
         with connection.cursor() as cursor, cursor.copy("COPY olr_pg_rate FROM STDIN") as copy:
             copy.write(data)
-        seconds = time.perf_counter() - began
-    return Rates(len(data) / max(seconds, 1e-6), connections)
+        copied = time.perf_counter()
+        connection.execute(_UPDATE, (keys, ["another text of a usual length"] * len(keys)))
+        updated = time.perf_counter()
+    return Rates(
+        copy_bytes=len(data) / max(copied - began, 1e-6),
+        connections=connections,
+        updates=len(keys) / max(updated - copied, 1e-6),
+    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rich.filesize import decimal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.dictionary.inventory import LogDay, OtherSchema
 
@@ -117,10 +119,45 @@ class Rates(NamedTuple):
 
     Attributes:
         copy_bytes: per second, of COPY over one connection.
+        updates: rows per second, over one connection; 0 where that was not measured.
     """
 
     copy_bytes: float
     connections: int
+    updates: float = 0.0
+
+
+class RedoRates(NamedTuple):
+    """How fast this machine decodes redo, measured now with simulated redo of orders.
+
+    Attributes:
+        bytes_per_second: of one core.
+        bytes_per_change: of redo for each changed row.
+        cores: of this machine.
+    """
+
+    bytes_per_second: float
+    bytes_per_change: float
+    cores: int
+
+
+class CatchUp(NamedTuple):
+    """How long replication takes to catch up with what the source does while the load runs.
+
+    Attributes:
+        redo_per_second: of the source, on the day with most redo.
+        decoded_per_second: redo that this machine decodes.
+        applied_per_second: redo whose changes the target takes.
+        seconds: None where the source is faster.
+    """
+
+    redo_per_second: float
+    decoded_per_second: float
+    applied_per_second: float
+    seconds: float | None
+
+
+_DAY_SECONDS: Final = 86_400
 
 
 class Report(NamedTuple):
@@ -136,6 +173,7 @@ class Report(NamedTuple):
     unread: Sequence[str]
     redo: Sequence[LogDay]
     rates: Rates | None
+    redo_rates: RedoRates | None = None
 
     @property
     def counts(self) -> list[KindCount]:
@@ -169,9 +207,67 @@ class Report(NamedTuple):
         """Return the redo of the largest whole day; None where nothing tells."""
         return max((day.bytes for day in self.redo), default=None)
 
+    @property
+    def catch_up(self) -> CatchUp | None:
+        """Estimate the time of catching up behind the load; None where something is not known."""
+        most, load, rates, redo = self.redo_per_day, self.load_seconds, self.rates, self.redo_rates
+        if most is None or load is None or rates is None or redo is None:
+            return None
+        comes = most / _DAY_SECONDS
+        decoded = redo.bytes_per_second * redo.cores
+        applied = rates.updates * rates.connections * redo.bytes_per_change
+        spare = min(decoded, applied) - comes
+        seconds = comes * load / spare if spare > 0 else None
+        return CatchUp(comes, decoded, applied, seconds)
+
+    def time_lines(self) -> Iterator[str]:
+        """Write what the load and catching up take, and by what that is told."""
+        seconds, rates = self.load_seconds, self.rates
+        if seconds is None or rates is None:
+            yield "The speed of the target was not measured."
+            return
+        yield (
+            f"Load: {_span(seconds)} for {decimal(self.replicated_bytes)}. An"
+            f" estimate: COPY into the target took {decimal(int(rates.copy_bytes))} per second over"
+            f" one connection, measured now, times {rates.connections} connections; the source"
+            " keeps up."
+        )
+        if self.catch_up is None:
+            yield "Catching up: not known without the source's archived redo of the days."
+            return
+        yield self._catch_up_line(self.catch_up, rates)
+
+    def _catch_up_line(self, found: CatchUp, rates: Rates) -> str:
+        redo = self.redo_rates
+        assert redo is not None
+        takes = (
+            "never: the source makes more redo than is replicated"
+            if found.seconds is None
+            else f"{_span(found.seconds)} behind the load"
+        )
+        return (
+            f"Catching up: {takes}. An estimate: {decimal(int(found.redo_per_second))} of redo per"
+            " second, as on the day with most; this machine decodes"
+            f" {decimal(int(redo.bytes_per_second))} per second and core, of {redo.cores}, and the"
+            f" target updates {rates.updates:,.0f} rows per second and connection, of"
+            f" {rates.connections}, both measured now with made-up orders, which have"
+            f" {redo.bytes_per_change:,.0f} bytes of redo for each changed row."
+            " `olr-pg bench` measures more."
+        )
+
+
+def _span(seconds: float) -> str:
+    """Write the time that a machine takes."""
+    if seconds < 60:
+        return "less than a minute"
+    hours = seconds / 3_600
+    if hours < 1:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {hours:.1f} h" if hours < 48 else f"about {hours / 24:.1f} days"
+
 
 def duration(minutes: float) -> str:
-    """Write a time for people: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
+    """Write a time of work: ``45 min``, ``3.5 h``, ``4 days`` of eight hours."""
     if minutes < 60:
         return f"{minutes:.0f} min"
     hours = minutes / 60

@@ -17,6 +17,7 @@ def report_lines(report: Report) -> Iterator[str]:
     schemas = ", ".join(report.owners)
     yield f"{report.database} ({report.version or 'version unknown'}), schemas {schemas}"
     yield f"Estimate of the work by hand: {duration(report.minutes)}"
+    yield from report.time_lines()
     yield ""
     for count in report.counts:
         work = f", {count.by_hand} by hand: {duration(count.minutes)}" if count.by_hand else ""
@@ -64,4 +65,6 @@ def report_json(report: Report) -> dict[str, Any]:
         "unread": list(report.unread),
         "redo": [day.model_dump() for day in report.redo],
         "rates": report.rates._asdict() if report.rates else None,
+        "redo_rates": report.redo_rates._asdict() if report.redo_rates else None,
+        "catch_up": report.catch_up._asdict() if report.catch_up else None,
     }

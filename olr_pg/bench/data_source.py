@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.decoding import decoding
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.datasource.redo_split import Bounds
 from olr_pg.datasource.source import arrow_schema, changes_schema
-from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.survey import survey
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.spark.session import SparkSettings, get_session, stop_session
 
 if TYPE_CHECKING:
@@ -23,14 +24,19 @@ if TYPE_CHECKING:
 
 _CORES: Final = 2
 _TABLES: Final = {"all tables, images as JSON": None, "ORDER_LINES, typed": "SHOP.ORDER_LINES"}
-_SETTINGS: Final = SparkSettings(f"local[{_CORES}]", preload=("olr_pg.datasource.source",))
+_SETTINGS: Final = SparkSettings(
+    f"local[{_CORES}]",
+    preload=("olr_pg.datasource.source",),
+    java_options=("-XX:TieredStopAtLevel=4",),
+)
+"""With all of Java's compiler, which sessions of users have and ours do without."""
 
 
 def data_source(options: Options) -> Iterator[Result]:
     """Measure changes per second, the survey included.
 
     What decoding alone takes, with messages that are dropped, stands beside the batches; beside
-    Parquet, which Spark's own writer makes, stand the batches of one core.
+    Parquet, which tasks or Spark's own writer make, stand the batches of one core.
     """
     logs = log_set(options.cache, "orders", options.size)
     keep_freed_memory()
@@ -46,14 +52,15 @@ def data_source(options: Options) -> Iterator[Result]:
                 anchor_run=partial(measured, partial(_counted, plain, changes)),
                 runs=options.runs,
             )  # fmt: skip
-            parquet = _parquet(options, logs, table, changes)
-            parquet()
-            yield compared(
-                f"data source, {name}: Parquet, Spark local[{_CORES}]", "changes/s",
-                partial(measured, parquet, tree=True),
-                anchor="batches, one core", anchor_run=partial(measured, batches),
-                runs=options.runs,
-            )  # fmt: skip
+            for writer, write in _WRITERS.items():
+                parquet = write(options, logs, table, changes)
+                parquet()
+                yield compared(
+                    f"data source, {name}: Parquet by {writer}, Spark local[{_CORES}]", "changes/s",
+                    partial(measured, parquet, tree=True),
+                    anchor="batches, one core", anchor_run=partial(measured, batches),
+                    runs=options.runs,
+                )  # fmt: skip
     finally:
         stop_session()
 
@@ -69,19 +76,33 @@ def _batches(logs: LogSet, table: str | None) -> Callable[[], float]:
     def work() -> float:
         found = survey(logs.snapshot, paths, tables=None if table is None else [table])
         schema = arrow_schema(changes_schema(found.decoding, table))
-        return sum(
-            batch.num_rows
-            for split in found.splits
-            for batch in read_split(found.decoding, split, schema, Bounds())
-        )
+        reader = SplitReader(found.decoding, schema, Bounds())
+        return sum(batch.num_rows for split in found.splits for batch in reader.read(split))
 
     return work
 
 
-def _parquet(
+def _by_tasks(
     options: Options, logs: LogSet, table: str | None, changes: float
 ) -> Callable[[], float]:
-    """Write the changes as a user does."""
+    """Write the changes with `write_parquet`."""
+    chosen: dict[str, Any] = {} if table is None else {"table": table}
+
+    def work() -> float:
+        done = write_parquet(
+            get_session(_SETTINGS), str(logs.folder / "logs"), options.folder / "files",
+            mode="overwrite", dictionary=str(logs.folder / "dictionary.json"), **chosen,
+        )  # fmt: skip
+        assert done.rows == changes
+        return changes
+
+    return work
+
+
+def _by_spark(
+    options: Options, logs: LogSet, table: str | None, changes: float
+) -> Callable[[], float]:
+    """Write the changes as `DataFrame.write` does."""
     reader = get_session(_SETTINGS).read.format("olr_pg")
     reader = reader.option("dictionary", str(logs.folder / "dictionary.json"))
     if table is not None:
@@ -93,3 +114,6 @@ def _parquet(
         return changes
 
     return work
+
+
+_WRITERS: Final = {"tasks": _by_tasks, "Spark's writer": _by_spark}

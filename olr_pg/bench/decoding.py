@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.inputs import CASES, LogSet, log_set
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.capture.logs import open_log
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.decoding.split import decode_split, open_for_decoding, plan_splits, subscribe
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.replicator.decode_once import chosen_tables

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import sql
 
-from olr_pg.appliance.heap import give_back_large_memory
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.bench.clusters import Cluster, copy_from, copy_to, running
@@ -19,6 +18,7 @@ from olr_pg.bench.inputs import LogSet, log_set
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.model import Apply
+from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.spark_decoding import PRELOAD

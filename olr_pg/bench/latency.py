@@ -1,4 +1,4 @@
-"""Latency: from a log's appearance to its last commit seen in PostgreSQL; small logs, warm."""
+"""Latency: from redo to rows seen in PostgreSQL, of archived logs and of online ones; warm."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from olr_pg.bench.clusters import running
 from olr_pg.bench.end_to_end import start_run, write_config
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, cpu_of_process_tree, peak_mib, python_processes
+from olr_pg.bench.online_latency import online_latency
 
 if TYPE_CHECKING:
     import subprocess
@@ -34,7 +35,13 @@ _WAIT_SECONDS: Final = 300.0
 
 
 def latency(options: Options) -> Iterator[Result]:
-    """Milliseconds from the renaming of a log into its place to the visibility of its changes."""
+    """Milliseconds from redo to the visibility of its changes."""
+    yield from _archived(options)
+    yield from online_latency(options)
+
+
+def _archived(options: Options) -> Iterator[Result]:
+    """Yield how long a small log takes, from the renaming into its place."""
     logs = log_set(options.cache, "orders", _LOGS * _LOG_BYTES)
     if len(logs.logs) <= _WARM_LOGS:
         return

@@ -6,10 +6,10 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.decoding import MB, decoding
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.rendering.parquet_files import ParquetFiles

@@ -10,10 +10,10 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.heap import keep_freed_memory
 from olr_pg.bench.decoding import MB, decode_all, decoding, splits_of, subscription_to
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.decoding.split_results import WrittenMessages
 from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.jobs import run_tasks

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CHANGE_BYTES: Final = 500
 """Redo of one made-up row change, about: how many changes `--size` stands for."""
 
+DEFAULT_SECONDS: Final = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -31,12 +33,14 @@ class Options:
         cache: where generated logs are kept.
         folder: for the run itself: clusters, checkpoints.
         runs: of each benchmark and of its anchor.
+        seconds: for which online redo is measured, at each of its rates.
     """
 
     size: int
     cache: Path
     folder: Path
     runs: int = 3
+    seconds: float = DEFAULT_SECONDS
 
     @property
     def rows(self) -> int:
@@ -57,7 +61,6 @@ BENCHMARKS: Final = {
     "load": "loading:load",
     "end-to-end": "end_to_end:end_to_end",
     "latency": "latency:latency",
-    "online": "online_latency:online_latency",
     "memory": "process_memory:memory",
 }
 """Module and function of each: loaded by its own process only."""
@@ -81,6 +84,7 @@ def run_suite(
     cache: Path,
     runs: int,
     own_sizes: Mapping[str, int] = MappingProxyType({}),
+    seconds: float = DEFAULT_SECONDS,
 ) -> Iterator[Result]:
     """Run benchmarks one after the other, each in a process of its own; results as they come.
 
@@ -89,7 +93,7 @@ def run_suite(
 
     Args:
         names: of the benchmarks; none: all.
-        size, cache, runs: see `Options`.
+        size, cache, runs, seconds: see `Options`.
         own_sizes: of single benchmarks, by name.
 
     Raises:
@@ -104,7 +108,7 @@ def run_suite(
         for name in chosen:
             own = folder / name
             own.mkdir()
-            options = Options(own_sizes.get(name, size), cache, own, runs)
+            options = Options(own_sizes.get(name, size), cache, own, runs, seconds)
             yield from results_of(f"the benchmark {name}", results, name, options)
 
 

@@ -91,6 +91,8 @@ class LogTail:
     def renew(self, header: LogHeader, blocks: npt.NDArray[np.uint8]) -> bool:
         """Take note of the header as it is now; whether the log was closed meanwhile.
 
+        A member that was given up meanwhile has the log as it was then: what is closed stays so.
+
         Args:
             blocks: 0 and 1.
 
@@ -100,7 +102,8 @@ class LogTail:
         closed = self.header.nab is None and header.nab is not None
         if closed or self._handle < 0:
             self._write(blocks, 0)
-        self.header = header
+        if self.header.nab is None or header.nab is not None:
+            self.header = header
         return closed
 
     def read_on(self, file: OnlineFile, now: float) -> bool:

@@ -92,7 +92,7 @@ def list_files(url: str) -> tuple[list[StoredFile], bool]:
     plain, question, query = url.partition("?")
     found = _MAGIC.search(plain)
     base = plain if found is None else plain[: plain.rindex("/", 0, found.start())]
-    system, path = _opened(base + question + query)
+    system, path = opened_url(base + question + query)
     path = path.rstrip("/")
     with _coded(url):
         if found is None:
@@ -179,7 +179,7 @@ class RangeReader:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        system, path = _opened(url)
+        system, path = opened_url(url)
         with _coded(url):
             self._file = system.open_input_file(path)
             self.size: int = self._file.size()
@@ -248,7 +248,7 @@ def check_url(url: str) -> None:
             raise OlrPgError(Code.LOG_URL_UNUSABLE, f"it has the secret {name!r}", file=shown)
 
 
-def _opened(url: str) -> tuple[Any, str]:
+def opened_url(url: str) -> tuple[Any, str]:
     """Return (file system, path in it) of a URL."""
     from pyarrow import fs
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.transactions.lobs.source_reads import LobSource
 
+_IDLE_GROWTH: Final = 1.5
+_IDLE_FACTOR_MAX: Final = 10.0
+"""How much longer the pause between looks grows where online logs tell what is new."""
+
 _LOOK_SHARE: Final = 0.05
 """How much of the time may go into looking, where there are so many files that a look is long."""
 
@@ -195,9 +199,14 @@ class OfflineDatabase:
         self._incarnations |= seen
 
     def pause(self, idle: int) -> float:
-        """See `SourceDatabase.pause`: longer where a look takes long."""
-        del idle
-        return max(self._poll_seconds, self._look_seconds / _LOOK_SHARE)
+        """See `SourceDatabase.pause`: longer where a look takes long.
+
+        Where online logs are read, too, archived ones are looked for less and less in a quiet time.
+        """
+        factor = 1.0
+        if self._online is not None:
+            factor = min(_IDLE_GROWTH ** min(idle, _IDLE_FACTOR_MAX), _IDLE_FACTOR_MAX)
+        return max(factor * self._poll_seconds, self._look_seconds / _LOOK_SHARE)
 
     @property
     def is_online(self) -> bool:

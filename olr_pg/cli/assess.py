@@ -68,6 +68,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.applier.target.connection import connect
     from olr_pg.assessment.assessor import assess as assess_inventory
     from olr_pg.assessment.rates import measure_rates
+    from olr_pg.bench.redo_rates import measure_redo
     from olr_pg.schema.conversion import convert
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.source_inventory import read_source, settings_for
@@ -83,8 +84,11 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
             connection = stack.enter_context(connect(target, replica=False))
             statements = tried(connection, statements)
             rates = measure_rates(connection, config.apply.workers)
+    redo_rates = measure_redo() if inventory.redo and rates is not None else None
     relations = Relations(inventory, settings)
-    return assess_inventory(inventory, snapshot, replicated, relations, statements, rates)
+    return assess_inventory(
+        *(inventory, snapshot, replicated, relations, statements), rates, redo_rates
+    )
 
 
 def _write(report: Report, out: Path) -> None:

@@ -63,6 +63,16 @@ def bench(
     runs: Annotated[
         int, typer.Option("--runs", min=1, help="Runs of each benchmark and of its anchor.")
     ] = 3,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds",
+            min=1.0,
+            metavar="S",
+            help="latency: how long online redo is measured at each of its rates, about; 600 show"
+            " whether the lag stays.",
+        ),
+    ] = 30.0,
     cache: Annotated[
         Path | None,
         typer.Option(
@@ -94,7 +104,7 @@ def bench(
 
     folder = cache or platformdirs.user_cache_path("olr_pg") / "bench"
     results = []
-    for result in run_suite(names or [], size_bytes, folder, runs, own_sizes):
+    for result in run_suite(names or [], size_bytes, folder, runs, own_sizes, seconds):
         results.append(result)
         if as_json:
             continue

@@ -113,16 +113,18 @@ def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) 
         listed = [_step_json(state) for state in states]
         print_json({"finished": finished, "way_back": back, "steps": listed})
         return
-    titles = {step.name: step.title for step in steps}
-    for state in states:
-        print_line(f"{state.step}: {titles[state.step]}: {state.state}")
-        for key, value in state.detail.items():
-            for line in value if isinstance(value, list) else [value]:
-                if line not in ("", {}):
-                    print_line(f"    {key.replace('_', ' ')}: {_text(line)}")
+    from olr_pg.load.cutover.step_lines import grant_lines, step_lines
+
+    for line in step_lines(states, steps):
+        print_line(line)
     print_line(f"To go back: {back}.")
     if len(over) == len(steps):
         print_line("The target may be used. Do not start `olr-pg run` again.")
+        grants = grant_lines(states)
+        if grants:
+            print_line("Grant to the role of the applications (here: application) what it lacks:")
+        for line in grants:
+            print_line(f"    {line}")
 
 
 def _step_json(state: StepState) -> dict[str, Any]:
@@ -132,9 +134,3 @@ def _step_json(state: StepState) -> dict[str, Any]:
         "started_at": state.started_at.isoformat(),
         "finished_at": None if end is None else end.isoformat(),
     }
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key.replace('_', ' ')} {item}" for key, item in value.items())
-    return str(value)

@@ -143,7 +143,7 @@ def decode(
     """
     _check_options(form, out, ddl=ddl, account=account)
     log_to_stderr()
-    from olr_pg.appliance.heap import keep_freed_memory
+    from olr_pg.decoding.heap import keep_freed_memory
     from olr_pg.decoding.spill import SpillFiles
     from olr_pg.dictionary.loader import load_snapshot
     from olr_pg.redo.sessions import SessionDirectory

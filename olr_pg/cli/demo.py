@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from olr_pg.cli.printing import log_to_stderr
+from olr_pg.cli.printing import log_to_stderr, print_line
 
 
-def demo() -> None:
+def demo(
+    *,
+    clean: Annotated[
+        bool,
+        typer.Option(
+            "--clean", help="Run nothing: remove what earlier demos have left, PostgreSQL as well."
+        ),
+    ] = False,
+) -> None:
     """Let a simulated Oracle take orders, replicate it into an embedded PostgreSQL, compare.
 
-    PostgreSQL goes on afterwards, for a look; how to end it is said.
+    PostgreSQL goes on afterwards, for a look; how to look, and how to end it, is said.
     """
+    log_to_stderr()
+    if clean:
+        _clean()
+        return
     from olr_pg.appliance.demo_run import run_demo
 
-    log_to_stderr()
     raise typer.Exit(run_demo())
+
+
+def _clean() -> None:
+    from rich.filesize import decimal
+
+    from olr_pg.appliance.demo_remains import remove_demos
+
+    kept = found = False
+    for one in remove_demos():
+        found = True
+        if one.kept:
+            kept = True
+            print_line(f"kept: {one.folder}: {one.kept}")
+        else:
+            ended = ", its PostgreSQL has been ended" if one.stopped else ""
+            print_line(f"removed: {one.folder}, {decimal(one.size)}{ended}", at_once=True)
+    if not found:
+        print_line("no demo has left anything")
+    if kept:
+        raise typer.Exit(1)

@@ -9,6 +9,7 @@ import typer
 
 from olr_pg.cli.config import ConfigOption
 from olr_pg.cli.printing import log_to_stderr, print_line
+from olr_pg.observability.wording import counted
 
 app = typer.Typer(help="The dictionary of the source.", no_args_is_help=True)
 
@@ -46,4 +47,4 @@ def export(
 
     log_to_stderr()
     snapshot = export_dictionary(load_config(config), query, scn, out)
-    print_line(f"{len(snapshot.tables)} tables as of SCN {snapshot.scn}: {out}")
+    print_line(f"{counted(len(snapshot.tables), 'table')} as of SCN {snapshot.scn}: {out}")

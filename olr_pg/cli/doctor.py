@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import log_to_stderr, print_json, print_line
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.appliance.passed_checks import Check
     from olr_pg.observability.findings import Finding
 
 EXIT_WARNINGS: Final = 10
@@ -30,27 +33,38 @@ def doctor(
 ) -> None:
     """Check source, target and this machine; say what is wrong and what mends it.
 
-    Changes nothing anywhere. Exit codes: 0 nothing found, 10 warnings only, 11 errors.
+    Changes nothing anywhere. What passed is listed too, but not with --json. Exit codes: 0 nothing
+    found, 10 warnings only, 11 errors.
     """
     from olr_pg.appliance.all_checks import diagnose
+    from olr_pg.appliance.passed_checks import passed_checks
     from olr_pg.config.environment import load_for_work
     from olr_pg.config.reading import one_target
 
     log_to_stderr()
-    findings = diagnose(one_target(load_for_work(config), target_name), for_load=for_load)
+    loaded = one_target(load_for_work(config), target_name)
+    findings = diagnose(loaded, for_load=for_load)
     if as_json:
         print_json([finding.as_json() for finding in findings])
     else:
-        _print(findings)
+        _print(findings, passed_checks(loaded, findings, for_load=for_load))
     raise typer.Exit(_exit_code(findings))
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(findings: Sequence[Finding], passed: Sequence[Check]) -> None:
+    for check in passed:
+        print_line(f"ok      {check.name}: {check.passed}")
     for finding in findings:
-        print_line(f"{finding.severity.name} {finding.check}: {finding.what}")
+        print_line(f"{finding.severity.name:7} {finding.check}: {finding.what}")
         for line in finding.mend:
             print_line(f"    {line}")
-    print_line(f"{len(findings)} found" if findings else "nothing is wrong")
+    checks = f"{counted(len(passed), 'check')} passed"
+    print_line(f"{checks}, {_count(findings)}" if findings else f"{checks}: nothing is wrong")
+
+
+def _count(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.severity.name.lower() for finding in findings)
+    return ", ".join(counted(number, name) for name, number in sorted(counts.items()))
 
 
 def _exit_code(findings: Sequence[Finding]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FILE_WIDTH: Final = 400
 _TABLE_WIDTH_MIN: Final = 200
 _TEXT_COLUMNS: Final = {"file", "compat", "db_name"}
 
@@ -258,8 +256,7 @@ def _print_statistics(records: list[dict[str, Any]], *, as_json: bool) -> None:
 def _print_tables(records: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    # Into a file or pipe, no terminal's width may cut a line.
-    console = report_console(**{} if sys.stdout.isatty() else {"width": _FILE_WIDTH})
+    console = report_console()
     wide = console.width >= _TABLE_WIDTH_MIN
     for table in [_wide_table(records)] if wide else map(_narrow_table, records):
         console.print(table)

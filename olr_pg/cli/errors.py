@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption, read_config
+from olr_pg.cli.load import JsonOption
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.target_connection import open_settings
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from psycopg import Connection
 
@@ -64,7 +64,7 @@ def list_errors(
         read_stopped,
     )
 
-    with _target(config, target_name) as (connection, settings):
+    with open_settings(config, target_name) as (connection, settings):
         lines = read_errors(connection, settings.subscription, resolved=every)
         stopped = read_stopped(connection, settings.subscription)
         counts = count_incomplete(connection, settings.subscription)
@@ -99,7 +99,7 @@ def show(
     """Show one error: the change, its place, the statement and PostgreSQL's answer."""
     from olr_pg.applier.stopped.error_table import read_error
 
-    with _target(config, target_name) as (connection, settings):
+    with open_settings(config, target_name) as (connection, settings):
         line = read_error(connection, settings.subscription, number)
         change = _change(connection, settings.subscription, line)
     shown = {**_line_json(line), "change": change, "action": line.action}
@@ -126,7 +126,7 @@ def retry(
     from olr_pg.applier.batches.replay import stopped_tables
     from olr_pg.dictionary.selection import as_known
 
-    with _target(config, target_name) as (connection, settings):
+    with open_settings(config, target_name) as (connection, settings):
         stopped = stopped_tables(connection, settings.subscription)
         names = as_known(table or (), stopped)
         for name in names:
@@ -134,7 +134,7 @@ def retry(
                 raise OlrPgError(
                     Code.NO_SUCH_STOPPED_TABLE, f"{name} is not", subscription=settings.subscription
                 )
-        _go_on(connection, settings, names or stopped, as_json=as_json)
+        go_on(connection, settings, names or stopped, as_json=as_json)
 
 
 @app.command("skip")
@@ -142,6 +142,13 @@ def skip(
     config: ConfigOption,
     number: Annotated[list[int], typer.Argument(metavar="ID", help="Numbers that `list` shows.")],
     *,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole-transaction",
+            help="Leave out all changes that its transaction has of the table, not this one alone.",
+        ),
+    ] = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -150,50 +157,24 @@ def skip(
     Of a DDL: the target table has been brought to what the source has behind it, or needs not be.
     Exit code 1 if the table stops again.
     """
-    from olr_pg.applier.stopped.error_table import skip_error
+    from olr_pg.applier.stopped.error_table import skip_error, skip_transaction
 
-    with _target(config, target_name) as (connection, settings):
+    with open_settings(config, target_name) as (connection, settings):
         with connection.transaction():
-            lines = [skip_error(connection, settings.subscription, one) for one in number]
+            leave_out = skip_transaction if whole else skip_error
+            lines = [leave_out(connection, settings.subscription, one) for one in number]
         tables = dict.fromkeys(line.source_table for line in lines)
-        _go_on(connection, settings, list(tables), as_json=as_json)
+        go_on(connection, settings, list(tables), as_json=as_json)
 
 
-@contextmanager
-def _target(path: Path, name: str | None) -> Iterator[tuple[Connection[Any], ApplierSettings]]:
-    """Open a connection to the target, with the settings for applying there."""
-    import psycopg
-
-    from olr_pg.appliance.appliance import applier_settings, open_target
-    from olr_pg.appliance.target import target_directory
-    from olr_pg.applier.target.connection import connect, unreachable
-    from olr_pg.applier.target.ledger import ensure_ledger
-    from olr_pg.datatypes.convert import DEFAULT_FACTS
-    from olr_pg.wire.frames import ByteOrder
-
-    config = read_config(path, name)
-    if config.apply is None:
-        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
-    with ExitStack() as stack:
-        target = open_target(config.apply, target_directory(config), stack)
-        order = ByteOrder(config.port.byte_order)
-        # The facts of the source are kept with what is held.
-        settings = applier_settings(config.apply, target, ("", 0), order, DEFAULT_FACTS)
-        try:
-            with connect(target, replica=settings.is_replica) as connection:
-                ensure_ledger(connection)
-                yield connection, settings
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
-
-
-def _go_on(
+def go_on(
     connection: Connection[Any],
     settings: ApplierSettings,
     tables: Sequence[str],
     *,
     as_json: bool,
 ) -> None:
+    """Replay tables and print what became of them; exit code 1 where one stops again."""
     from olr_pg.applier.batches.replay import replay
 
     done = [replay(connection, settings, table) for table in tables]
@@ -244,9 +225,9 @@ def _text(value: Any) -> str:
 def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) -> None:
     for one in stopped:
         print_line(
-            f"STOPPED {one.source_table}: {one.transactions} transactions with {one.changes}"
-            f" changes are held ({one.bytes:,} bytes), commit SCN {one.first_scn} to"
-            f" {one.received_scn}"
+            f"STOPPED {one.source_table}: {counted(one.transactions, 'transaction')} with"
+            f" {counted(one.changes, 'change')} held ({one.bytes:,} bytes), commit SCN"
+            f" {one.first_scn} to {one.received_scn}"
         )
     if not stopped:
         print_line("no table is stopped")
@@ -286,8 +267,8 @@ def _replayed_json(one: Replayed) -> dict[str, Any]:
 def _print_replayed(one: Replayed) -> None:
     counts = one.counters
     print_line(
-        f"{one.table}: {counts.transactions} transactions applied ({counts.inserted} inserted,"
-        f" {counts.updated} updated, {counts.deleted} deleted, {counts.conflicts} left out or"
-        " overwritten)"
+        f"{one.table}: {counted(counts.transactions, 'transaction')} applied"
+        f" ({counts.inserted} inserted, {counts.updated} updated, {counts.deleted} deleted,"
+        f" {counts.conflicts} left out or overwritten)"
     )
     print_line("    goes on" if one.error is None else f"    STOPPED again: {one.error}")

@@ -7,6 +7,7 @@ gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 70 a de
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -36,6 +37,13 @@ _REPEAT_SECONDS: Final = 0.1
 class ReportingGroup(TyperGroup):
     """A group of commands that reports errors of the catalogue."""
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Find a command; its help is wrapped at the terminal's width, not at the source's."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _unwrap(command)
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
@@ -62,6 +70,15 @@ class ReportingGroup(TyperGroup):
             )
             raise typer.Exit(failure.exit_code) from None
         return result
+
+
+def _unwrap(command: Any) -> None:
+    """Make one line of each paragraph of the help of a command, and of those below it."""
+    if command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+    for below in getattr(command, "commands", {}).values():
+        _unwrap(below)
 
 
 def coded(error: Exception) -> OlrPgError:

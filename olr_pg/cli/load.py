@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.printing import on_terminal, print_json, print_line, report_console
+from olr_pg.cli.printing import (
+    print_json,
+    print_line,
+    print_table,
+    report_console,
+    report_table,
+)
+from olr_pg.load.row_progress import row_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable
+    from olr_pg.load.row_progress import RowProgress
     from olr_pg.load.table_data import SourceTable
     from olr_pg.load.target_structure import Part
     from olr_pg.load.watch import LoadWatch
@@ -78,6 +86,37 @@ def initial_load(
         raise typer.BadParameter("--resume, --restart and --anew exclude each other")
     if anew and not table:
         raise typer.BadParameter("--anew takes the tables to empty: --table OWNER.NAME")
+    load_tables(
+        read_config(config, only_target),
+        table or (),
+        resume=resume,
+        restart=restart,
+        anew=anew,
+        later_scn=later_scn,
+        as_json=as_json,
+    )
+
+
+def load_tables(
+    loaded: Config,
+    table: Sequence[str],
+    *,
+    resume: bool = False,
+    restart: bool = False,
+    anew: bool = False,
+    later_scn: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Load tables of a configuration, and print what was loaded.
+
+    Args:
+        loaded: of one target by itself.
+        table: names; empty for all of `apply.tables`.
+        resume, restart, anew, later_scn: as the options of the command.
+
+    Raises:
+        OlrPgError: of the first table that was not loaded.
+    """
     from olr_pg.appliance.appliance import open_target
     from olr_pg.appliance.data_lock import only_one
     from olr_pg.appliance.target import data_directory, target_directory
@@ -85,17 +124,17 @@ def initial_load(
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD, LoadOptions
     from olr_pg.load.initial import initial_load as load
+    from olr_pg.load.load_page import load_page
     from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
     from olr_pg.observability.error_records import failure_record
     from olr_pg.spark.session import stop_session
 
-    loaded = read_config(config, only_target)
     with ExitStack() as stack:
         if anew:
             stack.enter_context(only_one(data_directory(loaded)))
         source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
-        work = source.sources(source.choose(table or ()))
+        work = source.sources(source.choose(table))
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
@@ -107,6 +146,7 @@ def initial_load(
             for one in work
         }
         stack.enter_context(load_progress(target, settings.subscription, targets, work))
+        stack.enter_context(load_page(loaded, target, snapshot.database, targets, work))
         done = load(
             settings,
             work,
@@ -169,39 +209,14 @@ def load_progress(
     targets: Mapping[str, tuple[str, str]],
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
-    """Show a bar per table on stderr, if that is a terminal."""
-    if not on_terminal():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
+    """Show on stderr how far the load is."""
     from olr_pg.load.watch import LoadWatch
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.completed:,.0f} rows {task.fields[rate]:,.0f}/s {task.fields[size]}"),
-        TimeRemainingColumn(),
-    )
     stop = threading.Event()
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks = {
-            one.table.full_name: bars.add_task(
-                one.table.full_name, total=one.data.rows or None, rate=0, size=""
-            )
-            for one in work
-        }
+    with row_progress("loading", row_totals(work)) as progress:
         thread = threading.Thread(
             target=_watch,
-            args=(lambda: LoadWatch(target, subscription, targets), bars, tasks, stop),
+            args=(lambda: LoadWatch(target, subscription, targets), progress, stop),
             name="olr-load-progress",
         )
         thread.start()
@@ -212,34 +227,25 @@ def load_progress(
             thread.join()
 
 
-def _watch(open_watch: Any, bars: Any, tasks: Mapping[str, Any], stop: threading.Event) -> None:
-    """Move the bars until `stop`; without a connection, or the tables, there is nothing to see."""
+def row_totals(work: Sequence[SourceTable], times: int = 1) -> dict[str, int | None]:
+    """Return how many rows each table has, so often; None where the source does not tell."""
+    known = any(one.data.rows for one in work)
+    return {one.table.full_name: times * one.data.rows if known else None for one in work}
+
+
+def _watch(
+    open_watch: Callable[[], LoadWatch], progress: RowProgress, stop: threading.Event
+) -> None:
+    """Follow the load until `stop`; without a connection or its tables there is nothing to see."""
     import psycopg
 
     while not stop.is_set():
         try:
             with open_watch() as watch:
-                _follow(watch, bars, tasks, stop)
+                while not stop.wait(POLL_SECONDS):
+                    progress.update(watch.read())
         except psycopg.Error:
             stop.wait(POLL_SECONDS)
-
-
-def _follow(watch: LoadWatch, bars: Any, tasks: Mapping[str, Any], stop: threading.Event) -> None:
-    from rich.filesize import decimal
-
-    running = True
-    while running:
-        # Once more after the end, so that the bars end full.
-        running = not stop.wait(POLL_SECONDS)
-        for name, amount in watch.read().items():
-            if name in tasks:
-                task = next(t for t in bars.tasks if t.id == tasks[name])
-                bars.update(
-                    tasks[name],
-                    completed=amount.rows,
-                    rate=task.speed or 0,
-                    size=decimal(amount.bytes),
-                )
 
 
 def _json(done: LoadedTable) -> dict[str, Any]:
@@ -260,19 +266,15 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
 
 def _print_loaded(done: Sequence[LoadedTable]) -> None:
     from rich.filesize import decimal
-    from rich.table import Table as Grid
 
-    grid = Grid(title="Loaded")
-    for heading in ("Table", "Target", "SCN"):
-        grid.add_column(heading)
-    for heading in ("Rows", "Bytes", "Seconds"):
-        grid.add_column(heading, justify="right")
+    numbers = ("SCN", "Rows", "Bytes", "Seconds")
+    grid = report_table("Table", "Target", numbers=numbers, title="Loaded")
     for one in done:
         grid.add_row(
             *(one.table, one.target, str(one.scn), f"{one.rows:,}", decimal(one.bytes)),
             f"{one.seconds:.1f}",
         )
-    report_console().print(grid)
+    print_table(report_console(), grid)
     for one in done:
         if one.parts_before == one.parts > 0:
             print_line(f"{one.table}: was loaded before, nothing was done (--anew loads it again)")

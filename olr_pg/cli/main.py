@@ -28,9 +28,11 @@ from olr_pg.cli import (
     logs,
     migrate,
     prepare,
+    reload,
     schema,
     simulate,
     status,
+    tables,
     verify,
     version,
 )
@@ -80,12 +82,14 @@ def main(
 app.command("init")(init.init)
 app.command("run")(run_command.run)
 app.command("status")(status.status)
+app.command("reload")(reload.reload)
 app.command("initial-load")(load.initial_load)
 app.command("logs")(logs.logs)
 app.command("verify")(verify.verify)
 app.command("repair")(verify.repair)
 app.command("fetch-lobs")(fetch.fetch_lobs)
 app.add_typer(errors.app, name="errors")
+app.add_typer(tables.app, name="tables")
 app.command("cutover")(cutover.cutover)
 app.command("migrate")(migrate.migrate)
 app.command("assess")(assess.assess)

@@ -8,7 +8,8 @@ import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.load import JsonOption, read_config, spark_session_of
-from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.migration_display import migration_display
+from olr_pg.cli.printing import on_terminal, print_json, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,31 +51,42 @@ def migrate(
         _cut_over(loaded, as_json=as_json)
         return
     _steps(loaded, as_json=as_json)
-    if once or not is_ready(state_of(loaded)):
+    states = state_of(loaded)
+    if once or not is_ready(states):
         return
     from olr_pg.appliance.appliance import run_appliance
+    from olr_pg.migration.migration_progress import MigrationWatch
 
     if not as_json:
         print_line(
             "Replicating on; Ctrl-C ends it, and `olr-pg migrate --cutover` cuts over.",
             at_once=True,
         )
-    raise typer.Exit(run_appliance(loaded, once=False, apply=True))
+    watch = MigrationWatch(loaded)
+    watch.begin(None)
+    watch.note(_needed(states))
+    with migration_display(watch, as_json=as_json):
+        code = run_appliance(loaded, once=False, apply=True)
+    raise typer.Exit(code)
 
 
 def _steps(config: Config, *, as_json: bool) -> None:
     """Do the steps that are left, and show them."""
     from olr_pg.load.initial import PRELOAD
+    from olr_pg.migration.migration_progress import MigrationWatch
     from olr_pg.migration.migration_run import migrate as do_steps
     from olr_pg.migration.migration_run import state_of
     from olr_pg.spark.session import stop_session
 
+    watch = MigrationWatch(config)
     try:
-        do_steps(
-            config,
-            lambda: spark_session_of(config, PRELOAD),
-            progress=(lambda _: None) if as_json else _announce,
-        )
+        with migration_display(watch, as_json=as_json):
+            do_steps(
+                config,
+                lambda: spark_session_of(config, PRELOAD),
+                progress=(lambda _: None) if as_json or on_terminal() else _announce,
+                watch=watch,
+            )
     finally:
         stop_session()
         _show(state_of(config), as_json=as_json)
@@ -90,7 +102,8 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
 
     ready = is_ready(list(states))
     if as_json:
-        print_json({"ready": ready, "steps": [_step_json(state) for state in states]})
+        listed = [_step_json(state) for state in states]
+        print_json({"ready": ready, "steps": listed, "needs": list(_needed(states))})
         return
     known = {state.step: state for state in states}
     for step in STEPS:
@@ -99,8 +112,16 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
         for key, value in (state.detail if state else {}).items():
             for line in value if isinstance(value, list) else [value]:
                 print_line(f"    {key.replace('_', ' ')}: {line}")
+    for line in _needed(states):
+        print_line(f"needs you: {line}")
     if ready:
         print_line("Ready to cut over: `olr-pg migrate --cutover`.")
+
+
+def _needed(states: Sequence[StepState]) -> tuple[str, ...]:
+    from olr_pg.migration.migration_run import needed
+
+    return needed({state.step: state.detail for state in states})
 
 
 def _step_json(state: StepState) -> dict[str, Any]:

@@ -11,6 +11,10 @@ from olr_pg.cli.printing import log_to_stderr, print_json, print_line
 
 def prepare(
     *,
+    no_java: Annotated[
+        bool,
+        typer.Option("--no-java", help="Leave the archive of Java's classes out (some 120 MB)."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
     """Compile the kernels and archive Java's classes, so that commands start at once.
@@ -26,8 +30,8 @@ def prepare(
     compile_kernels()
     if not as_json:
         print_line("kernels: compiled")
-    archived = archive_classes()
+    archived = not no_java and archive_classes()
     if as_json:
         print_json({"kernels": True, "class_archive": archived})
-    else:
+    elif not no_java:
         print_line(f"Java's classes: {'archived' if archived else 'this Java makes no archive'}")

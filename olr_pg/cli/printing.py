@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from olr_pg.wire.frames import Buffer
+
+UNCUT_WIDTH: Final = 10_000
+"""Columns of what is no terminal: a file or a pipe cuts no line."""
 
 
 def print_line(text: str, *, at_once: bool = False) -> None:
@@ -68,7 +72,10 @@ def _unwritten(error: OSError) -> Exception:
 
 
 def report_console(**options: Any) -> Console:
-    """Make a console on stdout for tables; errors as of `print_line`, options as of rich."""
+    """Make a console on stdout for tables; errors as of `print_line`, options as of rich.
+
+    Nothing is cut or wrapped where stdout is no terminal.
+    """
     from rich.console import Console
 
     class ReportConsole(Console):
@@ -78,7 +85,38 @@ def report_console(**options: Any) -> Console:
             except OSError as error:
                 raise _unwritten(error) from error
 
+    if not sys.stdout.isatty():
+        options.setdefault("width", UNCUT_WIDTH)
     return ReportConsole(**options)
+
+
+def report_table(*names: str, numbers: Sequence[str] = (), **options: Any) -> Table:
+    """Make a table whose cells are whole on every terminal.
+
+    Args:
+        names: headings of columns of text, which goes on in the next line where it is too long.
+        numbers: headings of the columns behind them, which stay on one line.
+        options: as of rich.
+    """
+    from rich.table import Table
+
+    table = Table(**options)
+    for heading in names:
+        table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; one that a terminal is too narrow for, the terminal wraps: nothing is cut."""
+    needed = console.measure(table, options=console.options.update(width=UNCUT_WIDTH)).minimum
+    width = console.width
+    console.width = max(width, needed)
+    try:
+        console.print(table, crop=False)
+    finally:
+        console.width = width
 
 
 def on_terminal() -> bool:

@@ -101,7 +101,13 @@ def run(
     from olr_pg.appliance.appliance import run_appliance
 
     appliance = partial(
-        run_appliance, loaded, once=once, apply=not no_apply, reload=load, until=until
+        run_appliance,
+        loaded,
+        once=once,
+        apply=not no_apply,
+        reload=load,
+        until=until,
+        withheld=environment.withheld,
     )
     if no_apply or not any(part.apply and part.apply.incomplete_lobs for part in loaded.targets):
         raise typer.Exit(appliance())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.printing import flush, print_json, print_line
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -280,18 +279,14 @@ def simulate(
                 prefilled=prefilled,
             )
     record = summary_record(summary, workload, out)
-    if as_json:
-        print_json(record)
-    else:
-        for key, value in record.items():
-            print_line(f"{key.replace('_', ' ')}: {_text(value)}")
+    if serve is not None and server is None:
+        _serve(summary, record, out, (serve, archive_every), as_json=as_json)
+        return
+    _print(record, as_json=as_json)
     if server is not None:
-        print_line("The database stands still; Ctrl-C again ends it.")
-        sys.stdout.flush()
+        print_line("The database stands still; Ctrl-C again ends it.", at_once=True)
         interruption().wait()
         server.close()
-    elif serve is not None:
-        _serve(summary, out, serve, archive_every)
 
 
 def _check_live(options: LiveOptions, threads: int) -> None:
@@ -327,15 +322,42 @@ def _announce(server: StandIn, directory: Path) -> None:
 
     print_line(f"serving: {server.connect_string}")
     print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
-    sys.stdout.flush()
+    flush()
 
 
-def _serve(summary: Summary, directory: Path, port: int, every: float) -> None:
+def _serve(
+    summary: Summary,
+    record: dict[str, Any],
+    directory: Path,
+    place: tuple[int, float],
+    *,
+    as_json: bool,
+) -> None:
+    """Serve until interrupted; say first how to reach it, but for a program, which gets JSON first.
+
+    Args:
+        place: the port, and the seconds between two archived logs.
+    """
     from olr_pg.simulator.oracle_net.serve import served
 
+    port, every = place
     with served(summary, directory, port=port, every=every) as server:
-        _announce(server, directory)
+        if not as_json:
+            _announce(server, directory)
+        _print(record, as_json=as_json)
+        if as_json:
+            _announce(server, directory)
+        flush()
         threading.Event().wait()
+
+
+def _print(record: dict[str, Any], *, as_json: bool) -> None:
+    """Print what was written."""
+    if as_json:
+        print_json(record)
+        return
+    for key, value in record.items():
+        print_line(f"{key.replace('_', ' ')}: {_text(value)}")
 
 
 def interruption() -> threading.Event:

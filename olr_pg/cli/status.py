@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.printing import print_json, print_line, report_console
+from olr_pg.cli.printing import (
+    print_json,
+    print_line,
+    print_table,
+    report_console,
+    report_table,
+)
+from olr_pg.observability.wording import span
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_CAUSES: Final = ("reading", "decoding", "queue", "apply")
 
 
 def status(
@@ -56,11 +65,9 @@ def status(
 
 
 def _print(console: Console, record: dict[str, Any]) -> None:
-    from rich.table import Table as Grid
-
     state, source, port = record["state"], record["source"], record["port"]
     seconds = record["at"] - state["since"]
-    console.print(f"{record['health'].upper()}: {state['name']} for {_span(seconds)}")
+    console.print(f"{record['health'].upper()}: {state['name']} for {span(seconds)}")
     for problem in record["problems"]:
         console.print(f"  ! {problem}", style="bold red")
     facts = {
@@ -68,10 +75,10 @@ def _print(console: Console, record: dict[str, Any]) -> None:
             f"decoded below {source['decoded_scn']}, taken below {port['taken_scn']},"
             f" confirmed {record['confirmed_scn']}, restart from {port['saved_scn']}"
         ),
-        "Last archived log": _span(record["archive_seconds"]) + " ago",
+        "Newest redo": span(record["archive_seconds"]) + " ago",
         "Open transactions": f"{source['open_transactions']:,}"
         + (
-            f", the oldest {source['oldest_open_xid']} for {_span(source['oldest_open_seconds'])}"
+            f", the oldest {source['oldest_open_xid']} for {span(source['oldest_open_seconds'])}"
             if source["oldest_open_xid"]
             else ""
         ),
@@ -97,24 +104,25 @@ def _print(console: Console, record: dict[str, Any]) -> None:
             console.print(f"{name + ':':19}{value}", soft_wrap=True)
     for thread in source["threads"]:
         console.print(
-            f"Thread {thread['thread']}: archived to sequence {thread['archived_sequence']},"
+            f"Thread {thread['thread']}: redo to sequence {thread['archived_sequence']}, written"
+            f" {span(record['at'] - thread['archived_at'])} ago;"
             f" decoded to {thread['decoded_sequence'] or 'none'}"
+            + (", others wait for it" if thread["holds_back"] else "")
         )
     if record["tables"]:
-        grid = Grid(box=None)
-        for heading in ("Table", "Lag", "decoding", "queue", "apply", "Waiting", "Applied", ""):
-            grid.add_column(heading, justify="left" if heading == "Table" else "right")
+        numbers = ("Lag", *_CAUSES, "Waiting", "Applied", "")
+        grid = report_table("Table", numbers=numbers, box=None)
         for table in record["tables"]:
             applied = table["inserted"] + table["updated"] + table["deleted"]
             grid.add_row(
                 table["name"],
-                _span(table["lag_seconds"]),
-                *(_span(table["lag"][cause]) for cause in ("decoding", "queue", "apply")),
+                span(table["lag_seconds"]),
+                *(span(table["lag"][cause]) for cause in _CAUSES),
                 f"{table['waiting']:,}",
                 f"{applied:,}",
                 _stopped(table),
             )
-        console.print(grid)
+        print_table(console, grid)
 
 
 def _left_out(source: dict[str, Any]) -> str:
@@ -129,16 +137,8 @@ def _left_out(source: dict[str, Any]) -> str:
 
 
 def _stopped(table: dict[str, Any]) -> str:
+    if table.get("paused"):
+        return f"paused at SCN {table['held_scn']}" if table["held_scn"] else "paused"
     if not table["stopped"]:
         return f"lacks {table['incomplete']:,} LOB values" if table["incomplete"] else ""
     return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"
-
-
-def _span(seconds: float | None) -> str:
-    if seconds is None:
-        return "never"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,14 +15,22 @@ from olr_pg.cli.load import (
     TableOption,
     losses_json,
     read_config,
+    row_totals,
     spark_session_of,
 )
-from olr_pg.cli.printing import on_terminal, print_json, print_line, report_console
+from olr_pg.cli.printing import (
+    print_json,
+    print_line,
+    print_table,
+    report_console,
+    report_table,
+)
+from olr_pg.load.row_progress import row_progress
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from olr_pg.load.table_data import SourceTable
     from olr_pg.load.verification.differences import TableDifferences
     from olr_pg.load.verification.repair import RepairedTable
     from olr_pg.load.verification.verification import Verification, VerifiedTable
@@ -82,14 +90,15 @@ def verify(
         stack.callback(stop_session)
         target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
         settings = sources.target_settings(loaded, snapshot, target)
-        with _progress(work) as progress:
+        # The rows of both sides count.
+        with row_progress("comparing", row_totals(work, times=2)) as progress:
             found = compare(
                 settings,
                 work,
                 lambda: spark_session_of(loaded, PRELOAD),
                 sample=sample / 100,
                 at_position=at_scn is None,
-                progress=progress,
+                progress=progress.advance,
             )
         lines = _describe(target, settings.subscription, found.tables)
     if as_json:
@@ -160,24 +169,6 @@ def _report(repaired: Iterable[RepairedTable], tables: Sequence[str], *, as_json
             print_line(f"not repaired: {', '.join(unfinished)}")
 
 
-@contextmanager
-def _progress(work: Sequence[SourceTable]) -> Iterator[Callable[[str, int], None]]:
-    """Show a bar over the rows of both sides on stderr, if that is a terminal."""
-    if not on_terminal():
-        yield lambda _table, _rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks = {
-            one.table.full_name: bars.add_task(one.table.full_name, total=2 * one.data.rows or 1)
-            for one in work
-        }
-        yield lambda table, rows: bars.advance(tasks[table], rows)
-
-
 def _describe(
     target: str, subscription: str, results: Sequence[VerifiedTable]
 ) -> list[dict[str, Any]]:
@@ -212,14 +203,9 @@ def _json(found: Verification) -> dict[str, Any]:
 
 
 def _print(found: Verification, lines: Sequence[dict[str, Any]]) -> None:
-    from rich.table import Table as Grid
-
     results = found.tables
-
-    grid = Grid(title="Verified")
-    grid.add_column("Table")
-    for heading in ("Source rows", "Target rows", "Missing", "Extra", "Different", "Identical"):
-        grid.add_column(heading, justify="right")
+    numbers = ("Source rows", "Target rows", "Missing", "Extra", "Different", "Identical")
+    grid = report_table("Table", numbers=numbers, title="Verified")
     for one in results:
         kinds = Counter(difference.kind for difference in one.differences)
         grid.add_row(
@@ -228,13 +214,13 @@ def _print(found: Verification, lines: Sequence[dict[str, Any]]) -> None:
             *(str(kinds[kind]) for kind in ("missing", "extra", "different")),
             "yes" if one.identical else "NO",
         )
-    report_console().print(grid)
+    print_table(report_console(), grid)
     _print_lines(lines)
     for one in results:
         if one.skipped:
             print_line(
-                f"{one.table.source.full_name}: {one.skipped} more chunks differ; their rows were"
-                " not fetched. Verify again after the repair."
+                f"{one.table.source.full_name}: rows of {counted(one.skipped, 'more chunk')} that"
+                " differ were not fetched. Verify again after the repair."
             )
         for column, counts in losses_json(one.losses).items():
             words = ", ".join(f"{count} {kind}" for kind, count in counts.items())

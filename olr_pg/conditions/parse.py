@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.conditions import tree
 from olr_pg.conditions.tree import Comparison, Condition, Literal, LiteralKind
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,8 +56,8 @@ def _parsed(text: str) -> Any:
     try:
         return sqlglot.parse_one(text, read="oracle")
     except SqlglotError as error:
-        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise OlrPgError(Code.ROW_CONDITION_UNREADABLE, f"{text!r}: {detail}") from None
+        detail = f"{text!r}: {plain_reason(error)}"
+        raise OlrPgError(Code.ROW_CONDITION_UNREADABLE, detail) from None
 
 
 def _columns(node: tree.Node) -> Iterator[str]:

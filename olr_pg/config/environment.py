@@ -47,6 +47,10 @@ class Environment(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def withheld(self) -> dict[str, str]:
+        """Return what was asked for: for a process that reads the same configuration."""
+        return {name: self._values[name] for name in self.named if name in self._values}
+
     def withhold(self) -> None:
         """Take what was asked for out of the process's own environment: children get none of it."""
         for name in self.named - _KEPT:

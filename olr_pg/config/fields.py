@@ -37,6 +37,7 @@ from olr_pg.config.secrets import (
     read_secret_file,
     resolve_secret,
 )
+from olr_pg.config.table_patterns import TablePattern, parse_pattern
 
 _OFFSET: Final = re.compile(r"[+-]\d{1,2}:\d{2}")
 _MASTER: Final = re.compile(
@@ -183,11 +184,17 @@ def _path(value: object, info: ValidationInfo) -> object:
             raise problem("a path: only olr-pg decode and the data source take URLs", show="kind")
         case str() if value and "\x00" not in value:
             try:
-                return _context(info).folder / Path(value).expanduser()
+                return _normal(_context(info).folder / Path(value).expanduser())
             except RuntimeError:  # ~user without a home
                 raise problem("a path below an existing home directory") from None
         case _:
             raise problem("a path (a string that is not empty)")
+
+
+def _normal(path: Path) -> Path:
+    """Return the path without ``..``, where no link makes that another place."""
+    shorter = Path(os.path.normpath(path))
+    return shorter if os.path.realpath(shorter) == os.path.realpath(path) else path
 
 
 ConfigPath = Annotated[
@@ -282,7 +289,32 @@ def _quoted(table: TableName) -> str:
 
 ConfigTable = Annotated[TableName, PlainValidator(_table), PlainSerializer(_quoted)]
 
-_TABLE_KINDS: Final = "a TableList query (SELECT …) or a list of OWNER.NAME"
+
+def _listed(value: object) -> TableName | TablePattern:
+    if isinstance(value, str):
+        try:
+            pattern = parse_pattern(value)
+        except ValueError as error:
+            raise problem(
+                f"a table as OWNER.NAME, or a pattern of it with *, ? and [abc] ({error})"
+            ) from error
+        if pattern is not None:
+            return pattern
+    return value if isinstance(value, TablePattern) else _table(value)
+
+
+def _written(table: TableName | TablePattern) -> str:
+    return str(table) if isinstance(table, TablePattern) else _quoted(table)
+
+
+ListedTable = Annotated[
+    TableName | TablePattern,
+    PlainValidator(_listed),
+    PlainSerializer(_written),
+]
+"""An entry of `apply.tables`."""
+
+_TABLE_KINDS: Final = "a TableList query (SELECT …) or a list of OWNER.NAME and patterns of it"
 
 
 def _tables(value: object) -> object:
@@ -295,9 +327,22 @@ def _tables(value: object) -> object:
             raise problem(_TABLE_KINDS)
 
 
+def _some_found(tables: tuple[TableName | TablePattern, ...]) -> object:
+    if all(isinstance(one, TablePattern) and one.excluded for one in tables):
+        raise problem("a table or a pattern beside those that begin with !", show="nothing")
+    return tables
+
+
+TABLES: Final = (
+    "a TableList query, or a list of OWNER.NAME and of patterns of it (* ? [abc]); one that begins"
+    " with ! takes tables out of what other patterns find"
+)
+
 ConfigTables = Annotated[
     Annotated[str, Tag("query")]
-    | Annotated[tuple[ConfigTable, ...], Field(strict=False), Tag("names")],
+    | Annotated[
+        tuple[ListedTable, ...], AfterValidator(_some_found), Field(strict=False), Tag("names")
+    ],
     Discriminator(lambda value: "query" if isinstance(value, str) else "names"),
     BeforeValidator(_tables),
     WithJsonSchema(

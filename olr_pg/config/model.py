@@ -7,6 +7,7 @@ strict (a string is never taken for a number) and unknown keys are refused.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -14,34 +15,40 @@ from pydantic import (
     AliasChoices,
     Discriminator,
     Field,
+    PrivateAttr,
     SecretStr,
     Tag,
     model_validator,
 )
 
 from olr_pg.config.address import LOOPBACK, Address
-from olr_pg.config.connect_string import PostgresConnection, PostgresServer
+from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fields import (
     READS_VERSION,
+    TABLES,
     ConfigAddress,
     ConfigNetworks,
     ConfigPath,
     ConfigTables,
     SchemaMapping,
-    Secret,
     Settings,
     SparkMaster,
     TableMapping,
-    Timezone,
     Version,
     is_secret_property,
     problem,
 )
 from olr_pg.config.filter import Filter
+from olr_pg.config.mapping_section import ColumnSection, TypesSection, ValuePolicies, pairs_of
 from olr_pg.config.names import TableName, table_list_query
+from olr_pg.config.port_sections import ALLOW, Limits, Tls
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
-from olr_pg.datatypes.policies import Calendar, Fraction, Infinity, Nul, Policies, Undecodable
+from olr_pg.config.status_section import Metrics, Status
+from olr_pg.config.table_changes import FILE_NAME as CHANGES_FILE
+from olr_pg.config.table_changes import TableChanges, read_changes
+from olr_pg.datatypes.choices import Choices
+from olr_pg.datatypes.policies import Policies
 from olr_pg.scalars import MAX_SCN
 
 MIB: Final = 1024 * 1024
@@ -122,73 +129,6 @@ class Context(Section):
     )
 
 
-class PostgresMetrics(Section):
-    """`metrics.postgres`: the table that metrics are written to."""
-
-    connect_string: PostgresServer = Field(description="how to connect to the metrics database")
-    table_scheme: str = Field(default="public", min_length=1, description="the schema of the table")
-    table_name: str = Field(min_length=1, description="the name of the table")
-    interval_seconds: float = Field(
-        default=10.0, ge=1, le=86_400, description="seconds between two writes"
-    )
-    keep_hours: float = Field(
-        default=168.0, gt=0, description="hours after which a line is deleted"
-    )
-
-
-class Metrics(Section):
-    """`metrics`: exporters."""
-
-    postgres: PostgresMetrics | None = Field(
-        default=None, description="an object: the metrics table"
-    )
-
-
-class Tls(Section):
-    """`tls` of a port: encryption, and certificates of clients."""
-
-    certificate: ConfigPath = Field(description="the PEM file of the certificate and its chain")
-    key: ConfigPath = Field(description="the PEM file of the certificate's private key")
-    key_password: Secret | None = Field(default=None, description="the private key's password")
-    client_ca: ConfigPath | None = Field(
-        default=None,
-        description="a PEM file of the authorities that sign the certificates of clients",
-    )
-
-
-class Limits(Section):
-    """`target.limits`: what clients of the port may take up."""
-
-    clients: int = Field(
-        default=64,
-        ge=1,
-        le=4096,
-        description="connections at once; the idlest gives way to a new one",
-    )
-    idle_seconds: float = Field(
-        default=60.0, gt=0, le=86_400, description="seconds that a client may wait to subscribe"
-    )
-    request_seconds: float = Field(
-        default=20.0,
-        gt=0,
-        le=3_600,
-        description="seconds that one request may take to come in, or TLS to be agreed on",
-    )
-    silent_seconds: float | None = Field(
-        default=None,
-        gt=0,
-        le=86_400 * 7,
-        description="seconds that the client that replicates may ask for nothing before it is"
-        " ended and its place is free; null is as long as it likes",
-    )
-    request_bytes: int = Field(
-        default=MIB, ge=1024, le=64 * MIB, description="bytes of the largest request"
-    )
-
-
-_ALLOW: Final = "a list of client addresses and networks, beside loopback; without it all may"
-
-
 class Target(Section):
     """`target`: the port that protocol clients connect to."""
 
@@ -207,41 +147,8 @@ class Target(Section):
         " stored (58), which a bundled applier does not get",
     )
     tls: Tls | None = Field(default=None, description="an object: encryption of the port")
-    allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
+    allow: ConfigNetworks | None = Field(default=None, description=ALLOW)
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
-
-
-class Status(Section):
-    """`status`: the status page, `/metrics` and `/healthz`."""
-
-    enabled: bool = Field(default=True, description="false: no status page is served")
-    address: ConfigAddress | None = Field(
-        default=None,
-        description='where to serve it, "host:port"; by default 127.0.0.1:9701, or any free port',
-    )
-    tls: Tls | None = Field(default=None, description="an object: encryption of the page")
-    allow: ConfigNetworks | None = Field(default=None, description=_ALLOW)
-
-
-class ValuePolicies(Section):
-    """`apply.policies`: what becomes of values that PostgreSQL cannot hold as they are.
-
-    The keys are those of `olr_pg.datatypes.policies.Policies`.
-    """
-
-    undecodable: Undecodable = Field(
-        default="replace", description="bytes that are no text of their character set"
-    )
-    nul: Nul = Field(default="remove", description="U+0000 in text")
-    infinity: Infinity = Field(default="keep", description="infinite NUMBER values")
-    fraction: Fraction = Field(default="truncate", description="nanoseconds")
-    calendar: Calendar = Field(default="label", description="29 February of Julian leap years")
-    char_blanks: bool = Field(
-        default=False, description="keep the padding of CHAR where the target is not character(n)"
-    )
-    local_timezone: Timezone | None = Field(
-        default=None, description="the zone of DATE and TIMESTAMP where the target is timestamptz"
-    )
 
 
 class Apply(Section):
@@ -250,7 +157,7 @@ class Apply(Section):
     connect_string: PostgresConnection = Field(
         description='the target database: "embedded", a PostgreSQL URL or parameters'
     )
-    tables: ConfigTables = Field(description="a TableList query or a list of OWNER.NAME")
+    tables: ConfigTables = Field(description=TABLES)
     subscription: str = Field(
         default="olr_pg",
         min_length=1,
@@ -274,6 +181,20 @@ class Apply(Section):
     )
     table_mapping: TableMapping = Field(
         default_factory=dict, description="an object: OWNER.NAME to PostgreSQL schema.table"
+    )
+    names: Literal["folded", "kept"] = Field(
+        default="folded",
+        description="names of schemas, tables, columns and all else that nothing maps: in lower"
+        " case as PostgreSQL folds them, or as the dictionary has them",
+    )
+    types: TypesSection = Field(
+        default_factory=TypesSection, description="an object: types of new tables, by Oracle's type"
+    )
+    columns: dict[str, ColumnSection] = Field(
+        default_factory=dict,
+        description="an object: pattern of OWNER.NAME.COLUMN to an object with any of `type` (of a"
+        " new target column), `name` (of the target column) and `boolean-values`; the first that"
+        " fits and has the key holds",
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error", description="what to do with a change that hits no row, or more than one"
@@ -322,6 +243,18 @@ class Apply(Section):
     policies: ValuePolicies = Field(
         default_factory=ValuePolicies, description="an object of value policies"
     )
+    _changes: TableChanges = PrivateAttr(default=TableChanges())
+
+    @property
+    def changes(self) -> TableChanges:
+        """What `olr-pg tables` has changed of `tables`."""
+        return self._changes
+
+    def with_changes(self, changes: TableChanges) -> Self:
+        """Make a copy in which these changes hold, and no others."""
+        copy = self.model_copy()
+        copy._changes = changes
+        return copy
 
     @property
     def embedded(self) -> bool:
@@ -331,17 +264,38 @@ class Apply(Section):
     @property
     def value_policies(self) -> Policies:
         """`policies` as the datatypes take them."""
-        return Policies(**self.policies.model_dump())
+        pairs = pairs_of(self.types.boolean_values)
+        return Policies(**self.policies.model_dump(), boolean_pairs=pairs)
+
+    @property
+    def choices(self) -> Choices:
+        """`names`, `types` and `columns` as the datatypes take them."""
+        types = self.types
+        return Choices(
+            integers=types.integers,
+            number=types.number,
+            flags=types.boolean,
+            date=types.date,
+            raw_16=types.raw_16,
+            keep_names=self.names == "kept",
+            columns={pattern: one.choice for pattern, one in self.columns.items()},
+        )
 
     @property
     def table_query(self) -> str:
-        """The TableList query, also where the file lists names."""
-        return self.tables if isinstance(self.tables, str) else table_list_query(self.tables)
+        """The TableList query, also where the file lists names; with all changes."""
+        names, tables = self.table_names, self.tables
+        if names is None:
+            query = tables if isinstance(tables, str) else table_list_query(tables)
+            return self._changes.query(query)
+        return table_list_query(names)
 
     @property
     def table_names(self) -> tuple[TableName, ...] | None:
-        """The listed tables; None where the file gives a query."""
-        return None if isinstance(self.tables, str) else self.tables
+        """The listed tables, with all changes; None where the file gives a query or patterns."""
+        named = () if isinstance(self.tables, str) else self.tables
+        listed = tuple(one for one in named if isinstance(one, TableName))
+        return self._changes.names(listed) if listed and listed == named else None
 
 
 class Spark(Section):
@@ -454,12 +408,47 @@ class Config(Section):
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     status: Status = Field(default_factory=Status, description="an object: the status page")
     log: Log = Field(default_factory=Log, description="an object: logging")
+    _file: str = PrivateAttr(default="")
+
+    @property
+    def file(self) -> str:
+        """The absolute path of the file that it was read from; empty where it is of none."""
+        return self._file
+
+    def of_file(self, path: str) -> Self:
+        """Make a copy that knows the file that it was read from."""
+        copy = self.model_copy()
+        copy._file = path
+        return copy
 
     @model_validator(mode="after")
     def _one_place_for_apply(self) -> Self:
         if self.apply is not None and isinstance(self.target, tuple):
             raise problem("`apply` in each entry of `target`, not beside the list", show="nothing")
         return self
+
+    def changes_file(self) -> Path:
+        """Return where the changes of `apply.tables` are, of one target by itself."""
+        data = Path(self.context.data)
+        return (data / "targets" / self.name if self.name else data) / CHANGES_FILE
+
+    def with_table_changes(self) -> Self:
+        """Make a copy in which the changes hold that `olr-pg tables` has made of its tables.
+
+        Raises:
+            OlrPgError: 8015, they cannot be read.
+        """
+        applied = [
+            part.apply and part.apply.with_changes(read_changes(part.changes_file()))
+            for part in self.targets
+        ]
+        if isinstance(self.target, Target):
+            return self.model_copy(update={"apply": applied[0]})
+        targets = tuple(
+            one.model_copy(update={"apply": apply})
+            for one, apply in zip(self.target, applied, strict=True)
+        )
+        return self.model_copy(update={"target": targets})
 
     @property
     def targets(self) -> tuple[Config, ...]:
@@ -497,6 +486,8 @@ def _collect(section: Section, texts: list[str]) -> None:
         for inner in value if isinstance(value, tuple) else (value,):
             if isinstance(inner, Section):
                 _collect(inner, texts)
+        secrets = value.values() if isinstance(value, dict) else ()
+        texts += [one.get_secret_value() for one in secrets if isinstance(one, SecretStr)]
         if isinstance(value, SecretStr):
             texts.append(value.get_secret_value())
     if isinstance(section, Spark):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.config.table_patterns import TablePattern, pattern_query
 from olr_pg.dictionary import selection
 from olr_pg.errors import OlrPgError
 
@@ -14,7 +15,7 @@ OWN_SCHEMA: Final = "olr_pg"
 """The schema of a target that holds the appliance's ledger; nothing is replicated into it."""
 
 _UNION_MAX: Final = 200
-"""Selects of one compound; SQLite takes 500."""
+"""Entries of one compound, of up to two selects; SQLite takes 500."""
 
 
 class TableName(NamedTuple):
@@ -39,15 +40,23 @@ def parse_table_name(text: str) -> TableName:
         raise ValueError(error.detail) from error
 
 
-def table_list_query(tables: Sequence[TableName]) -> str:
+def table_list_query(tables: Sequence[TableName | TablePattern]) -> str:
     """Make the TableList query that gives exactly these names, in this order.
 
     It selects literals instead of filtering a view, so that a table which does not exist is named
-    to the server, and refused there, instead of silently missing. It runs against Oracle and
-    against the offline source's SQLite database alike.
+    to the server, and refused there, instead of silently missing; so is a pattern that finds none.
+    It runs against Oracle and against the offline source's SQLite database alike.
     """
-    parts = [tables[i : i + _UNION_MAX] for i in range(0, len(tables), _UNION_MAX)]
-    unions = [" UNION ALL ".join(_select_literals(table) for table in part) for part in parts]
+    excluded = [one for one in tables if isinstance(one, TablePattern) and one.excluded]
+    wanted = [one for one in tables if one not in excluded]
+    parts = [wanted[i : i + _UNION_MAX] for i in range(0, len(wanted), _UNION_MAX)]
+    unions = [
+        " UNION ALL ".join(
+            pattern_query(one, excluded) if isinstance(one, TablePattern) else _select_literals(one)
+            for one in part
+        )
+        for part in parts
+    ]
     if len(unions) == 1:
         return unions[0]
     return " UNION ALL ".join(f"SELECT OWNER, TABLE_NAME FROM ({union})" for union in unions)  # noqa: S608 - of quoted literals

@@ -18,7 +18,8 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.config.model import Config, Tls
+    from olr_pg.config.model import Config
+    from olr_pg.config.port_sections import Tls
 
 _SERVER_FORMS: Final = (
     'host:port/service, a connect descriptor "(DESCRIPTION=…)", or a name that is in tnsnames.ora'

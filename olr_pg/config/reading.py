@@ -54,7 +54,7 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is not valid, 1003 a secret cannot be
             resolved, 1121 it is of a newer version, 1122 its `context.data` has another default
-            than the runs before had.
+            than the runs before had, 8015 what `olr-pg tables` has changed cannot be read.
     """
     path = Path(path)
     try:
@@ -70,7 +70,7 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
     config = parse_text(text, folder, environ, file=str(path))
     _check_state(config, folder, str(path))
-    return config
+    return config.with_table_changes().of_file(str(folder / path.name))
 
 
 def parse_text(

@@ -10,7 +10,7 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.config.model import Tls
+    from olr_pg.config.port_sections import Tls
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:

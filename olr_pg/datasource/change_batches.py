@@ -48,26 +48,29 @@ _IMAGES: Final = {"before": DmlKind.INSERT, "after": DmlKind.DELETE}
 """The images, and the kind of change that has none such."""
 
 _BEGIN: Final = 1
+_SESSION_BITS: Final = 32
+_SESSION: Final = (1 << _SESSION_BITS) - 1
 _NOBODY: Final = SessionAttributes()
 
 
 class ChangeBatches:
-    """Makes record batches of the transactions of a redo thread.
+    """Makes record batches of transactions, split by split.
+
+    Whoever has several splits takes one for all: what their messages say of tables is read once.
 
     Args:
         schema: of the batches: some of the columns of `change_schema`, in any order; of the images
             some of the table's columns.
-        thread: the redo thread.
         bounds: which transactions are wanted; their times are not looked at.
     """
 
-    def __init__(self, schema: pa.Schema, decoding: Decoding, thread: int, bounds: Bounds) -> None:
+    def __init__(self, schema: pa.Schema, decoding: Decoding, bounds: Bounds) -> None:
         self._schema = schema
         self._sessions = decoding.sessions
-        self._thread = thread
+        self._thread = 0
         self._bounds = bounds
         self._reader = ChangeReader()
-        self._last = SessionKey(thread, 0, 0)
+        self._last = 0
         self._lines: JsonLines | None = None
         self._images: dict[str, ImageColumns] = {}
         for name in _IMAGES.keys() & set(schema.names):
@@ -88,12 +91,16 @@ class ChangeBatches:
             "table": lambda changes, rows: _of_layouts(changes, rows, "table"),
         }
 
-    def of(self, runs: Iterable[ReadyRun]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of transactions, in their order.
+    def of(self, runs: Iterable[ReadyRun], thread: int) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a split's transactions, in their order.
+
+        Args:
+            thread: the redo thread.
 
         Raises:
             OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
         """
+        self._thread, self._last = thread, 0
         first, last = np.uint64(self._bounds.first_scn), np.uint64(self._bounds.last_scn)
         for run in runs:
             wanted = run.where((run.commit_scn >= first) & (run.commit_scn <= last))
@@ -143,26 +150,30 @@ class ChangeBatches:
             wanted.remove("thread")
         if not wanted:
             return found
-        answers = changes.answers
-        begins = np.flatnonzero(answers.kind == _BEGIN)
-        keys = [self._last, *self._keys(answers.data, answers.body[begins])]
-        self._last = keys[-1]
-        which = _arrow.array(np.searchsorted(begins, elements))
-        known = [self._sessions.get(key, _NOBODY) for key in keys]
+        begins = np.flatnonzero(changes.answers.kind == _BEGIN)
+        numbers = _session_numbers(changes.answers.data, changes.answers.body[begins])
+        numbers = np.append(self._last, numbers)
+        self._last = int(numbers[-1])
+        distinct, number = np.unique(numbers, return_inverse=True)
+        known = [self._session(one) for one in distinct.tolist()]
+        which = _arrow.array(number[np.searchsorted(begins, elements)])
         for name in wanted:
             values = pa.array([getattr(one, name) or None for one in known], pa.string())
             found[name] = values.take(which)
         return found
 
-    def _keys(self, data: npt.NDArray[np.uint8], begins: I64) -> list[SessionKey]:
-        """Read the sessions of Begins, which stand at these bytes."""
-        field = data[begins[:, None] + np.arange(29, 35)]
-        serials = np.ascontiguousarray(field[:, :2]).view("<u2")[:, 0].tolist()
-        sessions = np.ascontiguousarray(field[:, 2:]).view("<u4")[:, 0].tolist()
-        return [
-            SessionKey(self._thread, session, serial)
-            for session, serial in zip(sessions, serials, strict=True)
-        ]
+    def _session(self, number: int) -> SessionAttributes:
+        key = SessionKey(self._thread, number & _SESSION, number >> _SESSION_BITS)
+        return self._sessions.get(key, _NOBODY)
+
+
+def _session_numbers(data: npt.NDArray[np.uint8], begins: I64) -> I64:
+    """Read the sessions of Begins, which stand at these bytes: serial and session in one number."""
+    field = data[begins[:, None] + np.arange(29, 35)]
+    serials = np.ascontiguousarray(field[:, :2]).view("<u2")[:, 0].astype(np.int64)
+    sessions = np.ascontiguousarray(field[:, 2:]).view("<u4")[:, 0].astype(np.int64)
+    numbers: I64 = serials << _SESSION_BITS | sessions
+    return numbers
 
 
 def _integers(values: npt.NDArray[Any]) -> Array:

@@ -18,9 +18,10 @@ from pyspark.sql.types import StructType
 from olr_pg.datasource.change_schema import changes_of_any_table, changes_of_table
 from olr_pg.datasource.options import parse_options
 from olr_pg.datasource.pushed_filters import bounds_of
-from olr_pg.datasource.split_reading import read_split, storage
+from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode_once import chosen_tables
@@ -167,7 +168,9 @@ class RedoReader(DataSourceReader):
         split = cast("RedoSplit | None", partition.value)
         if split is None:  # Spark's way of saying that there is no task at all
             return
-        yield from read_split(self._decoding, split, self._arrow_schema, self.bounds)
+        keep_freed_memory()
+        reader = SplitReader(self._decoding, self._arrow_schema, self.bounds)
+        yield from reader.read(split)
 
     @cached_property
     def _arrow_schema(self) -> pa.Schema:

@@ -26,26 +26,32 @@ SPILL_BYTES: Final = 64 << 20
 """Bytes of unfinished transactions of a task past which the largest wait on disk."""
 
 
-def read_split(
-    decoding: Decoding,
-    split: RedoSplit,
-    schema: pa.Schema,
-    bounds: Bounds,
-    *,
-    since: Place | None = None,
-    until: Place | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of the wanted transactions that begin in a split, in commit order.
+class SplitReader:
+    """Reads splits of a query, one after the other.
 
     Args:
-        since, until: only what commits from the one place on, and in front of the other.
-
-    Raises:
-        OlrPgError: see `owned_transactions`, `ChangeBatches.of`.
+        decoding: what they have in common.
+        schema: as of `ChangeBatches`.
+        bounds: which transactions are wanted.
     """
-    batches = ChangeBatches(schema, decoding, split.thread, bounds)
-    runs = owned_transactions(decoding.subscription, split, storage())
-    yield from batches.of(_between(runs, since, until))
+
+    def __init__(self, decoding: Decoding, schema: pa.Schema, bounds: Bounds) -> None:
+        self._subscription = decoding.subscription
+        self._batches = ChangeBatches(schema, decoding, bounds)
+
+    def read(
+        self, split: RedoSplit, *, since: Place | None = None, until: Place | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of the wanted transactions that begin in a split, in commit order.
+
+        Args:
+            since, until: only what commits from the one place on, and in front of the other.
+
+        Raises:
+            OlrPgError: see `owned_transactions`, `ChangeBatches.of`.
+        """
+        runs = owned_transactions(self._subscription, split, storage())
+        yield from self._batches.of(_between(runs, since, until), split.thread)
 
 
 def _between(

@@ -23,8 +23,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from olr_pg.datasource.redo_stream import Limit, RedoStream
-from olr_pg.datasource.split_reading import read_split, storage
+from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.stream_offset import BEGINNING, parse_offset
+from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionAttributes
 
 if TYPE_CHECKING:
@@ -97,10 +98,9 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the changes of a task's transactions, in commit order."""
         decoding, one = cast("tuple[bytes, StreamSplit]", partition.value)
-        yield from read_split(
-            _unpacked(decoding), one.split, self._arrow_schema, self._options.bounds,
-            since=one.since, until=one.until,
-        )  # fmt: skip
+        keep_freed_memory()
+        reader = SplitReader(_unpacked(decoding), self._arrow_schema, self._options.bounds)
+        yield from reader.read(one.split, since=one.since, until=one.until)
 
     @cached_property
     def _arrow_schema(self) -> pa.Schema:

@@ -1,16 +1,22 @@
-"""BOOLEAN of 23ai: one byte, 01 or 00 (values-and-lobs §10)."""
+"""BOOLEAN of 23ai: one byte, 01 or 00 (values-and-lobs §10); and flags of other types."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.outcomes import Outcome, fail, malformed
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from olr_pg.datatypes.policies import BooleanPairs
+
+_WHOLE: Final = re.compile(r"-?\d{1,18}")
 
 
 def decode_boolean(raw: bytes) -> bool:
@@ -38,3 +44,30 @@ def boolean_to_bool(values: ValueColumn) -> ValueColumn:
     if len(bad):
         fail(int(bad[0]), Outcome.MALFORMED, values, "BOOLEAN")
     return fixed_width(items, null)
+
+
+def flag_texts(pairs: BooleanPairs) -> dict[str, bool]:
+    """Return what each text stands for."""
+    return {
+        text: is_true for pair in pairs for text, is_true in zip(pair, (True, False), strict=True)
+    }
+
+
+def flag_numbers(pairs: BooleanPairs) -> dict[int, bool]:
+    """Return what each number stands for; 1 and 0 where no pair is of numbers."""
+    numbers = [pair for pair in pairs if all(map(_WHOLE.fullmatch, pair))]
+    texts = flag_texts(tuple(numbers) or (("1", "0"),))
+    return {int(text): is_true for text, is_true in texts.items()}
+
+
+def no_flag(pairs: BooleanPairs, *, row: int | None = None) -> OlrPgError:
+    """Make the error for a value that stands neither for true nor for false."""
+    shown = ", ".join("/".join(pair) for pair in pairs)
+    where = {} if row is None else {"row": row}
+    return OlrPgError(
+        Code.VALUE_OUT_OF_RANGE,
+        f"a value for a boolean stands neither for true nor for false ({shown})",
+        action="choose another type or other pairs for the column (`apply.columns`), or correct the"
+        " row in the source",
+        **where,
+    )

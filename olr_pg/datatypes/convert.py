@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.datatypes.binary_float import binary_float_to_float, decode_binary_float, shortest
-from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean
+from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean, flag_texts, no_flag
 from olr_pg.datatypes.charsets import Charset, column_charset, lob_charset
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls, per_distinct
 from olr_pg.datatypes.interval import (
@@ -92,12 +92,14 @@ class Encoder:
         oracle_type: for errors.
         kind: the target's binary form.
         encode: the conversion itself.
+        plain: what `plain` writes of a value is what `encode` makes of it.
     """
 
     column_name: str
     oracle_type: str
     kind: PgKind
     encode: Encode
+    plain: bool = True
 
     def __call__(self, values: ValueColumn) -> Encoded:
         """Return (the values in PostgreSQL's binary form, what policies changed).
@@ -206,7 +208,7 @@ def _text(request: _Request) -> Encode | None:
 def _text_in(request: _Request, found: Charset, *, is_lob: bool = False) -> Encode | None:
     column, kind = request.column, request.kind
     blanks = column.type_code != OracleType.CHAR or (
-        kind is PgKind.BPCHAR or request.policies.char_blanks
+        kind is PgKind.BPCHAR or (request.policies.char_blanks and kind is not PgKind.BOOL)
     )
 
     def of_rows(values: ValueColumn) -> Encoded:
@@ -223,7 +225,27 @@ def _text_in(request: _Request, found: Charset, *, is_lob: bool = False) -> Enco
         return partial(_text_to_jsonb, utf8=utf8, policies=request.policies)
     if kind is PgKind.XML:
         return _then(utf8, lambda raw: _XML_ENCODING.sub(rb"\1", raw, 1))
+    if kind is PgKind.BOOL:
+        return partial(_text_to_boolean, utf8=utf8, request=request)
     return _then(utf8, _uuid_bytes) if kind is PgKind.UUID else None
+
+
+def _text_to_boolean(values: ValueColumn, utf8: Encode, request: _Request) -> Encoded:
+    """Return true and false for the texts that stand for them; any other is an error."""
+    pairs = request.policies.boolean_pairs
+    padded = request.column.type_code == OracleType.CHAR
+    known = {
+        (text.rstrip(" ") if padded else text).encode("utf-8"): is_true
+        for text, is_true in flag_texts(pairs).items()
+    }
+
+    def convert(raw: bytes) -> bytes:
+        if raw not in known:
+            raise no_flag(pairs)
+        return b"\x01" if known[raw] else b"\x00"
+
+    column, counters = utf8(values)
+    return per_distinct(column, convert, empty_is_null=False), counters
 
 
 def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> Encoded:

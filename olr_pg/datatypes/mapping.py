@@ -401,7 +401,7 @@ def pg_kind(target: PgKind | int | str) -> PgKind | None:
 _PG_OIDS: Final = frozenset(PgKind)
 
 
-def fold_identifier(name: str, *, column: bool = False) -> str:
+def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False) -> str:
     """Fold an Oracle name to its PostgreSQL name; quote it always (type-mapping §2.2).
 
     A name that Oracle would not quote becomes lower case, any other one stays. Names over 63 bytes
@@ -410,8 +410,9 @@ def fold_identifier(name: str, *, column: bool = False) -> str:
     Args:
         name: as in the dictionary.
         column: the name is a column's.
+        keep_case: no name becomes lower case.
     """
-    folded = name.lower() if _FOLDABLE.fullmatch(name) else name
+    folded = name.lower() if not keep_case and _FOLDABLE.fullmatch(name) else name
     if column and folded in _SYSTEM_COLUMNS:
         folded += "_"
     raw = folded.encode("utf-8")
@@ -420,11 +421,3 @@ def fold_identifier(name: str, *, column: bool = False) -> str:
     digest = hashlib.sha256(name.encode("utf-8")).hexdigest()[:_HASH_LENGTH]
     kept = raw[: IDENTIFIER_BYTES_MAX - _HASH_LENGTH - 1].decode("utf-8", "ignore")
     return f"{kept}_{digest}"
-
-
-def fold_identifiers(names: tuple[str, ...], *, column: bool = False) -> tuple[str, ...]:
-    """`fold_identifier` of names that live side by side; where two would collide, both stay."""
-    folded = [fold_identifier(name, column=column) for name in names]
-    return tuple(
-        one if folded.count(one) == 1 else name for one, name in zip(folded, names, strict=True)
-    )

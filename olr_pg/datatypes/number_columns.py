@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from olr_pg.datatypes.binary_float import shortest
+from olr_pg.datatypes.boolean import flag_numbers, no_flag
 from olr_pg.datatypes.columns import ValueColumn, fixed_width, nulls
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.number_kernels import (
@@ -54,13 +55,19 @@ def number_to_integers(
 def number_to_boolean(
     values: ValueColumn, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[ValueColumn, Counters]:
-    """Convert NUMBER 0 and 1 → bool; any other value does not fit (error 2053)."""
+    """Convert NUMBER → bool: 1 and 0, or the numbers of `boolean_pairs`.
+
+    Raises:
+        OlrPgError: 2050 malformed, 2053 any other value, 2057 with a fraction.
+    """
     integers, counters = number_to_integers(values, 8, policies)
     number = integers.data.view(">i8")
-    odd = np.flatnonzero((integers.length > 0) & ((number < 0) | (number > 1)))
+    known = flag_numbers(policies.boolean_pairs)
+    odd = np.flatnonzero((integers.length > 0) & ~np.isin(number, list(known)))
     if len(odd):
-        fail(int(odd[0]), Outcome.OVERFLOW, values, "NUMBER to boolean")
-    return fixed_width(number.astype(np.uint8), integers.length < 0), counters
+        raise no_flag(policies.boolean_pairs, row=int(odd[0]))
+    true = np.isin(number, [one for one, is_true in known.items() if is_true])
+    return fixed_width(true.astype(np.uint8), integers.length < 0), counters
 
 
 def number_to_numeric(

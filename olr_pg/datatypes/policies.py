@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Final, Literal
 
 Undecodable = Literal["error", "replace", "hex"]
 Nul = Literal["remove", "replace", "error"]
 Infinity = Literal["keep", "null", "error"]
 Fraction = Literal["truncate", "error"]
 Calendar = Literal["label", "error"]
+BooleanPairs = tuple[tuple[str, str], ...]
+
+BOOLEAN_PAIRS: Final[BooleanPairs] = (("Y", "N"), ("T", "F"), ("1", "0"))
+"""What stands for true and for false where a flag becomes boolean; case counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Policies:
         char_blanks: keep the blank padding of CHAR for targets other than character(n).
         local_timezone: zone (offset or region name) that DATE and TIMESTAMP are taken in where
             the target is timestamptz; None refuses that conversion.
+        boolean_pairs: (true, false) as text or number, where the target is boolean; any other value
+            is an error.
     """
 
     undecodable: Undecodable = "replace"
@@ -35,6 +41,7 @@ class Policies:
     calendar: Calendar = "label"
     char_blanks: bool = False
     local_timezone: str | None = None
+    boolean_pairs: BooleanPairs = BOOLEAN_PAIRS
 
 
 DEFAULT_POLICIES = Policies()

@@ -63,7 +63,6 @@ class _Checkpoint(SysRows):
     db_timezone: str = "+00:00"
     nls_character_set: Annotated[str, Field(min_length=1)]
     nls_nchar_character_set: Annotated[str, Field(min_length=1)]
-    supp_log_db_all: Number = 1
     incarnations: list[_Incarnation] = Field(default_factory=list)
     xdb_ttset: list[_TokenSet] = Field(default_factory=list)
 

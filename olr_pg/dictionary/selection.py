@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 _NAME_PART: Final = r'(?:"([^"\0]+)"|([^\s".,;\0]+))'
 _QUALIFIED_NAME: Final = re.compile(rf"\s*{_NAME_PART}\s*\.\s*{_NAME_PART}\s*")
 _REFUSED_SHOWN: Final = 10
+_NEAR_MAX: Final = 3
+_NEAR: Final = 0.75
+"""How alike names must be, 0 to 1, to be named in place of one that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +109,6 @@ def _similar(snapshot: Snapshot, pair: tuple[str, str]) -> str:
     for table in snapshot.tables:
         if (table.owner.casefold(), table.name.casefold()) == folded:
             return f'; did you mean "{table.owner}"."{table.name}"'
-    return ""
+    own = {table.full_name for table in snapshot.tables if not is_oracle_schema(table.owner)}
+    near = difflib.get_close_matches(".".join(pair).strip("!").upper(), own, _NEAR_MAX, _NEAR)
+    return f"; did you mean {' or '.join(near)}" if near else ""

@@ -293,7 +293,8 @@ def _write_sys_rows(rows: SysRows | None) -> bytes:
         orjson.dumps(name) + b":[\n" + b",\n".join(map(orjson.dumps, found)) + b"]"
         for name, found in rows.as_json().items()
     )
-    return b',"sys":{' + b",\n".join(parts) + b"}"
+    levels = orjson.dumps(rows.levels_as_json())[1:-1]
+    return b',"sys":{' + b",\n".join([*parts, *([levels] if levels else [])]) + b"}"
 
 
 def _write_xml_tokens(tokens: XmlTokens) -> bytes:

@@ -13,6 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 _LOW: Final = (1 << 64) - 1
 
+DATABASE_LEVELS: Final = ("supp_log_db_min", "supp_log_db_primary", "supp_log_db_all")
+"""Fields of `SysRows` that are no rows."""
+
 
 def _join_halves(value: object) -> object:
     if not isinstance(value, list):
@@ -199,7 +202,12 @@ class EcolRow(SysRow):
 
 
 class SysRows(SysDocument):
-    """The rows of one container, or of some of its tables."""
+    """The rows of one container, or of some of its tables.
+
+    Attributes:
+        supp_log_db_min, supp_log_db_primary, supp_log_db_all: 1 where the database logs this
+            supplementally, whatever its tables do; None where nobody told.
+    """
 
     sys_user: list[UserRow]
     sys_obj: list[ObjectRow]
@@ -218,13 +226,23 @@ class SysRows(SysDocument):
     sys_deferredstg: list[DeferredRow] = []
     sys_ind: list[IndexRow] = []
     sys_icol: list[IndexColumnRow] = []
+    supp_log_db_min: Number | None = None
+    supp_log_db_primary: Number | None = None
+    supp_log_db_all: Number | None = None
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
         """Write the rows in their JSON form; numbers of more than 64 bits as two halves."""
         return {
-            name.replace("_", "-"): [_row_as_json(row) for row in getattr(self, name)]
+            name.replace("_", "-"): [_row_as_json(row) for row in rows]
             for name in SysRows.model_fields
+            if isinstance(rows := getattr(self, name), list)
         }
+
+    def levels_as_json(self) -> dict[str, int]:
+        """Write what is told of supplemental logging of the whole database."""
+        levels = self.supp_log_db_min, self.supp_log_db_primary, self.supp_log_db_all
+        told = zip(DATABASE_LEVELS, levels, strict=True)
+        return {name.replace("_", "-"): level for name, level in told if level is not None}
 
 
 def _row_as_json(row: SysRow) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Files that survive a power failure, and files that are mapped to be read."""
+"""Files that survive a power failure, that are mapped to be read, or that carry results."""

@@ -23,7 +23,8 @@ _OURS: Final = frozenset(
     {
         *("applied.json", "checkpoint.json", "dictionary-changes.jsonl", "dictionary.json"),
         *("incarnation.json", "incidents", "lock", "online", "ready", "recovery", "spill", "spool"),
-        *("online", "status.json", "targets", "threads.json", "vault", _CLUSTER),
+        *("online", "status.json", "tables.json", "targets", "threads.json", "vault", _CLUSTER),
+        *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),
     }
 )
 """What an appliance puts into its data directory."""

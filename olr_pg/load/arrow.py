@@ -39,6 +39,7 @@ from olr_pg.load.arrow_oracle_forms import (
     NO_ZONE,
     NUMBER_BYTES,
     TO_UTC,
+    integer_number_kernel,
     number_kernel,
     ticks_kernel,
     time_text_kernel,
@@ -197,9 +198,43 @@ def _unknown(column: Column, kind: pa.DataType) -> ArrowColumn | None:
 def _number(column: Column, kind: pa.DataType) -> ArrowColumn | None:
     if _is_text(kind):
         return ArrowColumn(column, _number_bytes)
+    if pa.types.is_decimal128(kind):
+        scale: int = getattr(kind, "scale", 0)
+        return ArrowColumn(column, partial(_decimal_bytes, scale=scale))
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return ArrowColumn(column, _integer_bytes)
     if pa.types.is_decimal(kind) or pa.types.is_integer(kind):
-        return ArrowColumn(column, lambda array: _number_bytes(array.cast(pa.string())))
+        return ArrowColumn(column, _printed_number_bytes)
     return None
+
+
+def _integer_bytes(array: Array) -> ValueColumn:
+    return _scaled_bytes(_items(array.cast(pa.int64()), "i8"), null_mask(array), 0)
+
+
+def _decimal_bytes(array: Array, *, scale: int) -> ValueColumn:
+    """Take the low words, if these are the values."""
+    data, null = array.buffers()[1], null_mask(array)
+    if data is None:
+        return _nothing(array)
+    words = np.frombuffer(data, np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+    low, high = words[::2], words[1::2]
+    if ((low >> 63 == high) | null).all():
+        return _scaled_bytes(np.ascontiguousarray(low), null, scale)
+    return _printed_number_bytes(array)
+
+
+def _scaled_bytes(
+    items: npt.NDArray[np.int64], null: npt.NDArray[np.bool_], scale: int
+) -> ValueColumn:
+    count = len(items)
+    out, length = np.empty(count * NUMBER_BYTES, np.uint8), np.empty(count, np.int64)
+    integer_number_kernel(items, null.view(np.uint8), scale, out, length)
+    return ValueColumn(out, np.arange(count, dtype=np.int64) * NUMBER_BYTES, length)
+
+
+def _printed_number_bytes(array: Array) -> ValueColumn:
+    return _number_bytes(array.cast(pa.string()))
 
 
 def _number_bytes(array: Array) -> ValueColumn:

@@ -112,6 +112,53 @@ def number_kernel(
     return -1, 0
 
 
+@kernel
+def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length: I64) -> None:
+    """Integers · 10^−scale → NUMBER; value i begins at ``22 · i`` of `out`.
+
+    Args:
+        null: 1 where the value is NULL.
+        scale: of a number of at most 38 digits.
+        out: 22 bytes per value.
+        out_length: −1 for NULL.
+    """
+    zero, ten, hundred = np.uint64(0), np.uint64(10), np.uint64(100)
+    shift = scale & 1
+    for row in range(len(items)):
+        out_length[row] = -1
+        if null[row]:
+            continue
+        base, negative = row * 22, items[row] < 0
+        rest = zero - np.uint64(items[row]) if negative else np.uint64(items[row])
+        if rest == zero:
+            out[base] = 0x80
+            out_length[row] = 1
+            continue
+        # From the lowest pair up, to the end of the room; zeros at the end are no digits.
+        pair = (rest % ten) * ten if shift else rest % hundred
+        rest = rest // ten if shift else rest // hundred
+        exponent, end = -((scale + shift) >> 1), base + 22
+        at = end
+        while True:
+            if pair or at < end:
+                at -= 1
+                out[at] = np.uint64(101) - pair if negative else pair + np.uint64(1)
+            else:
+                exponent += 1
+            if rest == zero:
+                break
+            pair, rest = rest % hundred, rest // hundred
+        pairs = end - at
+        exponent += pairs - 1
+        out[base] = 62 - exponent if negative else 193 + exponent
+        for i in range(pairs):
+            out[base + 1 + i] = out[at + i]
+        out_length[row] = pairs + 1
+        if negative:  # of fewer than 20 pairs
+            out[base + 1 + pairs] = 102
+            out_length[row] += 1
+
+
 @inlined
 def _is_infinite(data: U8, at: int, end: int) -> bool:
     """``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it; nothing behind it."""

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX
-from olr_pg.applier.target.modifiers import check_modifiers
+from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.datatypes.columns import per_distinct
-from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
+from olr_pg.datatypes.plain import PlainForm, plain_form
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.datatypes.temporal import decode_timestamp, offset_minutes, shifted
 from olr_pg.errors import Code, OlrPgError, located
@@ -42,6 +42,7 @@ class LoadColumn(NamedTuple):
         target: the target column.
         arrow: Arrow → Oracle's internal form.
         encoder: Oracle's internal form → PostgreSQL's binary form.
+        form: a kernel's way to do the same with most values, if there is one.
     """
 
     place: int
@@ -49,6 +50,7 @@ class LoadColumn(NamedTuple):
     target: TargetColumn
     arrow: ArrowColumn
     encoder: Encoder
+    form: PlainForm = PlainForm.NONE
 
 
 class EncodedBatch(NamedTuple):
@@ -93,7 +95,8 @@ def bind_columns(
         except OlrPgError as error:
             raise located(error, table=table.full_name) from error
         encoder = _encoder(arrow, column, target, settings, table.full_name)
-        bound.append(LoadColumn(place, field, target, arrow, encoder))
+        form = plain_form(arrow.described, encoder.kind, settings.facts)
+        bound.append(LoadColumn(place, field, target, arrow, encoder, form))
     return tuple(bound)
 
 
@@ -106,9 +109,8 @@ def _encoder(
 ) -> Encoder:
     facts = replace(settings.facts, timezone="+00:00") if arrow.in_utc else settings.facts
     try:
-        check_modifiers(column, target)
-        encoder = encoder_for(
-            arrow.described, target.base_oid, facts=facts, policies=settings.policies
+        encoder = column_encoder(
+            settings, table, column, target, described=arrow.described, facts=facts
         )
         as_text = column.type_code in _NO_TEXT and arrow.described.type_code != column.type_code
         if as_text and encoder.kind is PgKind.BYTEA:
@@ -155,18 +157,56 @@ def encode_batch(
     """
     encoded, losses = [], []
     for column in columns:
-        name = column.encoder.column_name
-        try:
-            values, lost = column.encoder(column.arrow.convert(batch.column(column.place)))
-        except OlrPgError as error:
-            raise at_row(error, name, batch, first_row) from error
-        if len(values.length) and int(values.length.max()) > ROW_BYTES_MAX:
-            row = int(values.length.argmax())
-            too_large = OlrPgError(Code.LOB_TOO_LARGE, f"more than {ROW_BYTES_MAX} bytes", row=row)
-            raise at_row(too_large, name, batch, first_row)
+        given = converted(column, batch, first_row)
+        values, lost = encoded_values(column, given, batch, first_row)
         encoded.append(values)
         losses.append(lost)
     return EncodedBatch(batch.num_rows, tuple(encoded), tuple(losses))
+
+
+def converted(column: LoadColumn, batch: pa.RecordBatch, first_row: int) -> ValueColumn:
+    """Convert the values of a column into Oracle's internal form.
+
+    Raises:
+        OlrPgError: as `encode_batch`.
+    """
+    try:
+        return column.arrow.convert(batch.column(column.place))
+    except OlrPgError as error:
+        raise at_row(error, column.encoder.column_name, batch, first_row) from error
+
+
+def encoded_values(
+    column: LoadColumn, values: ValueColumn, batch: pa.RecordBatch, first_row: int
+) -> tuple[ValueColumn, Counters]:
+    """Convert the values of a column from Oracle's internal form into PostgreSQL's.
+
+    Returns:
+        (the values, what policies changed).
+
+    Raises:
+        OlrPgError: as `encode_batch`.
+    """
+    try:
+        encoded, lost = column.encoder(values)
+    except OlrPgError as error:
+        raise at_row(error, column.encoder.column_name, batch, first_row) from error
+    check_sizes(column, encoded, batch, first_row)
+    return encoded, lost
+
+
+def check_sizes(
+    column: LoadColumn, values: ValueColumn, batch: pa.RecordBatch, first_row: int
+) -> None:
+    """Refuse a value that no row may have.
+
+    Raises:
+        OlrPgError: 5018, it is too large.
+    """
+    if len(values.length) and int(values.length.max()) > ROW_BYTES_MAX:
+        row = int(values.length.argmax())
+        too_large = OlrPgError(Code.LOB_TOO_LARGE, f"more than {ROW_BYTES_MAX} bytes", row=row)
+        raise at_row(too_large, column.encoder.column_name, batch, first_row)
 
 
 def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
@@ -182,10 +222,10 @@ def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int
 
 
 def add_losses(
-    sums: dict[str, Counters], columns: tuple[LoadColumn, ...], batch: EncodedBatch
+    sums: dict[str, Counters], columns: tuple[LoadColumn, ...], losses: tuple[Counters, ...]
 ) -> None:
     """Add a batch's losses to the sums by column name; columns without any stay out."""
-    for column, lost in zip(columns, batch.losses, strict=True):
+    for column, lost in zip(columns, losses, strict=True):
         add_loss(sums, column.encoder.column_name, lost)
 
 

@@ -16,12 +16,13 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
-from olr_pg.load.column_binding import add_losses, bind_columns, encode_batch
+from olr_pg.load.column_binding import add_losses, bind_columns
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.making_ahead import made_ahead
+from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.retry import retried
-from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER, copy_tuples
+from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.postgres.error_text import text_without_values
@@ -217,10 +218,10 @@ def _images(
             yield b"", 1
             first_row += 1
         else:
-            encoded = encode_batch(columns, batch, first_row)
-            add_losses(losses, columns, encoded)
-            yield copy_tuples(encoded.columns, encoded.rows).data.data, encoded.rows
-            first_row += encoded.rows
+            tuples = plain_tuples(columns, batch, first_row)
+            add_losses(losses, columns, tuples.losses)
+            yield tuples.data, batch.num_rows
+            first_row += batch.num_rows
 
 
 def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgError:

@@ -28,6 +28,7 @@ from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.load_progress import TableProgress, lock_subscription
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
+from olr_pg.observability.wording import counted
 from olr_pg.spark.jobs import run_tasks
 
 if TYPE_CHECKING:
@@ -366,7 +367,7 @@ def _load(
         return
     payloads = [pickle.dumps(task) for task in tasks]
     tables = len({task.table for task in tasks})
-    says = f"load {len(tasks)} parts of {tables} tables"
+    says = f"load {counted(len(tasks), 'part')} of {counted(tables, 'table')}"
     tasks_done = run_tasks(session(), payloads, copy_task, broadcast=job, description=says)
     with closing(tasks_done) as results:
         for index, packed in results:

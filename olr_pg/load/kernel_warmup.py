@@ -9,11 +9,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from olr_pg.applier.target.catalogue import TargetColumn
-from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.convert import DEFAULT_FACTS, encoder_for
 from olr_pg.datatypes.mapping import OracleType, pg_type
+from olr_pg.datatypes.plain import plain_form
 from olr_pg.dictionary.model import Column
 from olr_pg.load.arrow import arrow_column
 from olr_pg.load.column_binding import LoadColumn, encode_batch
+from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.row_images import composites, copy_tuples, hashes
 
 _WHEN: Final = datetime(2026, 1, 1)  # noqa: DTZ001 - a label
@@ -37,10 +39,13 @@ def warm_load() -> None:
         kind = pg_type(column).kind
         arrow = arrow_column(column, array.type)
         target = TargetColumn(column.name, int(kind), int(kind), kind.name.lower(), False, "")
-        columns.append(LoadColumn(place, place, target, arrow, encoder_for(arrow.described, kind)))
+        encoder = encoder_for(arrow.described, kind)
+        form = plain_form(arrow.described, encoder.kind, DEFAULT_FACTS)
+        columns.append(LoadColumn(place, place, target, arrow, encoder, form))
         arrays.append(array)
     batch = pa.record_batch(arrays, names=[column.target.name for column in columns])
     encoded = encode_batch(tuple(columns), batch)
     copy_tuples(encoded.columns, encoded.rows)
+    plain_tuples(columns, batch)
     types = [column.target.base_oid for column in columns]
     hashes(composites(encoded.columns, encoded.rows, types))

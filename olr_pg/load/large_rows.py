@@ -67,7 +67,7 @@ class RowSpool:
             file.write(copy_head(len(self._columns)))
             for column, values in zip(self._columns, encoded.columns, strict=True):
                 self._field(file, column, values, row, first_row, _as_it_is)
-            add_losses(self._losses, self._columns, encoded)
+            add_losses(self._losses, self._columns, encoded.losses)
             file.seek(0)
             while piece := file.read(READ_BYTES):
                 yield piece
@@ -84,7 +84,7 @@ class RowSpool:
             for column, values, kind in zip(self._columns, encoded.columns, types, strict=True):
                 file.write(kind.to_bytes(4, "big"))
                 self._field(file, column, values, row, first_row, canonical_values)
-            add_losses(self._losses, self._columns, encoded)
+            add_losses(self._losses, self._columns, encoded.losses)
             file.flush()
             # Copied on write, since kernels take buffers that may be written.
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)

@@ -133,6 +133,13 @@ class TableProgress(NamedTuple):
         """Forget that the table is replicated, in a transaction that empties the table too."""
         connection.execute(_FORGET_APPLIED, self[:2])
 
+    def leave(self, connection: Connection[Any]) -> None:
+        """Forget everything of a table that is replicated no more; its rows stay as they are."""
+        with connection.transaction():
+            connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
+            self.forget(connection)
+            self.forget_applied(connection)
+
     def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
         """Take a partition for this transaction.
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 SCN_KEY: Final = b"olr_pg.scn"
 START_SCN_KEY: Final = b"olr_pg.start_scn"
 
-BATCH_BYTES: Final = 4 << 20
+BATCH_BYTES: Final = 2 << 20
 """Bytes of values in one batch, about: it and what becomes of it stay in the caches."""
 
-BATCH_ROWS_MAX: Final = 32_768
+BATCH_ROWS_MAX: Final = 8_192
+"""The server has nothing to do until it gets the first ones."""
 
 
 class Partition(NamedTuple):

@@ -14,7 +14,6 @@ from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.schema.structure_statements import (
     foreign_key_statement,
@@ -166,7 +165,7 @@ class StructureBuilder:
         return target
 
     def _columns(self, full_name: str, columns: Sequence[str]) -> list[str]:
-        names = target_columns(self._tables[full_name])
+        names = target_columns(self._settings, self._tables[full_name])
         missing = [column for column in columns if column not in names]
         if missing:
             raise _UnknownError(f"{full_name}.{missing[0]} is not replicated")
@@ -178,7 +177,7 @@ class StructureBuilder:
         if _is_indexed(connection, target, columns, unique=True):
             return False
         referred = (key.full_name, frozenset(key.columns)) in self._referred
-        name = fold_identifier(key.name)
+        name = self._settings.choices.name(key.name)
         connection.execute(
             unique_key_statement(target.identifier, name, columns, referred=referred)
         )
@@ -190,7 +189,7 @@ class StructureBuilder:
         if _is_indexed(connection, target, columns, unique=index.unique):
             return False
         # An index of Oracle may have the name of a table; then PostgreSQL chooses one.
-        name = fold_identifier(index.name)
+        name = self._settings.choices.name(index.name)
         taken = connection.execute(
             "SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL",
             (target.schema, name),
@@ -211,7 +210,7 @@ class StructureBuilder:
             return False
         connection.execute(
             foreign_key_statement(
-                *(target.identifier, fold_identifier(key.name), columns),
+                *(target.identifier, self._settings.choices.name(key.name), columns),
                 *(parent.identifier, parent_columns, key.on_delete),
             )
         )

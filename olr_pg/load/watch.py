@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psycopg
 
@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PARTS = """
-SELECT source_table, sum(rows)::int8, sum(bytes)::int8 FROM olr_pg.load_part
-WHERE subscription = %s GROUP BY source_table
+SELECT l.source_table, coalesce(sum(p.rows), 0)::int8, coalesce(sum(p.bytes), 0)::int8,
+    count(p.part), l.parts
+FROM olr_pg.load l LEFT JOIN olr_pg.load_part p USING (subscription, source_table)
+WHERE l.subscription = %s GROUP BY l.source_table, l.parts
 """
 _UNDER_WAY = """
 SELECT n.nspname, c.relname, sum(p.tuples_processed)::int8, sum(p.bytes_processed)::int8
@@ -24,10 +26,20 @@ WHERE p.datname = current_database() AND p.command = 'COPY FROM' GROUP BY 1, 2
 
 
 class Amount(NamedTuple):
-    """Rows, and bytes of COPY."""
+    """What a table has so far.
+
+    Attributes:
+        rows: those under way too.
+        bytes: of COPY.
+        expected: rows in all, if its other partitions are as large as those that are in; None
+            where none is.
+        is_done: all partitions are in.
+    """
 
     rows: int = 0
     bytes: int = 0
+    expected: int | None = None
+    is_done: bool = False
 
 
 class LoadWatch:
@@ -52,15 +64,22 @@ class LoadWatch:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The connection that it looks over."""
+        return self._connection
+
     def read(self) -> dict[str, Amount]:
         """Read what each table has, by ``OWNER.NAME``."""
-        found = {
-            name: Amount(rows, size)
-            for name, rows, size in self._connection.execute(_PARTS, (self._subscription,))
-        }
+        found = dict[str, Amount]()
+        for name, rows, size, done, parts in self._connection.execute(
+            _PARTS, (self._subscription,)
+        ):
+            expected = rows * parts // done if done else None
+            found[name] = Amount(rows, size, expected, is_done=done == parts)
         for schema, table, rows, size in self._connection.execute(_UNDER_WAY):
             source = self._sources.get((schema, table))
             if source is not None:
-                done = found.get(source, Amount())
-                found[source] = Amount(done.rows + rows, done.bytes + size)
+                before = found.get(source, Amount())
+                found[source] = before._replace(rows=before.rows + rows, bytes=before.bytes + size)
         return found

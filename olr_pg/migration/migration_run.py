@@ -23,6 +23,7 @@ from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import verify
+from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
 from olr_pg.observability.redaction import mask
@@ -33,7 +34,7 @@ from olr_pg.schema.statement import BEFORE_DATA
 from olr_pg.spark import session as spark_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from psycopg import Connection
     from pyspark.sql import SparkSession
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from olr_pg.load.cutover.steps_done import StepState
     from olr_pg.migration.migration_steps import MigrationStep
     from olr_pg.schema.statement import Statement
+
+_CATCHES_UP: Final = "replication"
+"""The step that is done again by who goes on."""
 
 _NOT_COMPARED: Final = "not_compared"
 """In the detail of a comparison that was left out."""
@@ -93,22 +97,30 @@ def migrate(
     session: Callable[[], SparkSession],
     *,
     progress: Callable[[MigrationStep], None] = lambda _step: None,
+    watch: MigrationWatch | None = None,
 ) -> None:
     """Do what is left of the steps.
 
     Args:
         session: gives the Spark session when there is something to do.
         progress: called with each step that begins.
+        watch: is told what goes on.
 
     Raises:
         OlrPgError: 5260 and what the steps raise; the step is noted as failed then.
     """
-    migration = _Migration(config, session)
-    over = {state.step for state in state_of(config) if state.is_over}
+    watch = watch or MigrationWatch(config)
+    migration = _Migration(config, session, watch)
+    over = {state.step: state.detail for state in state_of(config) if state.is_over}
+    watch.note(needed(over))
+    if len(over) < len(STEPS):
+        # Whoever goes on after a while finds the target behind.
+        over.pop(_CATCHES_UP, None)
     for step in STEPS:
         if step.name in over:
             continue
         migration.note(step, RUNNING, {})
+        watch.begin(step)
         progress(step)
         try:
             detail = migration.do(step)
@@ -117,6 +129,25 @@ def migrate(
             migration.note(step, FAILED, {"error": failure.label, "reason": failure.detail})
             raise failure from error
         migration.note(step, SKIPPED if _NOT_COMPARED in detail else DONE, detail)
+        over[step.name] = detail
+        watch.note(needed(over))
+
+
+def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
+    """Say what is left to somebody's hands.
+
+    Args:
+        details: what each step found, by its name.
+    """
+    found = []
+    for step, detail in details.items():
+        left = detail.get("not_made", ())
+        if left:
+            found.append(f"not made in the step {step}, and listed with it: {len(left)}")
+        warnings = detail.get("warnings", ())
+        if warnings:
+            found.append(f"warnings of `olr-pg doctor --load`: {len(warnings)}")
+    return tuple(found)
 
 
 def _is_of_files(config: Config, error: OlrPgError) -> bool:
@@ -132,8 +163,11 @@ def _coded(error: OlrPgError | psycopg.Error, step: MigrationStep) -> OlrPgError
 
 
 class _Migration:
-    def __init__(self, config: Config, session: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self, config: Config, session: Callable[[], SparkSession], watch: MigrationWatch
+    ) -> None:
         self._config = config
+        self._watch = watch
         self._session = session
         self._apply = sources.apply_section(config)
         self._work: dict[str, Callable[[], dict[str, Any]]] = {
@@ -207,17 +241,24 @@ class _Migration:
             snapshot = source.snapshot
             settings = sources.target_settings(config, snapshot, target.connect_string)
             builder = StructureBuilder(settings, snapshot.structure, source.choose(()))
-            done = initial_load(
-                settings,
-                source.sources(source.choose(())),
-                self._session,
-                LoadOptions(
+            work = source.sources(source.choose(()))
+            tables = [one.table for one in work]
+            self._watch.loading(
+                target.connect_string,
+                settings.subscription,
+                {one.full_name: target_name(settings, one.owner, one.name) for one in tables},
+                {one.table.full_name: one.data.rows or None for one in work},
+            )
+            try:
+                options = LoadOptions(
                     resume=True,
                     builder=builder,
                     undo_retention=source.undo_retention,
                     later=source.later,
-                ),
-            )
+                )
+                done = initial_load(settings, work, self._session, options)
+            finally:
+                self._watch.loaded()
         if done.failures:
             raise done.failures[0]
         raise_for_failures(builder.parts)

@@ -1,8 +1,8 @@
 """The steps of a migration, and how far they are.
 
 Their states are kept in the target beside those of the cut-over, so they survive this machine. A
-step that is done is not done again; one that was broken off or failed is begun again, and each may
-be begun again at any time.
+step that is done is not done again, but for replication while there is something left to do; one
+that was broken off or failed is begun again, and each may be begun again at any time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from olr_pg.monitor.service import FILE_NAME, INSTANCE_HEADER
 if TYPE_CHECKING:
     from email.message import Message
 
-    from olr_pg.config.model import Config, Tls
+    from olr_pg.config.model import Config
+    from olr_pg.config.port_sections import Tls
 
 _SECONDS: Final = 10.0
 
@@ -75,6 +76,19 @@ def ask_status(
         # The port of one that was killed may be another service's by now.
         raise OlrPgError(Code.APPLIANCE_SILENT, str(error), address=url) from error
     return record
+
+
+def announced_process(config: Config) -> int:
+    """Return the process id that an appliance with that configuration has left.
+
+    Raises:
+        OlrPgError: 9010, it has left none.
+    """
+    file = Path(config.context.data) / FILE_NAME
+    try:
+        return int(json.loads(file.read_bytes())["pid"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OlrPgError(Code.NO_APPLIANCE, "it has left no process id", file=str(file)) from error
 
 
 def _check_instance(headers: Message, instance: str | None, url: str) -> None:

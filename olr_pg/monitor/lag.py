@@ -2,9 +2,11 @@
 
 Oracle's clock and time zone are not ours, so nothing here compares times of the redo. Each stage
 has `Milestones`: the SCN that it had come to, and when by our clock. A change that a table may lack
-was archived when the first log behind it was written, left decoding when the ready queue got it,
-left the queue when it was given to the client, and has waited for the applier since then. What
-Oracle has not archived yet nobody here can know: that is bounded by the time since the last log.
+was written when the first log behind it was, was read when that log was found here, left decoding
+when the ready queue got it, left the queue when it was given to the client, and has waited for the
+applier since then. Redo of an online log was written, at the earliest, when it was looked for in
+vain the last time: so its reading is what it can have taken at most. What Oracle has not written
+yet nobody here can know: that is bounded by the time since the newest redo.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 MILESTONES_MAX: Final = 4096
@@ -23,19 +26,22 @@ class Lag(NamedTuple):
     """Seconds that the oldest change which a table may lack has spent where.
 
     Attributes:
-        decoding: between the writing of its log and the ready queue.
+        reading: between the writing of its redo and its being found here; all of it where redo is
+            missing.
+        decoding: from there to the ready queue.
         queue: in the ready queue, until the client took it.
         apply: between the client and its commit in the target; all of it where a table has stopped.
     """
 
+    reading: float = 0.0
     decoding: float = 0.0
     queue: float = 0.0
     apply: float = 0.0
 
     @property
     def total(self) -> float:
-        """The age of that change, since its log was written."""
-        return self.decoding + self.queue + self.apply
+        """The age of that change, since its redo was written."""
+        return self.reading + self.decoding + self.queue + self.apply
 
 
 class Milestones:
@@ -100,23 +106,24 @@ def split_lag(
     now: float,
     *,
     archived: Milestones,
+    read: Milestones,
     queued: Milestones,
     taken: Milestones,
     missing_since: float | None = None,
 ) -> Lag:
-    """Split the time of the change at `scn` into stages; nothing where nothing of it is archived.
+    """Split the time of the change at `scn` into stages; nothing where nothing of it is there.
 
     Args:
         scn: of the first commit that a table may lack.
         now: seconds of Unix time.
-        archived, queued, taken: the stages before the applier.
+        archived, read, queued, taken: the stages before the applier.
         missing_since: since when logs are missing behind those that can be read; None: none are.
     """
     since = archived.passed(scn)
     if since is None:
         # What is missing may hold that change: nobody can say that it does not.
-        return Lag() if missing_since is None else Lag(decoding=max(0.0, now - missing_since))
-    since = min(since, now)
-    left_decoding = min(max(queued.passed(scn) or now, since), now)
-    left_queue = min(max(taken.passed(scn) or now, left_decoding), now)
-    return Lag(left_decoding - since, left_queue - left_decoding, now - left_queue)
+        return Lag() if missing_since is None else Lag(reading=max(0.0, now - missing_since))
+    times = [min(since, now)]
+    for stage in (read, queued, taken):
+        times.append(min(max(stage.passed(scn) or now, times[-1]), now))
+    return Lag(*(end - begin for begin, end in pairwise([*times, now])))

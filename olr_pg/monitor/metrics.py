@@ -11,26 +11,17 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from olr_pg.monitor.status_values import STATE_WORDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from prometheus_client import Metric
 
-    from olr_pg.monitor.status_values import Status, TableStatus
+    from olr_pg.monitor.status_values import Status, TableStatus, ThreadStatus
 
 _PREFIX = "olr_pg_"
-STATES = (
-    "WAITING_FOR_CLIENT",
-    "DECODING",
-    "SPILLING",
-    "PAUSED_FOR_FLOW_CONTROL",
-    "CAUGHT_UP",
-    "TARGET_BEHIND",
-    "WAITING_FOR_REDO",
-    "WAITING_FOR_SOURCE",
-    "WAITING_FOR_TARGET",
-    "STOPPED",
-)
+STATES = tuple(STATE_WORDS)
 
 
 class _Gauge(NamedTuple):
@@ -51,11 +42,19 @@ class _TableValue(NamedTuple):
     is_counter: bool = False
 
 
+class _ThreadValue(NamedTuple):
+    """A value of each redo thread, at a time."""
+
+    name: str
+    help: str
+    value: Callable[[ThreadStatus, float], float]
+
+
 _VALUES = (
     _Gauge("healthy", "1 unless nothing goes on without somebody", lambda s: s.health != "failed"),
     _Gauge("problems", "Problems that need somebody", lambda s: len(s.problems)),
     _Gauge("uptime_seconds", "Since the start", lambda s: s.at - s.started_at),
-    _Gauge("archive_seconds", "Since the last log was archived", lambda s: s.archive_seconds),
+    _Gauge("archive_seconds", "Since the newest redo was written", lambda s: s.archive_seconds),
     _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn),
     _Gauge("taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn),
     _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn),
@@ -102,6 +101,7 @@ _VALUES = (
         lambda s: s.source.waiting_transactions,
     ),
     _Gauge("spilled_bytes", "Of transactions on disk", lambda s: s.source.spilled_bytes),
+    _Gauge("data_free_bytes", "Room left where context.data is", lambda s: s.data_free_bytes),
     _Gauge("connections", "Clients connected to the port", lambda s: s.port.connections),
     _Gauge("replicating", "1 while a client replicates", lambda s: s.port.client is not None),
     _Gauge("queue_ready", "Transactions to be taken", lambda s: s.port.ready),
@@ -119,6 +119,7 @@ _TABLE_VALUES = (
     _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
+    _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
         "table_held_scn",
         "Commit SCN of the first change that a stopped table lacks, 0 for none",
@@ -138,6 +139,26 @@ _TABLE_VALUES = (
         "table_incomplete_values",
         "LOB values that the table lacks, because redo did not hold them whole",
         lambda t: t.incomplete,
+    ),
+)
+
+_THREAD_VALUES = (
+    _ThreadValue(
+        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn
+    ),
+    _ThreadValue(
+        "thread_decoded_scn", "Up to which the redo thread was read", lambda t, _: t.decoded_scn
+    ),
+    _ThreadValue("thread_archived_sequence", "Of the last log", lambda t, _: t.archived_sequence),
+    _ThreadValue(
+        "thread_redo_seconds",
+        "Since the newest redo of the thread was written",
+        lambda t, now: max(0.0, now - t.archived_at),
+    ),
+    _ThreadValue(
+        "thread_holds_back",
+        "1 where finished transactions of other threads wait for it",
+        lambda t, _: t.holds_back,
     ),
 )
 
@@ -206,15 +227,11 @@ def _labelled(
         for opcode, count in status.source.not_interpreted.items():
             passed.add_metric((*mark, opcode), count)
     yield from (state, causes, refused, passed)
-    for attribute, text in (
-        ("archived_scn", "Exclusive end of the last archived log"),
-        ("decoded_scn", "Up to which the redo thread has been read"),
-        ("archived_sequence", "Of the last archived log"),
-    ):
-        family = _family(f"thread_{attribute}", text, (*labels, "thread"))
+    for one in _THREAD_VALUES:
+        family = _family(one.name, one.help, (*labels, "thread"))
         for mark, status in marked:
             for thread in status.source.threads:
-                family.add_metric((*mark, str(thread.thread)), getattr(thread, attribute))
+                family.add_metric((*mark, str(thread.thread)), one.value(thread, status.at))
         yield family
 
 

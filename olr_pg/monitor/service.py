@@ -1,4 +1,4 @@
-"""The status page, `/metrics` and `/healthz`, served over HTTP in a thread of their own.
+"""The status page, its history, `/metrics` and `/healthz`, served over HTTP in a thread.
 
 `starlette` and `uvicorn` were chosen over `aiohttp`: pure Python, with their dependencies a third
 of its size, and `uvicorn` takes an `ssl.SSLContext` and a protocol class of ours. That class closes
@@ -15,6 +15,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,17 +23,20 @@ import structlog
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.control import ANSWER_SECONDS, RequestRefusedError
+from olr_pg.monitor.history import LEVELS, SERIES, level_of, series_document
 from olr_pg.monitor.status_values import overall_health
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from olr_pg.config.address import Network
+    from olr_pg.monitor.control import Control
+    from olr_pg.monitor.history import HistoryStore
     from olr_pg.monitor.status_values import Status
 
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
@@ -61,16 +67,22 @@ STREAMS_MAX: Final = 32
 """Of the connections, those that are sent events, which end only with their client."""
 
 _HEADER_BYTES_MAX: Final = 16 << 10
+_BODY_BYTES_MAX: Final = 64 << 10
+_REFUSAL_SECONDS: Final = 60.0
+"""Between two lines of the log that tell of commands without a token."""
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline';"
-        " connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
+        " img-src data:; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+
+_FILES: Final = {"page.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+"""What the page is made of, beside this module."""
 
 _log = structlog.get_logger(__name__)
 
@@ -86,6 +98,8 @@ class StatusService:
         allow: networks that may connect beside loopback; None = all.
         announcement: a file that says where it is, as long as it is there.
         targets: the status of each target by its name, where there are several: a page each.
+        history: of the targets; without it the page has no charts.
+        control: runs commands for who has a token; without it none are taken.
 
     Attributes:
         allow: as above; may be set while it runs, for connections to come.
@@ -101,9 +115,14 @@ class StatusService:
         allow: Sequence[Network] | None = None,
         announcement: Path | None = None,
         targets: Mapping[str, Callable[[], Status]] | None = None,
+        history: HistoryStore | None = None,
+        control: Control | None = None,
     ) -> None:
         self._targets = targets or {"": status}
         self._registry = registry
+        self._kept = history
+        self._control = control
+        self._refused_at = -_REFUSAL_SECONDS
         self._wanted = address
         self._tls = tls
         self._announcement = announcement
@@ -140,12 +159,19 @@ class StatusService:
         """
         self._socket = self._listen()
         routes = [
-            Route("/", self._page),
+            Route("/", _served("page.html")),
+            *(Route(f"/{name}", _served(name)) for name in _FILES if name != "page.html"),
+            Route("/history.json", self._history),
             Route("/metrics", self._metrics),
             Route("/healthz", self._health),
             Route("/status.json", self._json),
             Route("/events", self._events),
         ]
+        if self._control is not None:
+            routes += [
+                Route("/control/{action}", self._command, methods=["POST"]),
+                Route("/control/jobs/{number:int}", self._job, methods=["GET"]),
+            ]
         tls = self._tls
         config = uvicorn.Config(
             Starlette(routes=routes),
@@ -173,13 +199,20 @@ class StatusService:
 
     def stop(self) -> None:
         """End every connection and wait for the thread."""
-        if self._announcement is not None:
+        if self._announcement is not None and self._is_announced(self._announcement):
             self._announcement.unlink(missing_ok=True)
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join()
         if self._socket is not None:
             self._socket.close()
+
+    def _is_announced(self, file: Path) -> bool:
+        """Tell whether the file is still ours: an appliance may have begun beside a load."""
+        try:
+            return bool(json.loads(file.read_bytes())["instance"] == self._instance)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def _listen(self) -> socket.socket:
         if self._wanted is not None:
@@ -202,10 +235,6 @@ class StatusService:
 
     # --- what is served ---
 
-    async def _page(self, _request: Request) -> Response:
-        page = resources.files("olr_pg.monitor").joinpath("page.html").read_text("utf-8")
-        return HTMLResponse(page, headers=_HEADERS)
-
     async def _metrics(self, _request: Request) -> Response:
         text = generate_latest(self._registry)
         return Response(text, headers={**_HEADERS, "Content-Type": CONTENT_TYPE_LATEST})
@@ -222,6 +251,69 @@ class StatusService:
         if status is None:
             return _json({"error": f"there is no target {name!r}"}, 404)
         return _json(status.as_record())
+
+    def _history(self, request: Request) -> Response:
+        """Answer for a range, from a thread of its own: it reads a file."""
+        asked = request.query_params
+        level = level_of(asked.get("range", LEVELS[0].name))
+        what = asked.get("what", ",".join(SERIES)).split(",")
+        if level is None or not set(what) <= SERIES.keys():
+            ranges = ", ".join(one.name for one in LEVELS)
+            reason = f"range is one of {ranges}, what some of {', '.join(SERIES)}"
+            return _json({"error": reason}, 400)
+        target, table = asked.get("target", next(iter(self._targets))), asked.get("table", "")
+        status = self._status_of(target)
+        if status is None or self._kept is None:
+            return _json({"error": "there is no history of that"}, 404)
+        series = self._kept.read(status.at, target, table, level)
+        told = {"range": LEVELS[level].name, "target": target, "table": table}
+        return _json({**told, **series_document(series, what)})
+
+    async def _command(self, request: Request) -> Response:
+        control, who = self._control, self._who(request)
+        assert control is not None
+        if who is None:
+            return self._refuse(request)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _BODY_BYTES_MAX:
+                return _json({"error": f"the body has more than {_BODY_BYTES_MAX} bytes"}, 413)
+        address = request.client.host if request.client is not None else "unknown"
+        action, target = request.path_params["action"], request.query_params.get("target")
+        try:
+            document = json.loads(body) if body.strip() else {}
+            job = control.start(action, document, who, address, target)
+        except ValueError:
+            return _json({"error": "the body is a JSON object"}, 400)
+        except RequestRefusedError as error:
+            return _json({"error": str(error)}, 400)
+        is_over = await run_in_threadpool(job.wait, ANSWER_SECONDS)
+        code = 202 if not is_over else 200 if job.code == 0 else 409
+        return _json(job.as_record(), code)
+
+    async def _job(self, request: Request) -> Response:
+        assert self._control is not None
+        if self._who(request) is None:
+            return self._refuse(request)
+        job = self._control.job(request.path_params["number"])
+        return (
+            _json({"error": "there is no such job"}, 404) if job is None else _json(job.as_record())
+        )
+
+    def _who(self, request: Request) -> str | None:
+        assert self._control is not None
+        return self._control.who(request.headers.get("Authorization", ""))
+
+    def _refuse(self, request: Request) -> Response:
+        now = time.monotonic()
+        if now - self._refused_at >= _REFUSAL_SECONDS:  # a scanner shall not fill the log
+            self._refused_at = now
+            host = request.client.host if request.client is not None else "unknown"
+            _log.warning("a command without a token that is known", address=host)
+        answer = _json({"error": "Authorization: Bearer TOKEN, of status.control.tokens"}, 401)
+        answer.headers["WWW-Authenticate"] = "Bearer"
+        return answer
 
     async def _events(self, request: Request) -> Response:
         name = request.query_params.get("target")
@@ -332,6 +424,16 @@ def _guarded(service: StatusService) -> type[H11Protocol]:
                 self._looking.cancel()
 
     return Guarded
+
+
+def _served(name: str) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers with a file of the page."""
+
+    async def answer(_request: Request) -> Response:
+        content = resources.files("olr_pg.monitor").joinpath(name).read_text("utf-8")
+        return Response(content, headers=_HEADERS, media_type=_FILES[name])
+
+    return answer
 
 
 def _dumps(document: Any) -> bytes:

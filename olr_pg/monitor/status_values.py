@@ -6,12 +6,31 @@ Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.monitor.lag import Lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+STATE_WORDS: Final = {
+    "LOADING": "Initial load",
+    "STARTING": "Starting",
+    "WAITING_FOR_CLIENT": "Waiting for a client",
+    "DECODING": "Catching up",
+    "SPILLING": "Catching up, large transactions wait on disk",
+    "PAUSED_FOR_FLOW_CONTROL": "Catching up, decoding waits for the client",
+    "CAUGHT_UP": "Caught up",
+    "TARGET_BEHIND": "All decoded, the target is behind",
+    "WAITING_FOR_REDO": "Waiting for a log that is missing",
+    "WAITING_FOR_SOURCE": "Waiting for the source",
+    "WAITING_FOR_TARGET": "Waiting for the target",
+    "PAUSED": "Paused",
+    "STOPPING": "Stopping",
+    "STOPPED": "Stopped",
+}
+"""Each state in words, for people; scripts and alarms read the names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +47,69 @@ class StageState:
     since: float
     reason: str | None = None
 
+    @property
+    def words(self) -> str:
+        """The name in words."""
+        return STATE_WORDS.get(self.name, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Says who replicates, from where and to where; each is empty where that is not known.
+
+    There is no user and no password in it.
+
+    Attributes:
+        instance: how the appliance calls itself.
+        config: the path of its configuration file.
+        source, container: the database and its container.
+        source_place: how its redo is come by.
+        target: host and database that the bundled applier writes to.
+        subscription: its name in the target's ledger.
+    """
+
+    instance: str = ""
+    config: str = ""
+    source: str = ""
+    container: str = ""
+    source_place: str = ""
+    target: str = ""
+    subscription: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStatus:
+    """The initial load of a table, which is not in yet.
+
+    Attributes:
+        scn: as of which its rows are.
+        parts, parts_done: partitions in all, and those that are in.
+        rows, bytes: that are in.
+        began: in seconds of Unix time.
+        rows_expected: as far as the source tells; 0 where it does not.
+    """
+
+    table: str
+    scn: int
+    parts: int
+    parts_done: int
+    rows: int
+    bytes: int
+    began: float
+    rows_expected: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadStatus:
     """A redo thread.
 
     Attributes:
-        archived_sequence, archived_scn: the last log that is there, and its exclusive end.
-        archived_at: when that log was written.
+        archived_sequence, archived_scn: the last log that is there, and its exclusive end; of an
+            online log, how far it is written.
+        archived_at: when the newest redo of it was written.
         decoded_sequence: the last log that was read to its end; 0 for none.
         decoded_scn: up to which the thread has been read.
+        holds_back: whether finished transactions of other threads wait for redo of this one.
     """
 
     thread: int
@@ -46,6 +118,7 @@ class ThreadStatus:
     archived_at: float
     decoded_sequence: int
     decoded_scn: int
+    holds_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +218,8 @@ class TableStatus:
             from there on. 0 where nothing is held.
         held_since: when that was held; None where nothing is.
         incomplete: LOB values that it lacks, as olr_pg.incomplete lists them.
+        paused: somebody has paused it: its changes are held until it is resumed.
+        error_id: of a stopped table the number of its error in olr_pg.error; 0 where not known.
     """
 
     name: str
@@ -162,6 +237,8 @@ class TableStatus:
     held_scn: int = 0
     held_since: float | None = None
     incomplete: int = 0
+    error_id: int = 0
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +267,17 @@ class Status:
 
     Attributes:
         at: the moment.
-        archive_seconds: since the last archived log was written: so much more may be missing that
-            Oracle has not archived yet. None before the first log.
+        archive_seconds: since the newest redo that is here was written: so much more may be missing
+            that is not here yet. None before the first log.
         confirmed_scn: the highest that the bundled applier has confirmed, in this run or before it.
         problems: what needs somebody, in words.
+        commands: for each problem the commands that help, complete, to be copied.
         events: the latest warnings and errors, the newest last.
+        data_free_bytes: room left where `context.data` is; None where nobody knows.
         target: which of several targets it is about; empty where there is only one.
         targets: the names of all of them then.
+        identity: who this is.
+        loads: initial loads that are under way.
     """
 
     version: str
@@ -211,9 +292,13 @@ class Status:
     archive_seconds: float | None = None
     confirmed_scn: int = 0
     problems: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
     events: tuple[Mapping[str, object], ...] = ()
+    data_free_bytes: int | None = None
     target: str = ""
     targets: tuple[str, ...] = ()
+    identity: Identity = field(default_factory=Identity)
+    loads: tuple[LoadStatus, ...] = ()
 
     @property
     def health(self) -> str:
@@ -227,6 +312,7 @@ class Status:
         record = asdict(self)
         if not self.targets:
             del record["target"], record["targets"]
+        record["state"]["words"] = self.state.words
         for table, status in zip(record["tables"], self.tables, strict=True):
             table["lag"] = status.lag._asdict()
         return {"health": self.health, **record}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import structlog
 
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.observability.error_records import failure_record
 from olr_pg.observability.recent import remember
 from olr_pg.observability.redaction import Redactor, know_secrets
@@ -106,12 +106,18 @@ def _configure_foreign(
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *processors],
+            foreign_pre_chain=[
+                structlog.stdlib.add_logger_name,
+                # The status page has what this appliance says; what libraries do is for the log.
+                *(one for one in processors if one is not remember),
+            ],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
     )
     root = logging.getLogger()
     root.handlers = [handler]
+    # Says at each loss of a connection that it ignores an error; the applier says what matters.
+    logging.getLogger("psycopg").setLevel(logging.NOTSET if level == DEBUG else logging.ERROR)
     # Other libraries' information is our debugging detail.
     root.setLevel(logging.INFO if level == DEBUG else max(LEVELS[level], _FOREIGN_LEVEL_MIN))
 
@@ -163,7 +169,7 @@ def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
         del event["error"]
         event.update(failure_record(error))
     elif isinstance(error, BaseException):
-        event["error"] = f"{type(error).__name__}: {error}"
+        event["error"] = plain_reason(error)
     return event
 
 

@@ -86,8 +86,8 @@ def read_snapshot(
     wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
     rows = _Reader(connection, scn).rows(list(wanted))
     compression = read_compression(connection, rows, scn)
-    everything = select(tables.DATABASE.c.SUPPLEMENTAL_LOG_DATA_ALL)
-    all_logged = connection.execute(everything).scalar_one() == "YES"
+    rows = rows.model_copy(update=_database_levels(connection))
+    all_logged = rows.supp_log_db_all == 1
     found = join_tables(rows, _WHERE, all_columns_logged=all_logged, compression=compression)
     has_binary_xml = any(
         column.xml and column.type_code == BLOB for table in found for column in table.columns
@@ -96,6 +96,22 @@ def read_snapshot(
     snapshot = Snapshot(scn, database, found, rows, tokens)
     check_unique_tables(snapshot, _WHERE)
     return snapshot
+
+
+def _database_levels(connection: Connection) -> dict[str, int]:
+    """Read what the database logs supplementally of every table, as `SysRows` has it."""
+    columns = tables.DATABASE.c
+    row = connection.execute(
+        select(
+            columns.SUPPLEMENTAL_LOG_DATA_MIN,
+            columns.SUPPLEMENTAL_LOG_DATA_PK,
+            columns.SUPPLEMENTAL_LOG_DATA_ALL,
+        )
+    ).one()
+    # MIN may be IMPLICIT: by another level.
+    return {
+        name: int(value != "NO") for name, value in zip(sys_rows.DATABASE_LEVELS, row, strict=True)
+    }
 
 
 def read_dictionary(

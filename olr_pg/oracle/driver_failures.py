@@ -8,7 +8,7 @@ from typing import Final
 import oracledb
 import sqlalchemy.exc
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.redaction import mask
 
 CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
@@ -87,4 +87,4 @@ def _words(error: BaseException) -> str:
     if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
         error = error.orig
     lines = [line for line in str(error).splitlines() if line and not line.startswith("Help:")]
-    return _CONNECTION_ID.sub("", "; ".join(lines)) or type(error).__name__
+    return _CONNECTION_ID.sub("", "; ".join(lines)) or plain_reason(error)

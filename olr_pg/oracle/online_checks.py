@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import grp
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import literal, select
@@ -16,7 +21,7 @@ from olr_pg.oracle.facts import is_physical_standby
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -53,6 +58,34 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     return list(check_groups(groups))
 
 
+def closed_to_us(path: str, may: Callable[[Path, int], bool] = os.access) -> str | None:
+    """Say who may read a file that this user may not; None where it may, or the file is not there.
+
+    Args:
+        may: whether this user has an access (`os.R_OK`, `os.X_OK`) to a path.
+    """
+    file = Path(path)
+    for place in (*reversed(file.parents), file):
+        try:
+            found = place.stat()
+        except OSError:
+            return None
+        if not may(place, os.R_OK if place == file else os.X_OK):
+            return (
+                f"{place} has mode {stat.filemode(found.st_mode)} and belongs to group"
+                f" {_group_name(found.st_gid)}: make the user that olr-pg runs as a member, or"
+                " export the directory read-only for that user"
+            )
+    return None
+
+
+def _group_name(number: int) -> str:
+    try:
+        return f"{grp.getgrgid(number).gr_name} ({number})"
+    except KeyError:
+        return str(number)
+
+
 def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
     """Yield a finding for each group of which no member can be read, and one for slow reading."""
     cached = []
@@ -72,7 +105,8 @@ def check_groups(groups: Sequence[tuple[str, ...]]) -> Iterator[Finding]:
             if problem is None:
                 break
         if problem is not None:
-            yield coded(CHECK, unreadable_group(paths, problem))
+            found = coded(CHECK, unreadable_group(paths, problem))
+            yield replace(found, mend=(*found.mend, *filter(None, map(closed_to_us, paths))))
     if cached:
         yield warning(
             CHECK,

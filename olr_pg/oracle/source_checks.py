@@ -21,7 +21,12 @@ from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
-from olr_pg.oracle.supplemental import logged_columns, unlogged_tables
+from olr_pg.oracle.supplemental import (
+    NO_MINIMAL_LOGGING,
+    logged_columns,
+    unlogged_tables,
+    without_key_words,
+)
 from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.oracle.tables import bound
 from olr_pg.oracle.transport.log_transport import make_transport
@@ -216,13 +221,7 @@ def _database(connection: Connection, facts: DatabaseFacts) -> list[Finding]:
             )
         )
     if row.SUPPLEMENTAL_LOG_DATA_MIN == "NO":
-        found.append(
-            error(
-                "oracle.supplemental",
-                "minimal supplemental logging is off: rows in several pieces cannot be joined",
-                "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;",
-            )
-        )
+        found.append(error("oracle.supplemental", *NO_MINIMAL_LOGGING))
     found += _encodings(facts)
     found += _destinations(connection)
     return found
@@ -440,12 +439,5 @@ def _tables(
                 for column in table.left_out
             )
     for table, level in unlogged_tables(connection, snapshot, chosen):
-        found.append(
-            error(
-                "oracle.supplemental",
-                f"{table.full_name}: updates and deletes do not carry a key",
-                f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA'
-                f" ({level}) COLUMNS;",
-            )
-        )
+        found.append(error("oracle.supplemental", *without_key_words(table, level)))
     return found

@@ -16,9 +16,16 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.dictionary.sys_rows import SysRows
 
 ALL: Final = "ALL"
 PRIMARY_KEY: Final = "PRIMARY KEY"
+
+NO_MINIMAL_LOGGING: Final = (
+    "minimal supplemental logging is off: rows in several pieces cannot be joined",
+    "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA;",
+)
+"""What is wrong, and what mends it."""
 
 _GROUP: Final = 12
 _TABLE_PRIMARY_KEY: Final = 14
@@ -51,13 +58,63 @@ def unlogged_tables(
 
     Minimal logging is not looked at: without it nothing else counts, and it is checked apart.
     """
-    for table, logged in logged_columns(connection, snapshot, chosen):
+    yield from without_key(logged_columns(connection, snapshot, chosen))
+
+
+def without_key(found: Iterable[tuple[Table, Logged]]) -> Iterator[tuple[Table, str]]:
+    """Find those whose key is not logged, with the level that would do."""
+    for table, logged in found:
         has_primary_key = table.key_kind is KeyKind.PRIMARY
         if logged.everything or (has_primary_key and logged.primary_key):
             continue
         if table.key and logged.grouped.issuperset(table.key):
             continue
         yield table, PRIMARY_KEY if has_primary_key else ALL
+
+
+def without_key_words(table: Table, level: str) -> tuple[str, str]:
+    """Say that a table's key is not logged, and what mends it."""
+    return (
+        f"{table.full_name}: updates and deletes do not carry a key",
+        f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG DATA ({level}) COLUMNS;',
+    )
+
+
+def told_columns(rows: SysRows, chosen: Sequence[Table]) -> Iterator[tuple[Table, Logged]]:
+    """Tell what is logged of each table by the rows of a snapshot.
+
+    They do not tell which columns of a named log group are marked NO LOG: all count. Minimal
+    logging is not looked at.
+    """
+    levels, groups = _table_levels(rows)
+    grouped: dict[int, set[int]] = {}
+    for row in rows.sys_ccol:
+        if row.con in groups:
+            grouped.setdefault(groups[row.con], set()).add(row.int_col)
+    schemas = {row.name: row.spare1 for row in rows.sys_user}
+    for table in chosen:
+        here, bits = levels.get(table.obj, set()), schemas.get(table.owner, 0)
+        everything = rows.supp_log_db_all == 1 or _TABLE_ALL in here
+        by_key = rows.supp_log_db_primary == 1 or _TABLE_PRIMARY_KEY in here
+        yield (
+            table,
+            Logged(
+                everything or bool(bits & _SCHEMA_ALL),
+                by_key or bool(bits & _SCHEMA_PRIMARY_KEY),
+                frozenset(grouped.get(table.obj, ())),
+            ),
+        )
+
+
+def _table_levels(rows: SysRows) -> tuple[dict[int, set[int]], dict[int, int]]:
+    """CDEF$.TYPE# that each table has, by OBJ#; OBJ# of named log groups, by CON#."""
+    levels: dict[int, set[int]] = {}
+    groups: dict[int, int] = {}
+    for row in rows.sys_cdef:
+        levels.setdefault(row.obj, set()).add(row.type)
+        if row.type == _GROUP:
+            groups[row.con] = row.obj
+    return levels, groups
 
 
 def logged_columns(
@@ -69,12 +126,7 @@ def logged_columns(
     database = connection.execute(
         select(columns.SUPPLEMENTAL_LOG_DATA_PK, columns.SUPPLEMENTAL_LOG_DATA_ALL)
     ).one()
-    levels: dict[int, set[int]] = {}
-    groups: dict[int, int] = {}
-    for row in snapshot.sys_rows.sys_cdef:
-        levels.setdefault(row.obj, set()).add(row.type)
-        if row.type == _GROUP:
-            groups[row.con] = row.obj
+    levels, groups = _table_levels(snapshot.sys_rows)
     logged = _grouped_columns(connection, groups)
     for table in chosen:
         bits = _schema_bits(connection, table.owner)

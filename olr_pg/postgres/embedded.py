@@ -222,6 +222,27 @@ def start_embedded(directory: Path) -> EmbeddedPostgres:
     return EmbeddedPostgres(directory, port, password, tools, lock)
 
 
+def remove_embedded(directory: Path) -> bool:
+    """Stop the server of the cluster in `directory` and remove its files; nobody may use it.
+
+    Returns:
+        Whether a server ran.
+
+    Raises:
+        OlrPgError: 5002, the server does not stop.
+    """
+    place = directory.resolve()
+    data = place / "data"
+    running = _read_pid_file(data)
+    if running is not None:
+        account = _account()
+        _Tools(_reachable_binaries(account), account).stop(data)
+    shutil.rmtree(place, ignore_errors=True)
+    if directory.is_symlink():
+        directory.unlink()
+    return running is not None
+
+
 def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     data = directory / "data"
     running = _read_pid_file(data)

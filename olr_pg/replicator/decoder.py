@@ -110,7 +110,8 @@ class Decoder:
             image: the recovery image that its checkpoint names for that SCN.
 
         Raises:
-            OlrPgError: 2010 the log that holds it is not there; 2xxx the logs cannot be used.
+            OlrPgError: 2010 the log that holds it is not there, and is not waited for; 2xxx the
+                logs cannot be used.
         """
         if self.recovery is not None:
             point = self.recovery.enter(feed.delivery.name, image, feed.need)
@@ -121,7 +122,8 @@ class Decoder:
                 # What a checkpoint has saved was delivered up to there, by whichever process.
                 delivered = feed.start_scn if feed.resumed else 0
                 logs = self.logs.scan(feed, feed.start_scn, delivered).logs
-                check_beginning(logs, feed.start_scn)
+                if self._once or not self.logs.source.is_online:
+                    check_beginning(logs, feed.start_scn)
             finally:
                 self.logs.scanned_last(feed)
         if feed.start_scn == 0:

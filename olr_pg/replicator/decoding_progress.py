@@ -33,6 +33,7 @@ class DecodeProgress:
 
     Attributes:
         archived: up to which SCN there are logs, by when these were written.
+        read: up to which SCN there are logs, by when they were found here.
         queued: up to which SCN every transaction is in the ready queue.
         source: the whole of it; replaced, never changed.
         accounting: of the run, up to the last whole log; None before it.
@@ -44,6 +45,7 @@ class DecodeProgress:
         self._grown: dict[LogPosition, tuple[int, float]] = {}
         self._noticed: dict[Gap, float] = {}
         self.archived = Milestones()
+        self.read = Milestones()
         self.queued = Milestones()
         self.source = SourceStatus()
         self.accounting: Accounting | None = None
@@ -57,6 +59,7 @@ class DecodeProgress:
         self._written = {}
         self._grown = {}
         self.archived = Milestones()
+        self.read = Milestones()
         self.queued = Milestones()
         self.source = replace(
             self.source, decoded_scn=scn, threads=(), gaps=(), missing_since=None,
@@ -64,13 +67,21 @@ class DecodeProgress:
             oldest_open_seconds=0.0,
         )  # fmt: skip
 
-    def scanned(self, stream: LogStream) -> None:
-        """Note that the logs were looked at."""
+    def scanned(self, stream: LogStream, unseen_since: float | None = None) -> None:
+        """Note that the logs were looked at.
+
+        Args:
+            unseen_since: when online logs were looked at before: what is new of them was written
+                after that. None: nobody knows.
+        """
+        now = self._clock()
+        since = now if unseen_since is None else min(unseen_since, now)
         # Also those behind a gap: they are archived, and are shown.
-        self._written = {log.position: self._written_at(log) for log in stream.logs}
+        self._written = {log.position: self._written_at(log, since) for log in stream.logs}
         self._grown = {at: seen for at, seen in self._grown.items() if at in self._written}
         for log in sorted(stream.readable, key=lambda log: log.next_scn):
             self.archived.add(log.next_scn, self._written[log.position])
+            self.read.add(log.next_scn, now)
         last = {log.header.thread: log for log in sorted(stream.logs, key=lambda log: log.next_scn)}
         known = {one.thread: one for one in self.source.threads}
         threads = tuple(
@@ -89,18 +100,18 @@ class DecodeProgress:
         missing_since = min((self._missing_since(gap) for gap in stream.gaps), default=None)
         self.source = replace(self.source, threads=threads, gaps=gaps, missing_since=missing_since)
 
-    def _written_at(self, log: ArchivedLog) -> float:
+    def _written_at(self, log: ArchivedLog, since: float) -> float:
         """Return when a log was written, as of the first time that it was seen."""
         if log.grows:
-            return self._grown_at(log)
+            return self._grown_at(log, since)
         at = self._written.get(log.position)
         return _file_time(log, self._clock()) if at is None else at
 
-    def _grown_at(self, log: ArchivedLog) -> float:
-        """Return when the newest of a log that grows was seen first: it was written just then."""
+    def _grown_at(self, log: ArchivedLog, since: float) -> float:
+        """Return since when the newest of a log that grows may have been there."""
         known = self._grown.get(log.position)
         if known is None or known[0] != log.next_scn:
-            known = self._grown[log.position] = log.next_scn, self._clock()
+            known = self._grown[log.position] = log.next_scn, since
         return known[1]
 
     def _missing_since(self, gap: Gap) -> float:

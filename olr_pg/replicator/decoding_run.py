@@ -103,7 +103,9 @@ class DecodingRun:
         self._more_is_coming = False
         self._skipped: set[str] = set()
         self._incarnations = Incarnations(self.merger)
-        self._admission = Admission(self.merger, parts.threads, self._scn)
+        self._admission = Admission(
+            self.merger, parts.threads, self._scn, waits=parts.waits_for_beginning
+        )
         self._recovery: RecoveryRun | None = None
         if parts.recovery is not None:
             self._recovery = RecoveryRun(parts.recovery, self._scn, self._target_names)
@@ -145,7 +147,8 @@ class DecodingRun:
                 first_scn = orphaning.header.first_scn
                 detail = f"{orphaning.path} begins at SCN {first_scn}, before its end"
                 recovery.refuse(image, OlrPgError(Code.RECOVERY_IMAGE_UNFIT, detail))
-        check_beginning(logs, self._scn, self._reached)
+        if not self._parts.waits_for_beginning:
+            check_beginning(logs, self._scn, self._reached)
 
     def begin(self) -> None:
         """Start the thread."""
@@ -274,10 +277,13 @@ class DecodingRun:
         self._more_is_coming = len(lasting) < len(scan.unusable)
         if self._parts.once and lasting:
             raise lasting[0]
-        self._admission.check_beginnings(scan.logs, self._reached)
+        missing = self._admission.missing_beginnings(scan.logs, self._reached)
+        if missing:
+            self._note_waiting(scan, missing)
+            return []
         database = self._parts.logs.source.database
         stream = wanted_stream(scan, database, self._scn, self._reached, self._decoded)
-        self.progress.scanned(stream)
+        self.progress.scanned(stream, self._parts.logs.unseen_since)
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)

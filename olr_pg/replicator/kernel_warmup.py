@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -27,6 +27,7 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire.encoder import fill_room
 
 _LOGS: Final = "data/warmup.tar.xz"
+_LOB_LOGS: Final = "data/warmup_lobs.tar.xz"
 
 _log = structlog.get_logger(__name__)
 
@@ -51,11 +52,21 @@ def warm_kernels() -> None:
             _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
 
 
-def unpack_logs(folder: Path) -> None:
-    """Write the package's logs and their dictionary below `folder`."""
-    packed = resources.files(__package__).joinpath(_LOGS)
+def warm_lobs() -> None:
+    """Decode generated logs with large values, whose kernels few sources need."""
+    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
+        folder = Path(name)
+        unpack_logs(folder, _LOB_LOGS)
+        _decode(folder)
+
+
+def unpack_logs(folder: Path, name: str = _LOGS) -> None:
+    """Write the package's logs of that name and their dictionary below `folder`."""
+    packed = resources.files(__package__).joinpath(name)
     with packed.open("rb") as file, tarfile.open(fileobj=file, mode="r:xz") as archive:
-        archive.extractall(folder, filter="data")
+        # Filters came with 3.11.4, which Debian 12 has not; the archive is the package's own.
+        options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        archive.extractall(folder, **options)  # noqa: S202 - of our own
 
 
 def warm_behind_extraction(folder: Path) -> None:

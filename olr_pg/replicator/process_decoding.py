@@ -1,7 +1,7 @@
 """Splits decoded by processes of this machine: ``olr-pg decode --jobs``.
 
 The processes are forked from this one, which has loaded the kernels, before it has threads of its
-own. A split's result comes back as a file (`olr_pg.spark.result_files`), which is mapped here. Who
+own. A split's result comes back as a file (`olr_pg.files.result_files`), which is mapped here. Who
 wants lines of text has the processes render what is whole within a split, too: then little is left
 to be done in order. A transaction that cannot be rendered stays in messages, so that its error
 turns up in its place.
@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.decoding.split import SplitResult, decode_split, open_split
 from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.result_files import ResultFile, ResultFiles, lost
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
-from olr_pg.spark.result_files import ResultFile, ResultFiles, lost
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

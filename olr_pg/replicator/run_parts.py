@@ -45,3 +45,11 @@ class RunParts:
     recovery: BoundedRecovery | None
     once: bool
     until: Until | None
+
+    @property
+    def waits_for_beginning(self) -> bool:
+        """Whether a log that a run must begin with may still come.
+
+        Where online logs are read it may be on its way to the archive: its group was used again.
+        """
+        return self.logs.source.is_online and not self.once

@@ -32,6 +32,8 @@ class SharedLogs:
     Attributes:
         source: as given; what does not change of it may be read at any time.
         reach_scn: the end of all logs that were seen so far, 0 before the first.
+        unseen_since: what the last `scan` found new of online logs was written after this, in
+            seconds of Unix time; None before the second look.
     """
 
     def __init__(self, source: SourceDatabase) -> None:
@@ -40,6 +42,8 @@ class SharedLogs:
         self._lock = threading.Lock()
         self._wanted: dict[object, tuple[int, int]] = {}
         self._news_at = 0.0
+        self._looked_at: float | None = None
+        self.unseen_since: float | None = None
 
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
@@ -66,6 +70,7 @@ class SharedLogs:
         with self._lock:
             self._wanted[reader] = scn, delivered_scn
             lowest, highest = zip(*self._wanted.values(), strict=True)
+            self.unseen_since, self._looked_at = self._looked_at, time.time()
             found = self.source.scan(min(lowest), max(highest))
             self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
             return found
@@ -73,7 +78,11 @@ class SharedLogs:
     def has_news(self) -> bool:
         """Tell whether an online log has grown (`SourceDatabase.has_news`)."""
         with self._lock:
-            return self.source.has_news()
+            begin = time.time()
+            news = self.source.has_news()
+            if not news:
+                self._looked_at = begin
+            return news
 
     def await_redo(self, seconds: float, ending: threading.Event) -> None:
         """Wait until it is time to look for logs, an online log has grown, or `ending` is set."""

@@ -24,10 +24,10 @@ from olr_pg.spark.session import SparkSettings, get_session
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from olr_pg.spark.result_cells import TaskResult
+    from olr_pg.files.result_files import TaskResult
 
 PRELOAD: Final = (
-    "olr_pg.appliance.heap:keep_freed_memory",
+    "olr_pg.decoding.heap:keep_freed_memory",
     "olr_pg.replicator.kernel_warmup:warm_kernels",
 )
 """What Spark's daemon does before it forks workers."""

@@ -25,13 +25,17 @@ class Admission:
         merger: of the run.
         known: the threads that were read over restarts.
         scn: that the run begins at.
+        waits: whether the run waits for a beginning that is missing.
 
     Attributes:
         silent: threads that were read before this run and of which no log is here, where nobody
             knows whether one will come.
     """
 
-    def __init__(self, merger: Merger, known: KnownThreads, scn: int) -> None:
+    def __init__(
+        self, merger: Merger, known: KnownThreads, scn: int, *, waits: bool = False
+    ) -> None:
+        self._waits = waits
         self._merger = merger
         self._known = known
         self._scn = scn
@@ -55,6 +59,22 @@ class Admission:
         new = [log for log in unread if log.header.thread not in self._begun]
         check_beginning(new, self._scn, reached)
         self._begun.update(log.header.thread for log in new)
+
+    def missing_beginnings(
+        self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]
+    ) -> list[OlrPgError]:
+        """Check as `check_beginnings` does, and list what is missing where that is waited for.
+
+        Raises:
+            OlrPgError: 2010, as `check_beginnings`, where it is not.
+        """
+        try:
+            self.check_beginnings(logs, reached)
+        except OlrPgError as error:
+            if not self._waits:
+                raise
+            return [error]
+        return []
 
     def admit(self, stream: LogStream, scan: LogScan) -> None:
         """Count every thread in that has logs to read, or will have, or would have.

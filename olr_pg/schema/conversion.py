@@ -145,7 +145,7 @@ class _Converter:
             f"{one.owner}.{one.table}.{one.name}",
             "",
             source=one.condition,
-            present=has_constraint(_quoted(relation), fold_identifier(one.name)),
+            present=has_constraint(_quoted(relation), self._relations.name(one.name)),
         )
         if not one.enabled:
             yield made.refused("it is disabled in the source")
@@ -157,7 +157,7 @@ class _Converter:
 
     def _constraint_text(self, one: Constraint, relation: Relation) -> str:
         table = sql.Identifier(relation.schema, relation.name)
-        name = fold_identifier(one.name)
+        name = self._relations.name(one.name)
         if one.kind == "check":
             text, _ = translate_expression(one.condition, self._relations, one.owner, relation)
             return f"ALTER TABLE {_quoted(relation)} ADD CONSTRAINT {quoted(name)} CHECK ({text})"
@@ -197,7 +197,7 @@ class _Converter:
         except UntranslatableError as error:
             return made.refused(str(error))
         table = sql.Identifier(relation.schema, relation.name)
-        name = fold_identifier(one.name)
+        name = self._relations.name(one.name)
         composed = sql.SQL(", ").join(parts)
         text = index_statement(table, name, composed, unique=one.unique).as_string(None)
         target = f"{quoted(relation.schema)}.{quoted(name)}"

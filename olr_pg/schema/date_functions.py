@@ -224,8 +224,21 @@ def _to_char(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
         return f"TO_CHAR({t.sql(node.this)}, '{text}')", TEXT
     if not t.is_moment(node.this):
         raise UntranslatableError("TO_CHAR with a format, of what is not known to be a date")
-    quoted = date_format(text).replace("'", "''")
-    return f"TO_CHAR({t.sql(node.this)}, '{quoted}')", TEXT
+    return _moment_text(t, node, text), TEXT
+
+
+def _moment_text(t: Translator, node: exp.Expr, form: str) -> str:
+    quoted = date_format(form).replace("'", "''")
+    return f"TO_CHAR({t.sql(node.this)}, '{quoted}')"
+
+
+def _known_moment_to_char(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
+    """Translate TO_CHAR of what sqlglot knows to be a moment: it has put the format in C's form."""
+    form = _oracle_format(node, t)
+    if form is None or not t.is_moment(node.this):
+        raise UntranslatableError("TO_CHAR with a format that is no literal")
+    filled = t.fact(node.this).filled
+    return _moment_text(t, node, form), Fact(Kind.TEXT, filled=filled)
 
 
 def _oracle_format(node: exp.Expr, t: Translator) -> str | None:
@@ -314,6 +327,7 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.NextDay: _next_day,
     exp.MonthsBetween: _months_between,
     exp.ToChar: _to_char,
+    exp.TimeToStr: _known_moment_to_char,
     exp.StrToDate: _to_date,
     exp.StrToTime: _to_timestamp,
     exp.DateStrToDate: _date_literal,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.schema.presence import has_relation
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.translating import UntranslatableError, quoted
@@ -72,29 +71,35 @@ def _all(table: InventoryTable, relations: Relations, relation: Relation) -> Ite
             parted.method, part, before, at, len(parted.partitions), relations, table.owner
         )
         of = (relation.schema, relation.name)
-        yield _one(table, of, part.name, bound, sub if has_parts else "")
+        yield _one(table, of, part.name, bound, sub if has_parts else "", relations)
         below = ""
         for number, inner in enumerate(part.subpartitions):
             bound_inner, below = _bound(
                 parted.submethod,
                 *(inner, below, number, len(part.subpartitions), relations, table.owner),
             )
-            parent = (relation.schema, _part_name(relation.name, part.name))
-            yield _one(table, parent, inner.name, bound_inner, "")
+            parent = (relation.schema, _part_name(relation.name, part.name, relations))
+            yield _one(table, parent, inner.name, bound_inner, "", relations)
     if parted.interval:
-        yield _one(table, (relation.schema, relation.name), "DEFAULT", "DEFAULT", "")
+        parent = (relation.schema, relation.name)
+        yield _one(table, parent, "DEFAULT", "DEFAULT", "", relations)
 
 
-def _part_name(table: str, part: str) -> str:
+def _part_name(table: str, part: str, relations: Relations) -> str:
     """Name a partition: those of different tables may have one name in Oracle."""
-    return fold_identifier(f"{table}_{fold_identifier(part)}")
+    return relations.name(f"{table}_{relations.name(part)}")
 
 
 def _one(
-    table: InventoryTable, parent: tuple[str, str], part: str, bound: str, sub: str
+    table: InventoryTable,
+    parent: tuple[str, str],
+    part: str,
+    bound: str,
+    sub: str,
+    relations: Relations,
 ) -> Statement:
     schema, over = parent
-    target = f"{quoted(schema)}.{quoted(_part_name(over, part))}"
+    target = f"{quoted(schema)}.{quoted(_part_name(over, part, relations))}"
     return Statement(
         "partition",
         f"{table.owner}.{table.name}.{part}",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.transforms import eliminate_join_marks
 
-from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.schema.translating import UntranslatableError
 
 if TYPE_CHECKING:
@@ -33,7 +32,38 @@ def prepare_query(tree: exp.Query, translator: Translator) -> exp.Expr:
     for node in list(found.find_all(exp.Table)):
         _name(node, translator, ctes)
     _fold_aliases(found, translator)
+    _name_subqueries(found)
     return found
+
+
+def _sources(select: exp.Expr) -> list[exp.Expr]:
+    """Return the tables and subqueries that a SELECT reads."""
+    begin = select.args.get("from_")
+    return [one.this for one in (*([begin] if begin else []), *(select.args.get("joins") or ()))]
+
+
+def _name_subqueries(tree: exp.Expr) -> None:
+    """Name the subqueries in FROM that have no name: PostgreSQL wants one before version 16."""
+    for select in tree.find_all(exp.Select):
+        for number, source in enumerate(_sources(select), 1):
+            if isinstance(source, exp.Subquery) and not source.args.get("alias"):
+                name = exp.to_identifier(f"subquery_{number}", quoted=True)
+                source.set("alias", exp.TableAlias(this=name))
+
+
+def is_of_table(node: exp.Column, name: str, translator: Translator) -> bool:
+    """Tell whether a column is one of a table or view, and not of a subquery that has read it."""
+    if node.args.get("table"):
+        return True
+    select = node.find_ancestor(exp.Select)
+    while select is not None:
+        found = [translator.tables.get(id(source)) for source in _sources(select)]
+        if any(one is not None and name in one.columns for one in found):
+            return True
+        if None in found:
+            return False
+        select = select.find_ancestor(exp.Select)
+    return True
 
 
 def _check_table(node: exp.Table) -> None:
@@ -143,15 +173,16 @@ def _name(node: exp.Table, translator: Translator, ctes: set[str]) -> None:
         node.replace(one)
         return
     if name in ctes and not node.args.get("db"):
-        node.set("this", exp.to_identifier(fold_identifier(name), quoted=True))
+        node.set("this", exp.to_identifier(translator.relations.name(name), quoted=True))
         return
     db = node.args.get("db")
     owner = translator.plain(db) if db else translator.owner
     relation: Relation | None = translator.relations.find(owner, name)
     assert relation is not None
+    translator.tables[id(node)] = relation
     node.set("this", exp.to_identifier(relation.name, quoted=True))
     node.set("db", exp.to_identifier(relation.schema, quoted=True))
-    called = fold_identifier(name)
+    called = translator.relations.name(name)
     if not node.args.get("alias") and called != relation.name:
         node.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
 
@@ -162,7 +193,7 @@ def _fold_aliases(tree: exp.Expr, translator: Translator) -> None:
         if isinstance(alias.this, exp.Identifier):
             _fold(alias, "this", translator)
         for column in alias.args.get("columns") or ():
-            folded = fold_identifier(translator.plain(column), column=True)
+            folded = translator.relations.name(translator.plain(column), column=True)
             column.replace(exp.to_identifier(folded, quoted=True))
     for named in tree.find_all(exp.Alias):
         if isinstance(named.args.get("alias"), exp.Identifier):
@@ -170,5 +201,5 @@ def _fold_aliases(tree: exp.Expr, translator: Translator) -> None:
 
 
 def _fold(node: exp.Expr, part: str, translator: Translator, *, column: bool = False) -> None:
-    folded = fold_identifier(translator.plain(node.args[part]), column=column)
+    folded = translator.relations.name(translator.plain(node.args[part]), column=column)
     node.set(part, exp.to_identifier(folded, quoted=True))

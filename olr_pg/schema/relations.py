@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.datatypes.mapping import fold_identifiers
+from olr_pg.schema.relation_columns import RelationColumn, relation_column
 from olr_pg.schema.value_kinds import column_fact
 
 if TYPE_CHECKING:
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
         InventoryTable,
         InventoryView,
     )
-    from olr_pg.schema.value_kinds import Fact
 
 
-class RelationColumn(NamedTuple):
-    """A column: its name in the target, and what its values are."""
-
-    name: str
-    fact: Fact
+_OF_QUERY: Final = "materialized view"
+"""The kind of a table whose rows are those of a query."""
 
 
 class Relation(NamedTuple):
@@ -53,8 +49,12 @@ class Relations:
             *inventory.tables,
             *inventory.views,
         )
+        stored = {(one.owner, one.name) for one in inventory.tables if one.kind != _OF_QUERY}
         for one in relations:
-            self._found[one.owner, one.name] = self._relation(one.owner, one.name, one.columns)
+            is_table = (one.owner, one.name) in stored
+            self._found[one.owner, one.name] = self._relation(
+                one.owner, one.name, one.columns, is_table=is_table
+            )
         for view in inventory.materialized_views:
             self._found.setdefault(
                 (view.owner, view.name), self._relation(view.owner, view.name, ())
@@ -66,15 +66,29 @@ class Relations:
         }
         self._code = {(one.owner, one.name) for one in inventory.sources}
 
-    def _relation(self, owner: str, name: str, columns: Iterable[InventoryColumn]) -> Relation:
+    def _relation(
+        self,
+        owner: str,
+        name: str,
+        columns: Iterable[InventoryColumn],
+        *,
+        is_table: bool = False,
+    ) -> Relation:
+        """Find the names and types; those of views follow from their queries."""
         visible = [column for column in columns if not column.hidden or column.invisible]
-        names = tuple(column.name for column in visible)
-        folded = fold_identifiers(names, column=True)
+        table = f"{owner}.{name}"
+        names = self._settings.choices.column_names(table, [column.name for column in visible])
         found = {
-            column.name: RelationColumn(new, column_fact(column))
-            for column, new in zip(visible, folded, strict=True)
+            column.name: relation_column(self._settings, table, column, names[column.name])
+            if is_table
+            else RelationColumn(names[column.name], column_fact(column))
+            for column in visible
         }
         return Relation(owner, name, *target_name(self._settings, owner, name), found)
+
+    def name(self, name: str, *, column: bool = False) -> str:
+        """Return the target's name of what the source calls `name`, where nothing maps it."""
+        return self._settings.choices.name(name, column=column)
 
     def find(self, owner: str, name: str) -> Relation | None:
         """Find a table or view, through synonyms, or None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.datatypes.mapping import PgKind, fold_identifier, pg_type, refusal
+from olr_pg.datatypes.mapping import PgKind, pg_type, refusal
 from olr_pg.dictionary.inventory_types import oracle_type_text, typed_column
 from olr_pg.schema.partition_statements import partition_clause, partition_statements
 from olr_pg.schema.presence import has_column, has_comment, has_default, has_relation, literal
@@ -55,16 +55,16 @@ def made_columns(table: InventoryTable, relation: Relation) -> list[MadeColumn]:
     for column in table.columns:
         if column.name not in relation.columns:
             continue
+        known = relation.columns[column.name]
         typed = typed_column(column)
         reason = refusal(typed) or ""
         if column.type_owner and not typed.xml:
             reason = f"its type {column.type_owner}.{column.data_type} is an object type"
-        name = relation.columns[column.name].name
         if reason:
-            found.append(MadeColumn(column, name, "", None, "", reason))
+            found.append(MadeColumn(column, known.name, "", None, "", reason))
         else:
-            made = pg_type(typed)
-            found.append(MadeColumn(column, name, made.name, made.kind, made.note, ""))
+            made = known.made or pg_type(typed)
+            found.append(MadeColumn(column, known.name, made.name, made.kind, made.note, ""))
     return found
 
 
@@ -93,7 +93,7 @@ def table_statements(
     key = key_of(inventory, table)
     clause, why_not = partition_clause(table, key, relations, relation)
     target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
-    body = _columns_text(inventory, columns, key, relation)
+    body = _columns_text(inventory, columns, key, relations, relation)
     yield Statement(
         "table",
         name,
@@ -121,7 +121,11 @@ def comment_statement(what: str, name: str, target: str, text: str, column: str 
 
 
 def _columns_text(
-    inventory: Inventory, columns: list[MadeColumn], key: Constraint | None, relation: Relation
+    inventory: Inventory,
+    columns: list[MadeColumn],
+    key: Constraint | None,
+    relations: Relations,
+    relation: Relation,
 ) -> str:
     parts = []
     for one in columns:
@@ -130,13 +134,12 @@ def _columns_text(
             continue
         if one.source.virtual:
             continue
-        parts.append(
-            f"{quoted(one.name)} {one.type_name}"
-            f"{_identity(inventory, one, relation)}{'' if one.source.nullable else ' NOT NULL'}"
-        )
+        identity = _identity(inventory, one, relations, relation)
+        not_null = "" if one.source.nullable else " NOT NULL"
+        parts.append(f"{quoted(one.name)} {one.type_name}{identity}{not_null}")
     if key is not None and all(column in relation.columns for column in key.columns):
         names = ", ".join(quoted(relation.columns[column].name) for column in key.columns)
-        parts.append(f"CONSTRAINT {quoted(fold_identifier(key.name))} PRIMARY KEY ({names})")
+        parts.append(f"CONSTRAINT {quoted(relations.name(key.name))} PRIMARY KEY ({names})")
     text = ""
     for at, part in enumerate(parts):
         comment = part.startswith("--")
@@ -150,12 +153,14 @@ def has_identity(column: MadeColumn) -> bool:
     return bool(column.source.identity) and column.kind in _INTEGERS
 
 
-def _identity(inventory: Inventory, column: MadeColumn, relation: Relation) -> str:
+def _identity(
+    inventory: Inventory, column: MadeColumn, relations: Relations, relation: Relation
+) -> str:
     """Make it BY DEFAULT, since replication gives values; its sequence has the source's name."""
     if not has_identity(column):
         return ""
     sequence = column.source.identity_sequence
-    name = f"{quoted(relation.schema)}.{quoted(fold_identifier(sequence))}"
+    name = f"{quoted(relation.schema)}.{quoted(relations.name(sequence))}"
     found = next(
         (one for one in inventory.sequences if (one.owner, one.name) == (relation.owner, sequence)),
         None,
@@ -195,6 +200,7 @@ def _generated(
     )
     try:
         text, _ = translate_expression(column.source.default, relations, table.owner, relation)
+        text = relation.columns[column.source.name].writing(text)
     except UntranslatableError as error:
         return one.refused(str(error))
     return one._replace(
@@ -216,9 +222,10 @@ def _default(
     )
     try:
         text, _ = translate_expression(column.source.default, relations, table.owner)
+        text = relation.columns[column.source.name].writing(text)
     except UntranslatableError as error:
         return one.refused(str(error))
-    if text == "NULL":
+    if text == "NULL" or text.startswith("(CASE NULL "):
         return one.refused("an empty text is NULL in Oracle: there is no default to make")
     return one._replace(
         sql=f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} SET DEFAULT {text}"

@@ -21,7 +21,8 @@ from olr_pg.schema.value_kinds import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.schema.relations import Relation, RelationColumn, Relations
+    from olr_pg.schema.relation_columns import RelationColumn
+    from olr_pg.schema.relations import Relation, Relations
 
 _LIKE_ARGUMENT: Final = (exp.Max, exp.Min, exp.Paren, exp.Alias, exp.Window, exp.Neg, exp.Subquery)
 _LIKE_ARGUMENT_FUNCTIONS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.Distinct)
@@ -53,6 +54,7 @@ class Translator:
     Attributes:
         read: ``OWNER.NAME`` of each that is read.
         aliases: tables and views by the name that the query gives them.
+        tables: what the tables of the query are, by `id` of their nodes.
     """
 
     def __init__(self, relations: Relations, owner: str, scope: list[Relation]) -> None:
@@ -61,6 +63,7 @@ class Translator:
         self.scope = scope
         self.read = set[str]()
         self.aliases: dict[str, Relation] = {}
+        self.tables: dict[int, Relation] = {}
         self._facts = dict[int, Fact]()
         self._kept = list[exp.Expr]()
         self._projected = dict[str, Fact]()

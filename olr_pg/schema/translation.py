@@ -17,14 +17,15 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from olr_pg.datatypes.mapping import fold_identifier
+from olr_pg.errors import plain_reason
 from olr_pg.schema import date_functions, number_functions, text_functions
 from olr_pg.schema.kept_nodes import KEPT_FUNCTIONS, REFUSED_NODES, REFUSED_WORDS
-from olr_pg.schema.queries import prepare_query
+from olr_pg.schema.queries import is_of_table, prepare_query
 from olr_pg.schema.translating import Translator, UntranslatableError, quoted
 from olr_pg.schema.value_kinds import TEXT, TIMESTAMPTZ, Fact, Kind
 
 if TYPE_CHECKING:
+    from olr_pg.schema.relation_columns import RelationColumn
     from olr_pg.schema.relations import Relation, Relations
     from olr_pg.schema.translating import Handler
 
@@ -85,7 +86,7 @@ def _parse(text: str) -> exp.Expr:
     try:
         trees = sqlglot.parse(text, read="oracle", error_level=sqlglot.ErrorLevel.RAISE)
     except (SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = plain_reason(error)
         raise UntranslatableError(f"it cannot be read as SQL: {reason}") from error
     if len(trees) != 1 or trees[0] is None:
         raise UntranslatableError("it is no single statement")
@@ -116,6 +117,8 @@ def _node(translator: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
     """Translate one node whose children are; None keeps it as it is."""
     if isinstance(node, exp.Column):
         return _column(translator, node)
+    if isinstance(node, exp.Star) and isinstance(node.parent, exp.Select | exp.Column):
+        _star(translator)
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(translator, node)
@@ -160,15 +163,38 @@ def _column(translator: Translator, node: exp.Column) -> tuple[str, Fact] | None
             return special
         if name in REFUSED_WORDS:
             raise UntranslatableError(REFUSED_WORDS[name])
-    new = known.name if known is not None else fold_identifier(name, column=True)
+    folded = translator.relations.name
+    new = known.name if known is not None else folded(name, column=True)
     fact = known.fact if known is not None else translator.projected(new)
     node.set("this", exp.to_identifier(new, quoted=True))
     if node.args.get("table"):
-        table = fold_identifier(translator.plain(node.args["table"]))
+        table = folded(translator.plain(node.args["table"]))
         node.set("table", exp.to_identifier(table, quoted=True))
         node.set("db", None)
     translator.note(node, fact)
-    return None
+    if known is None or known.is_plain or not is_of_table(node, name, translator):
+        return None
+    return _reading(translator, node, known)
+
+
+def _reading(translator: Translator, node: exp.Column, known: RelationColumn) -> tuple[str, Fact]:
+    """Give the value back as Oracle has it; one that a query selects keeps its name."""
+    reading, reason = known.reading(translator.sql(node))
+    if reason:
+        raise UntranslatableError(reason)
+    if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+        translator.project(known.name, known.fact)
+        return f"{reading} AS {quoted(known.name)}", known.fact
+    return reading, known.fact
+
+
+def _star(translator: Translator) -> None:
+    """Refuse all columns of tables of which some are not as Oracle has them."""
+    relations = [*translator.scope, *translator.aliases.values()]
+    chosen = [one for relation in relations for one in relation.columns.values()]
+    odd = next((one.name for one in chosen if not one.is_plain), None)
+    if odd is not None:
+        raise UntranslatableError(f"it selects *, and the type of {odd} is a choice")
 
 
 _PSEUDO: Final = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.config.address import Address, is_allowed, listen
-from olr_pg.config.model import Limits
+from olr_pg.config.port_sections import Limits
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
 from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink

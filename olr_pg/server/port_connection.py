@@ -24,7 +24,7 @@ from olr_pg.wire.protocol import ServerProtocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.config.model import Limits
+    from olr_pg.config.port_sections import Limits
     from olr_pg.server.port_session import Session
     from olr_pg.wire.frames import Buffer, ByteOrder
 

@@ -201,6 +201,9 @@ class Session:
 
     def saved_scn(self) -> int | None:
         """Answer GetSavedSCN."""
+        if self.applier is not None:
+            # It asks every second, also while somebody has paused it: it is no silent client.
+            self.asked_at = time.monotonic()
         return self._checkpoint.saved
 
     def close(self) -> None:

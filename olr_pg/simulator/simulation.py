@@ -297,7 +297,7 @@ class Simulation:
             self._start_scn,
             database,
             tuple(table.describe() for table in described),
-            dictionary.rows() if dictionary else None,
+            dictionary.rows(container.tables) if dictionary else None,
             structure=table_structure(container.tables),
         )
 

@@ -8,7 +8,7 @@ process.
 Spark schedules, the same way on this machine and on a cluster: `job_plan` chooses the jobs and
 their Spark tasks, `planned_jobs` keeps two jobs under way and takes their results in order. Where
 the driver and the executors share a directory (`session.RESULTS_PROPERTY`; always on one machine)
-each result is a file (`result_files`) that is taken as soon as it is there. Else results
+each result is a file (`files.result_files`) that is taken as soon as it is there. Else results
 pass through the JVM (`result_cells`) at the end of their job.
 
 **Errors.** A task that raises has its error as its result, so that the driver raises the same
@@ -23,17 +23,17 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.files.result_files import ResultFiles
 from olr_pg.spark.call import SparkCall
 from olr_pg.spark.job_plan import plan_jobs
 from olr_pg.spark.planned_jobs import planned_results
-from olr_pg.spark.result_files import ResultFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from olr_pg.spark.result_cells import Result, TaskResult
+    from olr_pg.files.result_files import Result, TaskResult
 
 _SPARE_FILES: Final = 4
 """Files of results per core that are kept between calls, some 16 MB each: a task writes one, and
@@ -71,7 +71,7 @@ def run_tasks(
             and of such that are short more may be done ahead.
         inline_only: send every result through the JVM, as on a cluster.
         writes: the task returns nothing but writes its result into a further argument, a
-            `result_cells.TaskResult`: what it has written need not be in its memory any more.
+            `TaskResult`: what it has written need not be in its memory any more.
         description: what Spark's page says of the jobs.
 
     Raises:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.result_files import ResultFile
 from olr_pg.spark.result_cells import (
     Cell,
     CompressedResult,
@@ -22,15 +23,13 @@ from olr_pg.spark.result_cells import (
     joined,
     raise_error,
 )
-from olr_pg.spark.result_files import ResultFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from olr_pg.files.result_files import Result, ResultFiles, TaskResult
     from olr_pg.spark.call import Share, SparkCall, SparkJob, Work
     from olr_pg.spark.job_plan import Job
-    from olr_pg.spark.result_cells import Result, TaskResult
-    from olr_pg.spark.result_files import ResultFiles
 
 _JOBS_UNDER_WAY: Final = 2
 

@@ -1,6 +1,6 @@
 """What a task has to say when it has ended, in cells: what passes through Java.
 
-Where results are files (`result_files`), only errors are cells. Else they carry the results,
+Where results are files (`files.result_files`), only errors are cells. Else they carry the results,
 compressed: messages repeat their names, so that they become a tenth of what they are, and one
 driver's network takes what many executors decode. What is large is cut, since it is copied several
 times on its way and has to fit Java's heap.
@@ -12,47 +12,24 @@ not repeat what fails for a reason.
 from __future__ import annotations
 
 import traceback
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.result_files import Kind
 from olr_pg.observability.logging_setup import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from olr_pg.files.result_files import Result
 
 PART_MAX: Final = 8 * 1024 * 1024
 """Bytes of one cell; a larger result takes several."""
 
 _CODEC: Final = "zstd"
 """At level 1, Arrow's default: 0.8 GB/s, where LZ4 has 1.3, but half as much to send."""
-
-Result = bytes | memoryview
-"""A task's result, as the driver gets it."""
-
-
-class TaskResult(Protocol):
-    """A result that a task writes piece by piece, wherever it goes."""
-
-    def write(self, data: Result) -> None:
-        """Append bytes.
-
-        Raises:
-            OlrPgError: 6006, they cannot be written.
-        """
-
-
-class Kind(IntEnum):
-    """Says what a cell, or a file with a result, holds."""
-
-    RESULT = 0
-    """The result: in a file as it is, in cells a part of what `CompressedResult` makes of it."""
-    ERROR = 1
-    """An `OlrPgError` that the task raised, as JSON."""
-    CRASH = 2
-    """Any other exception of the task, as JSON."""
 
 
 class Cell(NamedTuple):

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.java.class_archive import archive_options
+from olr_pg.java.runtime import Java, find_java
 from olr_pg.observability.logging_setup import get_logger
 from olr_pg.spark import register
-from olr_pg.spark.class_archive import archive_options
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
-from olr_pg.spark.java import Java, find_java
 from olr_pg.spark.scratch import new_scratch
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import contextlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,4 +58,4 @@ def _reason(error: Exception) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     # Where the text begins with a line of its own, the first one has only the exception's name.
     first = lines[:2] if lines and lines[0].endswith(":") else lines[:1]
-    return " ".join(first) or type(error).__name__
+    return " ".join(first) or plain_reason(error)

@@ -54,7 +54,7 @@ class Copies:
         """Something was replicated: decoding goes on at `scn`."""
         Checkpoint(self.data / FILE_NAME, source_identity(self.database)).save(scn)
 
-    def findings(self) -> list[tuple[Severity, str]]:
+    def findings(self, **more: str) -> list[tuple[Severity, str]]:
         """How bad, and what; all are of the logs."""
         document = {
             "context": {"data": str(self.data)},
@@ -62,6 +62,7 @@ class Copies:
                 "kind": "offline",
                 "dictionary": str(self.dictionary),
                 "logs": str(self.logs),
+                **more,
             },
             "target": {"address": "127.0.0.1:0"},
         }
@@ -108,6 +109,21 @@ def test_a_log_that_is_missing_between_others(copies: Copies) -> None:
     what = only(copies, Severity.ERROR)
     assert "OLR-02010" in what
     assert f"sequence {sequence}" in what
+
+
+def test_a_log_that_is_online_is_not_missing(copies: Copies, tmp_path: Path) -> None:
+    online = tmp_path / "online"
+    online.mkdir()
+    copies.paths[2].rename(online / "redo01.log")
+    ((_, what),) = copies.findings()
+    assert "OLR-02010" in what
+    options = {"redo": "online", "online-logs": str(online)}
+    assert copies.findings(**options) == []
+    shutil.rmtree(online)
+    ((severity, what),) = copies.findings(**options)
+    assert severity is Severity.ERROR
+    assert "OLR-02002" in what
+    assert str(online) in what
 
 
 def test_a_log_that_is_not_needed_any_more_is_not_missed(copies: Copies) -> None:

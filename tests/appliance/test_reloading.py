@@ -13,7 +13,9 @@ import structlog
 
 from olr_pg.appliance.reloading import Reloader, changed_keys, hangups
 from olr_pg.config.model import Config
+from olr_pg.config.names import TableName
 from olr_pg.config.reading import parse_config
+from olr_pg.config.table_changes import write_changes
 from olr_pg.errors import Code, OlrPgError
 
 SOURCE = {"user": "u", "password": "p", "server": "db:1521/orcl"}
@@ -46,6 +48,78 @@ def test_a_file_that_is_wrong_changes_nothing() -> None:
         Reloader(config(), load, [], None, threading.Event()).reload()
     (entry,) = logs
     assert entry["error"].code == Code.CHANGED_CONFIG_REFUSED
+
+
+class Target:
+    """A target whose source has some tables, and its port."""
+
+    name = ""
+    allow = limits = None
+
+    def __init__(self, config: Config, refuses: str = "") -> None:
+        self.config = config
+        self.delivery = self
+        self.named: dict[str, str] = {}
+        self.renewed: list[Config] = []
+        self._refuses = refuses
+
+    def tables(self, query: str) -> tuple[()]:
+        if self._refuses and self._refuses in query:
+            raise OlrPgError(Code.TABLE_UNKNOWN, f"there is no {self._refuses}")
+        return ()
+
+    def renew(self, config: Config) -> None:
+        self.config = config
+        self.renewed.append(config)
+
+
+def applying(folder: Path, *tables: str, **apply: Any) -> Config:
+    section = {"connect-string": "embedded", "tables": list(tables), **apply}
+    document = {"source": SOURCE, "apply": section, "context": {"data": str(folder)}}
+    return parse_config(document, folder=folder)
+
+
+def names(config: Config) -> list[str]:
+    assert config.apply is not None
+    return [str(name) for name in config.apply.table_names or ()]
+
+
+def test_another_list_of_tables_is_taken_and_nothing_else_of_its_section(tmp_path: Path) -> None:
+    target: Any = Target(applying(tmp_path, "A.B"))
+    fresh = applying(tmp_path, "A.B", "A.C", **{"batch-ms": 5})
+    reloader = Reloader(target.config, lambda: fresh, [target], None, threading.Event(), [target])
+    reloader.poll()
+    assert target.renewed == []
+    reloader.reload()
+    (taken,) = target.renewed
+    assert names(taken) == ["A.B", "A.C"]
+    assert taken.apply is not None
+    assert taken.apply.batch_ms == 200
+    reloader.reload()
+    assert len(target.renewed) == 1
+
+
+def test_what_was_added_by_command_is_taken_at_the_next_look(tmp_path: Path) -> None:
+    before = applying(tmp_path, "A.B")
+    target: Any = Target(before)
+    reloader = Reloader(
+        before, before.with_table_changes, [target], None, threading.Event(), [target]
+    )
+    assert before.apply is not None
+    changes = before.apply.changes.plus([TableName("A", "C")])
+    write_changes(before.changes_file(), changes)
+    reloader.poll()
+    reloader.poll()
+    assert [names(one) for one in target.renewed] == [["A.B", "A.C"]]
+
+
+def test_a_list_that_the_source_refuses_is_not_taken(tmp_path: Path) -> None:
+    target: Any = Target(applying(tmp_path, "A.B"), refuses="NO_SUCH")
+    fresh = applying(tmp_path, "A.B", "A.NO_SUCH")
+    with structlog.testing.capture_logs() as logs:
+        Reloader(target.config, lambda: fresh, [target], None, threading.Event(), [target]).reload()
+    assert target.renewed == []
+    assert any("not taken" in entry["event"] for entry in logs)
 
 
 @pytest.fixture(autouse=True)

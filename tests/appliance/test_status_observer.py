@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olr_pg.appliance.status_observer import first_lacking
-from olr_pg.monitor.status_values import PortStatus
+from olr_pg.appliance.status_observer import first_lacking, missing_since, with_holding
+from olr_pg.capture.state import CapturePhase, CaptureState
+from olr_pg.monitor.status_values import PortStatus, ThreadStatus
+from olr_pg.replicator.decoding_progress import DecodeProgress
 
 
 def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
@@ -13,3 +15,21 @@ def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
     assert first_lacking(port, 70) == 90
     assert first_lacking(replace(port, taken_scn=0), 70) == 71
     assert first_lacking(replace(port, taken_scn=0), 0) == 40
+
+
+def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
+    progress = DecodeProgress()
+    waiting = CaptureState(CapturePhase.WAITING_FOR_REDO, 500.0)
+    assert missing_since(CaptureState(CapturePhase.CAUGHT_UP, 500.0), progress) is None
+    assert missing_since(waiting, progress) == 500.0
+    progress.archived.add(40, 440.0)
+    assert missing_since(waiting, progress) == 440.0  # behind the last one that is here
+    progress.source = replace(progress.source, missing_since=100.0)
+    assert missing_since(waiting, progress) == 100.0
+
+
+def test_the_redo_thread_that_was_read_least_holds_the_others_back() -> None:
+    threads = [ThreadStatus(1, 5, 900, 10.0, 4, 900), ThreadStatus(2, 3, 700, 7.0, 3, 700)]
+    assert [one.holds_back for one in with_holding(threads, waiting=True)] == [False, True]
+    assert not any(one.holds_back for one in with_holding(threads, waiting=False))
+    assert not any(one.holds_back for one in with_holding(threads[:1], waiting=True))

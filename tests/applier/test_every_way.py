@@ -2,7 +2,8 @@
 
 The ways are a load, a replicated insert by COPY, in a set, by itself, out of a stopped table's
 hold, a replicated update in a set and by itself, and a repair. A verification calls all of them
-equal to the table data.
+equal to the table data. Types that are not the mapping's are choices, and the tables are made with
+them; what a choice cannot hold stops the table, and the load, with an error that names the column.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from olr_pg.applier.statements.target_plan import TablePlan, plan_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.datatypes.binary_float import encode_binary_float
+from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
-from olr_pg.datatypes.mapping import pg_type
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.rowid import encode_rowid
 from olr_pg.datatypes.temporal import (
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from olr_pg.datatypes.policies import BooleanPairs
     from olr_pg.load.table_data import SourcePartition
     from tests.applier.conftest import Change, Replication
 
@@ -78,12 +80,14 @@ class Case(NamedTuple):
 
     Attributes:
         target: its type in PostgreSQL; empty for the one of the mapping.
+        pairs: what stands for true and false; empty for the default's.
     """
 
     column: Column
     kind: Any
     values: Sequence[Value]
     target: str = ""
+    pairs: BooleanPairs = ()
 
 
 def number(text: str) -> Value:
@@ -120,6 +124,14 @@ DATES = [
     (encode_date(JULIAN), "1500-02-29T00:00:00"),
     (encode_date(LAST._replace(nanosecond=0)), "9999-12-31T23:59:59"),
 ]
+TEXT_OF_FIRST = "-4712-01-01T00:00:00"
+DAYS_ONLY = [
+    (encode_date(FIRST), TEXT_OF_FIRST),
+    (encode_date(DateTime(-1, 12, 31)), "-0001-12-31T00:00:00"),
+    (encode_date(JULIAN), "1500-02-29T00:00:00"),
+    (encode_date(DateTime(9999, 12, 31)), "9999-12-31T00:00:00"),
+]
+SMALLEST = ("32767", "-32768", "0")
 TIMES = [
     (encode_timestamp(LAST), "9999-12-31T23:59:59.999999999"),
     (encode_timestamp(FIRST._replace(nanosecond=1)), "-4712-01-01T00:00:00.000000001"),
@@ -193,10 +205,45 @@ CASES: Final = [
     Case(column(69, 10), STRING, [(encode_rowid("AAASnuAAMAAAAKtAAA"), "AAASnuAAMAAAAKtAAA")]),
     Case(column(208, 4000), STRING, [(encode_urowid("*BAEAAAACwQL+"), "*BAEAAAACwQL+")]),
     Case(column(252, 1), pa.bool_(), [(b"\1", True), (b"\0", False)]),
+    # Choices.
+    Case(column(2, precision=1, scale=0), STRING, [number("1"), number("0")], "boolean"),
+    Case(
+        column(2, precision=2, scale=0),
+        STRING,
+        [number("-1"), number("7")],
+        "boolean",
+        (("-1", "7"),),
+    ),
+    Case(column(96, 4, char_length=1, **UTF8), STRING, text(*"YNTF10"), "boolean"),
+    Case(column(96, 4, char_length=1, **UTF8), STRING, text("X", " "), "boolean", (("X", " "),)),
+    Case(
+        column(96, 6, char_length=3, **NATIONAL),
+        STRING,
+        text("oui", "no ", code=UTF16),
+        "boolean",
+        (("oui", "no"),),
+    ),
+    Case(column(1, 8, **UTF8), STRING, text("tak", "nie"), "boolean", (("tak", "nie"),)),
+    Case(column(2, precision=9, scale=0), STRING, list(map(number, SMALLEST)), "smallint"),
+    Case(column(2), STRING, [number(str(2**63 - 1)), number(str(-(2**63)))], "bigint"),
+    Case(column(2, precision=4, scale=0), STRING, [number("-9999")], "numeric(4,0)"),
+    Case(column(2), STRING, [number("9999999999.99"), number("-0.01")], "numeric(12,2)"),
+    Case(column(12, 7), STRING, DAYS_ONLY, "date"),
+    Case(column(180, 11, scale=6), STRING, [(encode_timestamp(FIRST), TEXT_OF_FIRST)], "date"),
+    Case(column(1, 40, **UTF8), STRING, text("żółć ", "a    "), "varchar(5)"),
+    Case(column(1, 40, **UTF8), STRING, text('{"a": 1.10}'), "json"),
+    Case(column(113, 4000), pa.large_binary(), [(bytes(16), bytes(16))], "uuid"),
 ]
 ROWS: Final = max(len(case.values) for case in CASES) + 1
 """The last one has NULLs only."""
 
+CHOICES: Final = Choices(
+    columns={
+        f"S.*.C{n}": ColumnChoice(case.target, f"x{n}" if n % 2 else "", case.pairs)
+        for n, case in enumerate(CASES, 2)
+        if case.target
+    }
+)
 ID: Final = Column("ID", 1, 1, 1, 2, 22, precision=9, scale=0, nullable=False)
 COLUMNS: Final = [
     replace(case.column, name=f"C{n}", segcol=n, intcol=n, col=n) for n, case in enumerate(CASES, 2)
@@ -249,13 +296,9 @@ class Target:
         self.way = way
         self.options: dict[str, Any] = {
             "subscription": way, "table_names": {"S.EDGES": f"{way}.edges"}, "copy_rows": 10**6,
+            "choices": CHOICES, "create_tables": True,
         }  # fmt: skip
         self.settings = ApplierSettings(database, "", 0, "", **self.options)
-        types = [case.target or pg_type(case.column).name for case in CASES]
-        columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(types, 2))
-        self.execute(
-            f"CREATE SCHEMA {way}; CREATE TABLE {way}.edges (id integer PRIMARY KEY, {columns})"
-        )
         with connect(database) as connection:
             ensure_ledger(connection)
             self.plan: TablePlan = plan_table(connection, self.settings, TABLE, TABLE)
@@ -363,3 +406,82 @@ def test_values_are_the_same_whichever_way_they_take(
     repaired.repair(images)
     assert repaired.rows() == wanted
     repaired.verify(part)
+
+
+class Unfit(NamedTuple):
+    """A value that the chosen type of its column cannot hold, and the error's code."""
+
+    column: Column
+    value: Value
+    target: str
+    code: int
+
+
+UNFIT: Final = [
+    Unfit(column(2, precision=9, scale=0), number("40000"), "smallint", 2053),
+    Unfit(column(2), number("0.5"), "bigint", 2057),
+    Unfit(column(2), number("9223372036854775808"), "bigint", 2053),
+    Unfit(column(2), number("1.005"), "numeric(12,2)", 2057),
+    Unfit(column(2, precision=1, scale=0), number("2"), "boolean", 2053),
+    Unfit(column(96, 4, char_length=1, **UTF8), text("y")[0], "boolean", 2053),
+    Unfit(
+        column(12, 7), (encode_date(DateTime(2026, 3, 7, 1)), "2026-03-07T01:00:00"), "date", 2057
+    ),
+    Unfit(column(1, 40, **UTF8), text("abc ")[0], "varchar(3)", 2053),
+]
+
+
+def test_what_a_choice_cannot_hold_stops_its_table_and_its_load(
+    tmp_path: Path, postgres_database: str, replicate: Callable[[str], Replication]
+) -> None:
+    replication = replicate(postgres_database)
+    tables = [
+        Table("S", f"T{n}", n, n, (ID, replace(one.column, name="C", segcol=2, intcol=2, col=2)),
+              key_kind=KeyKind.PRIMARY, key=(1,))
+        for n, one in enumerate(UNFIT)
+    ]  # fmt: skip
+    choices = Choices(
+        columns={f"S.T{n}.C": ColumnChoice(one.target) for n, one in enumerate(UNFIT)}
+    )
+    for n, one in enumerate(UNFIT):
+        value = ColumnValue(
+            "C", one.column.type_code, charset_id=one.column.charset_id,
+            charset_form=one.column.charset_form, value=one.value[0],
+        )  # fmt: skip
+        key = ColumnValue("ID", 2, precision=9, scale=0, value=encode_number(1))
+        replication.script.transaction(insert({"ID": key, "C": value}, f"T{n}"))
+    options: dict[str, Any] = {"choices": choices, "create_tables": True}
+    with pytest.raises(OlrPgError, match="OLR-05010"):
+        replication.apply(tuple(tables), **options)
+    with connect(postgres_database) as connection:
+        stopped = connection.execute(
+            "SELECT source_table, code FROM olr_pg.error ORDER BY source_table"
+        ).fetchall()
+        assert stopped == [(f"S.T{n}", one.code) for n, one in enumerate(UNFIT)]
+        for n, (one, table) in enumerate(zip(UNFIT, tables, strict=True)):
+            arrays = {"ID": pa.array([Decimal(1)], pa.decimal128(9, 0)), "C": [one.value[1]]}
+            pq.write_table(pa.table(arrays), tmp_path / f"S.T{n}.parquet")
+            progress = TableProgress("load", table.full_name, f"s.t{n}")
+            progress.begin(connection, 1, 0, "edges", 1)
+            part = find_table(tmp_path, table.full_name).partitions[0]
+            todo = LoadJob(
+                replication.settings(**options), (LoadTable(table, "s", f"t{n}", progress),)
+            )
+            error = pickle.loads(
+                copy_task(pickle.dumps(PartTask(0, 0, part, 1)), pickle.dumps(todo))
+            )
+            assert error.code == one.code
+            assert error.where["table"] == table.full_name
+            assert error.where["column"] == "C"
+            assert "apply.columns" in error.action
+
+
+def test_names_that_are_kept_are_those_of_the_dictionary(
+    postgres_database: str, replicate: Callable[[str], Replication]
+) -> None:
+    replication = replicate(postgres_database)
+    table = Table("S", "Kept", 1, 1, (ID,), key_kind=KeyKind.PRIMARY, key=(1,))
+    key = ColumnValue("ID", 2, precision=9, scale=0, value=encode_number(1))
+    replication.script.transaction(insert({"ID": key}, "Kept"))
+    replication.apply((table,), choices=Choices(keep_names=True), create_tables=True)
+    assert replication.rows('SELECT "ID" FROM "S"."Kept"') == [(1,)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.applier.target_checks import check_target
+from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -107,3 +108,21 @@ def test_a_domain_over_a_domain(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1, "X": value}, "R"), r.update({"ID": 1}, {"X": value}, "R"))
     r.apply([_table(text)])
     assert r.rows("SELECT * FROM s.r") == [(1, "x")]
+
+
+def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Replication) -> None:
+    day = Column("DAY", 2, 2, 2, OracleType.DATE, 7)
+    chosen = {"S.R.DAY": ColumnChoice("bigint", "id")}
+    settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
+    found = check_target(settings, [_table(day)])
+    assert [one.check for one in found] == ["postgres.names", "postgres.types"]
+    assert "DAY" in found[0].what
+    assert "DATE to int8" in found[1].what
+    total = Column("TOTAL", 3, 3, 3, OracleType.NUMBER, 22, 10, 4)
+    chosen = {"S.R.TOTAL": ColumnChoice("numeric(12,2)")}
+    settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
+    (told,) = check_target(settings, [_table(total)])
+    assert "the target keeps 2 digits behind the point, of 4" in told.what
+    fits = {"S.R.DAY": ColumnChoice("date", "on_day")}
+    settings = replication.settings(choices=Choices(columns=fits), create_tables=True)
+    assert check_target(settings, [_table(day)]) == []

@@ -10,9 +10,9 @@ import pytest
 
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import report_html
-from olr_pg.assessment.report import Carrier, Effort, Rates, Report
+from olr_pg.assessment.report import Carrier, Effort, Rates, RedoRates, Report
 from olr_pg.assessment.text_form import report_json, report_lines
-from olr_pg.dictionary.inventory import Inventory, SchemaObject
+from olr_pg.dictionary.inventory import Inventory, LogDay, SchemaObject
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.relations import Relations
@@ -52,7 +52,10 @@ def test_nothing_that_is_there_is_left_unmentioned(snapshot: Snapshot, report: R
     assert sum(item.kind == "GRANT" for item in report.items) == len(inventory.grants)
     public = [one for one in inventory.synonyms if one.owner == "PUBLIC"]
     assert sum(not i.is_object and i.kind == "SYNONYM" for i in report.items) == len(public)
-    for form in (report_html(report), "\n".join(map(str, report_json(report)["items"]))):
+    for form in (
+        report_html(report).replace("<wbr>", ""),
+        "\n".join(map(str, report_json(report)["items"])),
+    ):
         assert all(item.name in form for item in report.items)
 
 
@@ -91,6 +94,30 @@ def test_a_table_tells_its_columns_and_what_they_lose(report: Report) -> None:
     assert "not looked at: schema HR" in text
 
 
+def test_the_times_are_told_with_their_basis(report: Report) -> None:
+    table = next(one for one in report.tables if one.replicated == "yes")
+    found = report._replace(
+        tables=[table._replace(bytes=3_600_000_000, lob_bytes=0)],
+        redo=[
+            LogDay(day="2026-03-06", logs=1, bytes=1),
+            LogDay(day="2026-03-07", logs=9, bytes=86_400 * 1_000_000),
+        ],
+        rates=Rates(copy_bytes=1e6, connections=4, updates=10_000),
+        redo_rates=RedoRates(bytes_per_second=4e6, bytes_per_change=250, cores=2),
+    )
+    # 900 s of load; meanwhile 1 MB/s comes, of the 8 MB/s that are decoded and 10 MB/s applied.
+    assert found.load_seconds == 900
+    assert found.catch_up == (1e6, 8e6, 10e6, 900 / 7)
+    text = "\n".join(report_lines(found))
+    assert "Load: about 15 min for 3.6 GB" in text
+    assert "Catching up: about 2 min behind the load" in text
+    assert "10,000 rows per second" in report_html(found)
+    slow = found._replace(rates=Rates(copy_bytes=1e6, connections=1, updates=100))
+    assert slow.catch_up is not None
+    assert slow.catch_up.seconds is None
+    assert "never: the source makes more redo" in "\n".join(report_lines(slow))
+
+
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +130,7 @@ class _Tags(HTMLParser):
             for name, value in attrs
             if name in ("src", "href") and value[:1] != "#"  # type: ignore[index]
         ]
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -11,5 +11,6 @@ def test_a_measurement_leaves_nothing(postgres_database: str) -> None:
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         found = measure_rates(connection, 4)
         assert found.copy_bytes > 0
+        assert found.updates > 0
         left = connection.execute("SELECT to_regclass('pg_temp.olr_pg_rate')").fetchone()
     assert left == (None,)

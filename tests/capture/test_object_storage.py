@@ -35,7 +35,7 @@ def _environment() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    return simulated(tmp_path_factory.mktemp("s"), 5, "orders", 3_000_000)
+    return simulated(tmp_path_factory.mktemp("s"), 5, "orders", 600_000)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def _unread(server: S3Server) -> None:
 def test_what_a_url_names_is_decoded_like_files(
     server: S3Server, source: Source, place: str
 ) -> None:
-    split = partial(plan_splits, split_bytes=300_000)
+    split = partial(plan_splits, split_bytes=60_000)
     with patch("olr_pg.replicator.decode_once.plan_splits", split):
         found = source.lines(decode_logs(source.snapshot, [server.url(place)]))
     assert found == source.truth

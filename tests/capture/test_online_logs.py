@@ -223,3 +223,16 @@ def test_what_is_in_the_folder_of_an_earlier_run_is_removed(bench: Bench) -> Non
     (bench.spool / "1_1_1.log").write_bytes(b"old")
     bench.reader()
     assert not list(bench.spool.iterdir())
+
+
+def test_a_member_that_was_given_up_does_not_open_a_closed_log_again(
+    bench: Bench, tmp_path: Path
+) -> None:
+    group = bench.groups.switch()
+    group.write(6)
+    given_up = tmp_path / "given up.log"
+    shutil.copy(group.path, given_up)
+    group.write()
+    bench.groups.switch()
+    bench.online.use([[str(group.path)], [str(given_up)], [str(bench.groups.current.path)]])
+    assert bench.found() == [(0, bench.logs[0].blocks, False), (1, FIRST_DATA_BLOCK, True)]

@@ -1,4 +1,4 @@
-"""Running the command line in a process of its own."""
+"""Running the command line in a process of its own: started, or forked for what only ends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.fork_server import ForkServer, fork_server
+
 # Python leaves SIGINT ignored where its parent did, as shells do for background jobs.
 ENTRY = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
     "from olr_pg.cli.entry import run; run()"
 )
+
+TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -30,7 +34,7 @@ def start_cli(tmp_path: Path) -> Iterator[Start]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", **changes},
+            env={**os.environ, **TERMINAL, **changes},
             cwd=tmp_path,
         )
         started.append(process)
@@ -42,13 +46,25 @@ def start_cli(tmp_path: Path) -> Iterator[Start]:
             process.kill()
 
 
+@pytest.fixture(scope="session")
+def commands() -> Iterator[ForkServer]:
+    """Where commands are forked."""
+    with fork_server() as server:
+        yield server
+
+
 @pytest.fixture
-def cli(start_cli: Start) -> Callable[..., subprocess.CompletedProcess[str]]:
+def cli(
+    commands: ForkServer, start_cli: Start, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs ``olr-pg`` to its end; the time is bounded by the test's own limit."""
 
-    def run(*args: object, **changes: str) -> subprocess.CompletedProcess[str]:
-        process = start_cli(*args, **changes)
+    def run(*args: object, entry: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
+        command = [*map(str, args)]
+        if not entry:
+            return commands.run(command, tmp_path, {**os.environ, **TERMINAL, **changes})
+        process = start_cli(*command, entry=entry, **changes)
         stdout, stderr = process.communicate()
-        return subprocess.CompletedProcess([*map(str, args)], process.returncode, stdout, stderr)
+        return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
     return run

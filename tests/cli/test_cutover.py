@@ -15,15 +15,14 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def states(*names: str) -> list[StepState]:
-    return [StepState(name, DONE, AT, AT, {"lines": ["a", ""], "n": {"x_y": 1}}) for name in names]
+    return [StepState(name, DONE, AT, AT, {"scn": 7}) for name in names]
 
 
 def test_the_way_back_is_that_of_the_last_step_done(capsys: pytest.CaptureFixture[str]) -> None:
     _show(states("quiet"), STEPS, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
-        f"quiet: {STEPS[0].title}: done",
-        "    lines: a",
-        "    n: x y 1",
+        f"done     quiet        {STEPS[0].title}",
+        "                      it ends at SCN 7",
         f"To go back: {STEPS[0].way_back}.",
     ]
 

@@ -93,6 +93,18 @@ def test_a_stopped_table_is_listed_shown_retried_and_let_go_on(
         assert connection.execute("SELECT n FROM s.t ORDER BY n").fetchall() == [(1,), (3,)]
 
 
+def test_a_whole_transaction_is_left_out(config: Path, postgres_database: str) -> None:
+    _stop(postgres_database)
+    (error,) = json.loads(run(config, "list", "--json").stdout)["errors"]
+    done = run(config, "skip", str(error["id"]), "--whole-transaction")
+    assert (done.exit_code, "goes on" in done.stdout) == (0, True)
+    again = run(config, "skip", str(error["id"]), "--whole-transaction")
+    assert "OLR-05143" in again.stderr
+    with psycopg.connect(postgres_database) as connection:
+        assert connection.execute("SELECT n FROM s.t ORDER BY n").fetchall() == [(1,), (3,)]
+        assert connection.execute("SELECT FROM olr_pg.held").fetchall() == []
+
+
 def test_what_is_not_there_is_refused(config: Path) -> None:
     for command, argument, code in (("show", "5", "5142"), ("retry", "S.T", "5144")):
         result = run(config, command, argument)

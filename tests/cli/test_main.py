@@ -232,3 +232,10 @@ def test_a_signal_inside_a_callback_is_not_lost(start_cli: Start, name: str, cod
     _, stderr = process.communicate()
     assert process.returncode == code
     assert "Exception ignored" not in stderr
+
+
+def test_help_is_wrapped_where_the_terminal_ends(cli: Cli) -> None:
+    lines = [
+        line.strip() for line in cli("initial-load", "--help", COLUMNS="80").stdout.splitlines()
+    ]
+    assert "`source.tables`. Missing tables are created with `apply.create-tables`, with" in lines

@@ -1,4 +1,4 @@
-"""Progress is for terminals only."""
+"""Progress is for terminals only; tables are whole everywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from olr_pg.cli.printing import byte_progress
+from olr_pg.cli.printing import byte_progress, print_table, report_console, report_table
 
 
 def test_nothing_is_shown_where_stderr_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,3 +47,32 @@ def test_a_terminal_shows_a_bar(
     assert "reading" in shown
     assert "5.0/10.0 kB" in shown
     assert capfd.readouterr().out == ""
+
+
+NAME = "A_SCHEMA_OF_SOMEBODY.A_TABLE_WITH_A_LONG_NAME"
+
+
+def shown(width: int | None) -> str:
+    stream = io.StringIO()
+    table = report_table("Table", numbers=("Rows", "Seconds"), title="Loaded")
+    table.add_row(NAME, "1,234,567", "1 min 20 s")
+    options = {} if width is None else {"width": width, "force_terminal": True}
+    print_table(report_console(file=stream, color_system=None, **options), table)
+    return stream.getvalue()
+
+
+def test_a_pipe_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    (line,) = [line for line in shown(None).splitlines() if NAME in line]
+    assert "1 min 20 s" in line
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 200])
+def test_a_terminal_cuts_nothing(width: int) -> None:
+    text = shown(width)
+    assert "…" not in text
+    # Numbers stay on one line; a name goes on in the next one.
+    assert "1,234,567" in text
+    assert "1 min 20 s" in text
+    letters = iter(text)
+    assert all(letter in letters for letter in NAME)

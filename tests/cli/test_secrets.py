@@ -83,7 +83,7 @@ def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> Non
         assert line, said
         said += line
     url = json.loads((config.parent / "olr_data" / "status.json").read_text())["url"]
-    for path in ("status.json", "metrics", "healthz"):
+    for path in ("status.json", "metrics", "healthz", "history.json", ""):
         with urllib.request.urlopen(url + path, timeout=60) as answer:
             check(answer.read().decode())
     own = psutil.Process(process.pid)

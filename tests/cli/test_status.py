@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from olr_pg.cli.status import _left_out, _span, _stopped
+from olr_pg.cli.status import _left_out, _stopped
 
 NOTHING = {
     "rows_filtered": 0,
@@ -12,14 +10,6 @@ NOTHING = {
     "lob_unavailable": 0,
     "lob_unclaimed": 0,
 }
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(None, "never"), (3.21, "3.2 s"), (61, "1 min 1 s"), (3_725, "1 h 2 min")],
-)
-def test_spans(seconds: float | None, text: str) -> None:
-    assert _span(seconds) == text
 
 
 def test_only_what_is_left_out_is_named() -> None:
@@ -33,3 +23,4 @@ def test_a_table_says_why_it_is_not_complete() -> None:
     assert _stopped({**table, "incomplete": 2}) == "lacks 2 LOB values"
     assert _stopped({**table, "stopped": True}) == "STOPPED"
     assert _stopped({**table, "stopped": True, "held_scn": 7}) == "STOPPED at SCN 7"
+    assert _stopped({**table, "paused": True, "held_scn": 7}) == "paused at SCN 7"

@@ -15,7 +15,7 @@ from olr_pg.config.section import Section
 from tools.reference import OF_OLR
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
-EXAMPLES = sorted(CONFIGS.iterdir())
+EXAMPLES = sorted(path for path in CONFIGS.iterdir() if path.is_file())
 ENVIRON = {"ORACLE_PASSWORD": "o", "PG_PASSWORD": "p", "METRICS_PASSWORD": "m"}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.config.reading import ConfigError, parse_config
+from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.policies import Policies
 
 if TYPE_CHECKING:
@@ -25,14 +26,13 @@ def parse(folder: Path, **sections: Any) -> Config:
 def test_listed_tables_are_a_query_and_a_query_is_no_list(tmp_path: Path) -> None:
     listed = parse(tmp_path, apply=APPLY).apply
     assert listed is not None
-    assert listed.table_names is not None
-    assert [f"{one.owner}.{one.name}" for one in listed.table_names] == APPLY["tables"]
+    assert [str(one) for one in listed.tables] == APPLY["tables"]
     assert "ORDERS" in listed.table_query
     assert "PEOPLE" in listed.table_query
     query = "SELECT owner, table_name FROM all_tables"
     asked = parse(tmp_path, apply=APPLY | {"tables": query}).apply
     assert asked is not None
-    assert (asked.table_names, asked.table_query) == (None, query)
+    assert (asked.tables, asked.table_query) == (query, query)
 
 
 def test_the_embedded_database_is_a_word(tmp_path: Path) -> None:
@@ -66,3 +66,15 @@ def test_policies_are_those_of_the_values(tmp_path: Path) -> None:
 def test_what_does_not_go_is_refused(tmp_path: Path, sections: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         parse(tmp_path, **sections)
+
+
+def test_paths_are_as_short_as_links_allow(tmp_path: Path) -> None:
+    (tmp_path / "real" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "below")
+    document = {"kind": "offline", "dictionary": "./a/../d.json", "logs": ["link/../logs", "x//y/"]}
+    source = parse(tmp_path, source=document).source
+    assert isinstance(source, OfflineSource)
+    assert source.dictionary == tmp_path / "d.json"
+    # What is beside the link is not what is beside its end.
+    assert str(source.logs[0]) == f"{tmp_path}/link/../logs"
+    assert source.logs[1] == tmp_path / "x" / "y"

@@ -156,7 +156,7 @@ def test_the_applier(tmp_path: Path) -> None:
     )
     assert config.apply is not None
     assert not config.apply.embedded
-    assert config.apply.table_names == (("SHOP", "ORDERS"), ("SHOP", "Mixed"))
+    assert config.apply.tables == (("SHOP", "ORDERS"), ("SHOP", "Mixed"))
     assert "'Mixed' AS TABLE_NAME" in config.apply.table_query
     assert config.apply.table_mapping == {"SHOP.ORDERS": "s.o"}
     assert config.apply.value_policies == Policies(
@@ -169,7 +169,6 @@ def test_the_applier_takes_a_query_and_the_embedded_database(tmp_path: Path) -> 
     config = parse(tmp_path, apply={"connect-string": "embedded", "tables": query})
     assert config.apply is not None
     assert config.apply.embedded
-    assert config.apply.table_names is None
     assert query == config.apply.table_query
 
 

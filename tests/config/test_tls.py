@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from olr_pg.config.model import Tls
+from olr_pg.config.port_sections import Tls
 from olr_pg.config.tls import server_context
 from olr_pg.errors import Code, OlrPgError
 

@@ -21,7 +21,7 @@ from olr_pg.datasource.change_schema import changes_of_any_table
 from olr_pg.datasource.options import SourceOptions
 from olr_pg.datasource.redo_split import Bounds
 from olr_pg.datasource.source import arrow_schema, changes_schema
-from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
 
@@ -108,8 +108,9 @@ def read_rows(
         tables=None if table is None else [table], split_bytes=split_bytes,
     )  # fmt: skip
     schema = in_spark(changes_schema(found.decoding, table))
+    reader = SplitReader(found.decoding, schema, Bounds())
     for split in found.splits:
-        yield from read_split(found.decoding, split, schema, Bounds())
+        yield from reader.read(split)
 
 
 def stream_rows(source: Source, split_bytes: int, seed: int) -> Iterator[pa.RecordBatch]:

@@ -1,25 +1,29 @@
-"""The data source on a real cluster: a master and two workers, an executor killed meanwhile."""
+"""The data source on a real cluster: a master and two workers, executors killed meanwhile."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
 
+from olr_pg.capture.object_storage import opened_url
+from tests.capture.s3_server import ENVIRONMENT, S3Server
 from tests.datasource.source_rows import order, true_changes
 from tests.replicator.decoded_seeds import SimulatedSeed
 from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # Runs in a process of its own, because a process has one session.
 PROGRAM = """
 import os
-import signal
 import sys
 import threading
 import time
@@ -27,11 +31,14 @@ from pathlib import Path
 
 import psutil
 
+from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.spark.session import SparkSettings, spark_session
 
-master, source, folder = sys.argv[1:]
+master, source, folder, stored, lake = sys.argv[1:]
 ours = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 ours |= {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+ours |= {"spark.executorEnv." + name: value for name, value in os.environ.items()
+         if name.startswith("AWS_")}
 
 def executors():
     return [one for one in psutil.process_iter(["cmdline"])
@@ -40,44 +47,93 @@ def executors():
 
 killed = []
 
-def kill_one():
-    while not list(Path(folder, "rows").rglob("*.parquet")):
+def kill_one(is_time):
+    while not is_time():
         time.sleep(0.02)
     victim = executors()[0]
     victim.kill()
     killed.append(victim.pid)
 
+def while_one_dies(work, is_time):
+    killer = threading.Thread(target=kill_one, args=[is_time], daemon=True)
+    killer.start()
+    work()
+    killer.join()
+
 with spark_session(SparkSettings(master, ours)) as spark:
     master_port = ":" + str(spark.conf.get("spark.driver.port"))
-    reader = spark.read.format("olr_pg").option("dictionary", source + "/dictionary.json")
-    changes = reader.option("splitBytes", 12_000).load(source + "/logs")
+    options = {"dictionary": source + "/dictionary.json", "splitBytes": 12_000}
+    changes = spark.read.format("olr_pg").options(**options).load(stored)
     assert changes.rdd.getNumPartitions() > 2
-    killer = threading.Thread(target=kill_one)
-    killer.start()
-    changes.write.parquet(folder + "/rows")
-    killer.join()
-    assert killed
+    while_one_dies(
+        lambda: changes.write.parquet(folder + "/rows"),
+        lambda: list(Path(folder, "rows").rglob("*.parquet")),
+    )
+    tasks = Path(folder, "files", "_temporary")
+    while_one_dies(
+        lambda: write_parquet(spark, stored, folder + "/files", **options),
+        lambda: list(tasks.rglob("*.parquet")),
+    )
+    write_parquet(spark, stored, lake, table=sys.stdin.read(), **options)
+    assert len(killed) == 2
 """
+NAMES = ("op", "commit_scn", "xid", "position", "scn", "rowid")
 
 
-@pytest.mark.timeout(900)  # executors start, one of them twice
-def test_the_rows_are_those_of_the_truth_though_an_executor_dies(tmp_path: Path) -> None:
-    source = SimulatedSeed(1, 200_000).simulated(tmp_path / "source")
-    with StandaloneCluster(tmp_path) as cluster:
+class Written(NamedTuple):
+    """What a cluster has written, of logs behind a URL."""
+
+    folder: Path
+    lake: str
+    changes: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    folder = tmp_path_factory.mktemp("cluster")
+    source = SimulatedSeed(1, 200_000).simulated(folder / "source")
+    changes = true_changes(source)
+    with StandaloneCluster(folder) as cluster, S3Server().running() as server:
         cluster.add_worker()
         cluster.add_worker()
-        done = subprocess.run(
-            [
-                *(sys.executable, "-W", "error", "-c", PROGRAM),
-                *(cluster.url, str(source.folder), str(tmp_path)),
-            ],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    names = ("op", "commit_scn", "xid", "position", "scn", "rowid")
-    rows = pq.read_table(tmp_path / "rows", columns=list(names)).to_pylist()
-    wanted = [{name: change[name] for name in names} for change in true_changes(source)]
-    assert sorted(rows, key=order) == sorted(wanted, key=order)
+        with patch.dict("os.environ", ENVIRONMENT):
+            server.put(source.folder / "logs", "logs")
+            stored, lake = server.url("logs"), server.url("lake")
+            command = [*(sys.executable, "-W", "error", "-c", PROGRAM), cluster.url]
+            done = subprocess.run(
+                [*command, str(source.folder), str(folder), stored, lake],
+                env=os.environ,
+                input=changes[0]["table"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            yield Written(folder, lake, changes)
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    return sorted(table.select(list(NAMES)).to_pylist(), key=order)
+
+
+def wanted(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(({name: one[name] for name in NAMES} for one in changes), key=order)
+
+
+@pytest.mark.timeout(900)  # executors start, some of them twice
+def test_the_rows_are_those_of_the_truth_though_an_executor_dies(written: Written) -> None:
+    assert rows_of(pq.read_table(written.folder / "rows")) == wanted(written.changes)
+
+
+def test_files_of_an_executor_that_died_are_not_seen(written: Written) -> None:
+    assert rows_of(pq.read_table(written.folder / "files")) == wanted(written.changes)
+    assert not (written.folder / "files" / "_temporary").exists()
+
+
+def test_executors_write_to_object_storage(written: Written) -> None:
+    system, path = opened_url(written.lake)
+    table = written.changes[0]["table"]
+    mine = sorted((one for one in written.changes if one["table"] == table), key=order)
+    places = [{name: one[name] for name in NAMES if name != "position"} for one in mine]
+    found = rows_of(pq.read_table(path, filesystem=system))
+    assert [{name: row[name] for name in row if name != "position"} for row in found] == places

@@ -10,7 +10,7 @@ import pytest
 
 from olr_pg.datasource.options import SourceOptions
 from olr_pg.datasource.redo_stream import Limit, RedoStream
-from olr_pg.datasource.split_reading import read_split
+from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.datasource.stream_offset import BEGINNING, StreamOffset
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
@@ -55,9 +55,8 @@ def commits(stream: RedoStream, start: StreamOffset, end: StreamOffset) -> set[t
     found = set[tuple[int, str]]()
     for one in stream.splits(start, end):
         decoding, bounds = stream.decoding(), stream.bounds
-        for batch in read_split(
-            decoding, one.split, in_spark(), bounds, since=one.since, until=one.until
-        ):
+        reader = SplitReader(decoding, in_spark(), bounds)
+        for batch in reader.read(one.split, since=one.since, until=one.until):
             rows: list[dict[str, Any]] = batch.to_pylist()
             found |= {(row["commit_scn"], row["xid"]) for row in rows}
     return found

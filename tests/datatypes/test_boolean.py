@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean
+from olr_pg.datatypes.boolean import (
+    boolean_to_bool,
+    decode_boolean,
+    flag_numbers,
+    flag_texts,
+    no_flag,
+)
 from olr_pg.datatypes.columns import column_of
 from olr_pg.errors import OlrPgError
 
@@ -28,3 +34,12 @@ def test_other_bytes_are_refused(raw: bytes) -> None:
     with pytest.raises(OlrPgError, match="OLR-02050") as caught:
         boolean_to_bool(column_of([b"\x01", raw]))
     assert caught.value.where["row"] == 1
+
+
+def test_flags_stand_for_true_and_false() -> None:
+    pairs = (("Y", "N"), ("-1", "0"))
+    assert flag_texts(pairs) == {"Y": True, "N": False, "-1": True, "0": False}
+    assert flag_numbers(pairs) == {-1: True, 0: False}
+    assert flag_numbers((("Y", "N"),)) == {1: True, 0: False}
+    assert "Y/N, -1/0" in no_flag(pairs, row=3).detail
+    assert no_flag(pairs, row=3).where == {"row": 3}

@@ -13,7 +13,6 @@ from olr_pg.datatypes.mapping import (
     OracleType,
     PgKind,
     fold_identifier,
-    fold_identifiers,
     oracle_type_name,
     pg_kind,
     pg_type,
@@ -187,8 +186,9 @@ def test_long_names_keep_apart() -> None:
     assert fold_identifier("A" * 63) == "a" * 63
 
 
-def test_colliding_names_both_stay() -> None:
-    assert fold_identifiers(("ABC", "abc", "XYZ")) == ("ABC", "abc", "xyz")
+def test_a_name_s_case_may_be_kept() -> None:
+    assert fold_identifier("ABC", keep_case=True) == "ABC"
+    assert len(fold_identifier("A" * 64, keep_case=True)) == 63
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=128))

@@ -23,7 +23,7 @@ COLUMN: Final[dict[str, Any]] = {
 
 def dictionary() -> FollowedDictionary:
     """``APP.T (A NUMBER)``; the owner OTHER is not captured."""
-    empty: dict[str, list[Any]] = {
+    empty: dict[str, Any] = {
         name: [] for name, field in SysRows.model_fields.items() if field.is_required()
     }
     rows = SysRows(

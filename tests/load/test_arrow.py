@@ -61,6 +61,20 @@ def test_numbers_from_decimals_and_integers(values: list[Decimal | None]) -> Non
     assert internal(NUMBER, pa.array(whole, pa.int64())) == expected
 
 
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-999, 999))),
+    st.integers(-3, 38),
+)
+def test_decimals_of_64_bits_at_any_scale(whole: list[int | None], scale: int) -> None:
+    values = [None if v is None else Decimal(v).scaleb(-scale) for v in whole]
+    expected = [None if v is None else encode_number(v) for v in values]
+    array: Any = pa.array([None, *values, None], pa.decimal128(38, scale))
+    assert internal(NUMBER, array) == [None, *expected, None]
+    assert internal(NUMBER, array.slice(1, len(values))) == expected
+    if not scale:
+        assert internal(NUMBER, pa.array(whole, pa.int64())) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "plain"),
     [

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
-from olr_pg.cli.migrate import migrate
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code
 from olr_pg.migration.migration_steps import STEPS
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -40,6 +38,7 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
             "create-tables": True,
         },
         "spark": {"master": "local[2,2]"},
+        "target": {"address": "127.0.0.1:0"},
         "status": {"enabled": False},
     }
     path = tmp_path / "olr-pg.json"
@@ -48,32 +47,8 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
 
 
 @pytest.fixture
-def run(
-    config: Path,
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Callable[..., Any]:
-    """Runs the command: what it prints, and its error's code."""
-    monkeypatch.setattr("olr_pg.cli.migrate.spark_session_of", lambda *_: spark)
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
-    # The session is that of all tests: neither the migration nor the appliance in it stops it.
-    monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
-    monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)
-    monkeypatch.setattr(
-        "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None
-    )
-
-    def run(**options: Any) -> tuple[Any, Code | int | None]:
-        code: Code | int | None = None
-        try:
-            migrate(config, **{"once": True, "as_json": True, **options})
-        except OlrPgError as error:
-            code = error.code
-        printed = capsys.readouterr().out.splitlines()
-        return (json.loads(printed[-1]) if printed else None), code
-
-    return run
+def run(config: Path, migrate_here: Callable[..., Any]) -> Callable[..., Any]:
+    return partial(migrate_here, config)
 
 
 def states(printed: Any) -> dict[str, str]:

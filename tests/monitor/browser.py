@@ -121,9 +121,17 @@ class Browser:
             time.sleep(0.05)
         return text
 
-    def dark(self) -> None:
-        scheme = {"name": "prefers-color-scheme", "value": "dark"}
+    def scheme(self, name: str) -> None:
+        """``light`` or ``dark``, as a person's system has it."""
+        scheme = {"name": "prefers-color-scheme", "value": name}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def wide(self, width: int = 1300) -> None:
+        """As wide as a window on a desk."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=900, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
 
     def narrow(self) -> None:
         """As wide as a telephone."""
@@ -133,5 +141,8 @@ class Browser:
         )  # fmt: skip
 
     def screenshot(self, path: Path) -> None:
-        shot = self._call("Page.captureScreenshot", captureBeyondViewport=True)
+        """The whole page, however long it is."""
+        size = self._call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self._call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(shot["data"]))

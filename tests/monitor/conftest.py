@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+import structlog
 
 from olr_pg.monitor.lag import Lag
 from olr_pg.monitor.status_values import (
+    Identity,
+    LoadStatus,
     PortStatus,
     ProcessStatus,
     Rates,
@@ -15,6 +20,7 @@ from olr_pg.monitor.status_values import (
     TableStatus,
     ThreadStatus,
 )
+from olr_pg.observability.logging_setup import configure_logging
 
 NOW = 1_800_000_000.0
 
@@ -74,7 +80,7 @@ def status() -> Status:
                 321,
                 2,
                 None,
-                Lag(4.0, 2.0, 1.5),
+                Lag(0.0, 4.0, 2.0, 1.5),
                 7.5,
             ),
             TableStatus(
@@ -84,12 +90,24 @@ def status() -> Status:
                 lag_seconds=3661.0,
                 held_scn=2_266_301,
                 held_since=NOW - 3661,
+                error_id=17,
             ),
         ),
         rates=Rates(3.5 * (1 << 20), 1234.0, 999.0),
         archive_seconds=30.0,
         confirmed_scn=2_266_370,
         problems=("table SHOP.X has stopped: OLR-05008: <i>a value</i> does not fit",),
+        commands=(("olr-pg errors show 17 --config /etc/olr-pg/x.json",),),
+        identity=Identity(
+            "replica-1",
+            "/etc/olr-pg/x.json",
+            "FREE",
+            "SHOPPDB",
+            "db1:1521/shop",
+            "pg1:5432, database shop",
+            "olr_pg",
+        ),
+        loads=(LoadStatus("SHOP.OLD_ORDERS", 2_266_000, 40, 10, 250_000, 60 << 20, NOW - 30),),
         events=(
             {
                 "timestamp": "2026-11-21T20:00:00Z",
@@ -105,3 +123,11 @@ def status() -> Status:
             },
         ),
     )
+
+
+@pytest.fixture
+def remembered() -> Iterator[None]:
+    """Warnings are kept, as they are while an appliance runs."""
+    configure_logging(0)
+    yield
+    structlog.reset_defaults()

@@ -48,38 +48,44 @@ def test_milestones_are_bounded() -> None:
 
 
 def test_where_a_change_spends_its_time() -> None:
-    # Its log was written at 100, it was queued at 103, taken at 110; now it is 111.
-    archived, queued, taken = stage((50, 100.0)), stage((50, 103.0)), stage((50, 110.0))
-    everywhere = partial(split_lag, archived=archived, queued=queued, taken=taken)
-    assert everywhere(40, 111.0) == Lag(3.0, 7.0, 1.0)
-    nowhere = Milestones()
-    assert split_lag(40, 111.0, archived=archived, queued=nowhere, taken=nowhere) == Lag(11.0)
-    assert split_lag(40, 111.0, archived=archived, queued=queued, taken=nowhere) == Lag(3.0, 8.0)
-    assert everywhere(50, 111.0) == Lag()  # nothing archived lies behind it
+    # Its log was written at 100, found at 101; it was queued at 103, taken at 110; now it is 111.
+    stages = [stage((50, at)) for at in (100.0, 101.0, 103.0, 110.0)]
+
+    def lag(passed: int, scn: int = 40) -> Lag:
+        archived, read, queued, taken = [*stages[:passed], *[Milestones()] * (4 - passed)]
+        return split_lag(scn, 111.0, archived=archived, read=read, queued=queued, taken=taken)
+
+    assert lag(4) == Lag(1.0, 2.0, 7.0, 1.0)
+    assert lag(3) == Lag(1.0, 2.0, 8.0)
+    assert lag(2) == Lag(1.0, 10.0)
+    assert lag(1) == Lag(11.0)
+    assert lag(4, 50) == Lag()  # nothing lies behind it
 
 
 def test_what_is_missing_counts_from_the_redo_before_it() -> None:
     lag = partial(
-        split_lag, archived=stage((50, 100.0)), queued=stage((50, 103.0)), taken=stage(),
-        missing_since=100.0,
+        split_lag, archived=stage((50, 100.0)), read=stage((50, 100.0)), queued=stage((50, 103.0)),
+        taken=stage(), missing_since=100.0,
     )  # fmt: skip
-    assert lag(50, 111.0) == Lag(11.0)
-    assert lag(40, 111.0) == Lag(3.0, 8.0)  # that is here
+    assert lag(50, 111.0) == Lag(reading=11.0)
+    assert lag(40, 111.0) == Lag(0.0, 3.0, 8.0)  # that is here
 
 
 points = st.lists(st.tuples(st.integers(0, 100), st.floats(0, 1000)), max_size=8)
 
 
-@given(st.integers(0, 100), st.floats(0, 2000), points, points, points)
+@given(st.integers(0, 100), st.floats(0, 2000), points, points, points, points)
 def test_the_causes_are_the_age_and_never_negative(
     scn: int,
     now: float,
     archived: list[tuple[int, float]],
+    read: list[tuple[int, float]],
     queued: list[tuple[int, float]],
     taken: list[tuple[int, float]],
 ) -> None:
     first = stage(*archived)
-    lag = split_lag(scn, now, archived=first, queued=stage(*queued), taken=stage(*taken))
+    rest = [stage(*points) for points in (read, queued, taken)]
+    lag = split_lag(scn, now, archived=first, read=rest[0], queued=rest[1], taken=rest[2])
     assert all(part >= 0 for part in lag)
     since = first.passed(scn)
     age = 0.0 if since is None else max(0.0, now - since)

@@ -7,8 +7,15 @@ from dataclasses import replace
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from olr_pg.appliance.status_observer import TARGET_BEHIND, WAITING_FOR_TARGET
+from olr_pg.appliance.status_observer import (
+    PAUSED,
+    STARTING,
+    STOPPING,
+    TARGET_BEHIND,
+    WAITING_FOR_TARGET,
+)
 from olr_pg.capture.state import CapturePhase
+from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.metrics import STATES, make_registry
 from olr_pg.monitor.status_values import Status
 
@@ -16,8 +23,7 @@ from olr_pg.monitor.status_values import Status
 def test_every_state_of_capture_has_a_metric() -> None:
     assert set(STATES) == {
         *(phase.value for phase in CapturePhase),
-        TARGET_BEHIND,
-        WAITING_FOR_TARGET,
+        *(LOADING, PAUSED, STARTING, STOPPING, TARGET_BEHIND, WAITING_FOR_TARGET),
     }
 
 
@@ -42,6 +48,8 @@ def test_prometheus_reads_it(status: Status) -> None:
     assert values["olr_pg_table_held_scn", status.tables[1].name] == 2_266_301
     assert values["olr_pg_refused_total", "OLR-04033"] == 7
     assert values["olr_pg_thread_archived_scn", "2"] == 2_266_400
+    assert values["olr_pg_thread_redo_seconds", "2"] == 90
+    assert values["olr_pg_thread_holds_back", "2"] == 0
     assert values["process_resident_memory_bytes",] > 0
     assert values["process_open_fds",] > 0
     helps = [line for line in text.splitlines() if line.startswith("# HELP olr_pg_")]

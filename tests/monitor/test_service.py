@@ -8,9 +8,8 @@ import os
 import socket
 import ssl
 import threading
-import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,16 +20,16 @@ from typer.testing import CliRunner
 
 from olr_pg.cli.main import app
 from olr_pg.config.address import Address
-from olr_pg.config.model import Tls
+from olr_pg.config.port_sections import Tls
 from olr_pg.config.reading import parse_config
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.history import WHOLE, HistoryStore, Reading
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import CONNECTIONS_MAX, FILE_NAME, STREAMS_MAX, StatusService
 from olr_pg.monitor.status_values import SourceStatus, StageState, Status
-from tests.monitor.browser import CHROMIUM, Browser
 from tests.server.certificates import Authority
 
 PATIENCE = 60.0
@@ -77,7 +76,13 @@ def test_what_is_served(service: StatusService, status: Status) -> None:
     assert code == 200
     record = json.loads(body)
     assert record["health"] == "degraded"
-    assert record["tables"][0]["lag"] == {"decoding": 4.0, "queue": 2.0, "apply": 1.5}
+    assert record["state"]["words"] == "Waiting for a log that is missing"
+    assert record["tables"][0]["lag"] == {
+        "reading": 0.0,
+        "decoding": 4.0,
+        "queue": 2.0,
+        "apply": 1.5,
+    }
     assert record == json.loads(json.dumps(status.as_record()))
     code, body = get(service, "/metrics")
     assert (code, b"\nolr_pg_decoded_scn " in body) == (200, True)
@@ -87,10 +92,34 @@ def test_what_is_served(service: StatusService, status: Status) -> None:
 
 
 def test_nothing_of_the_page_comes_from_elsewhere(service: StatusService) -> None:
-    page = get(service, "/")[1].decode()
-    assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "https://" not in page
-    assert "innerHTML" not in page
+    for name in ("", "page.css", "page.js"):
+        code, body = get(service, f"/{name}")
+        page = body.decode()
+        assert code == 200
+        assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in page
+        assert "innerHTML" not in page
+
+
+def test_history_of_a_range(shown: Shown, status: Status, tmp_path: Path) -> None:
+    store = HistoryStore(tmp_path / "history.sqlite")
+    readings = {WHOLE: Reading(rows=12.5, apply=3.0), "SHOP.ORDERS": Reading(changes=7.0)}
+    store.add(status.at - 10, "", readings)
+    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+        code, body = get(service, "/history.json?range=1h")
+        found = json.loads(body)
+        assert (code, found["step"], found["to"] - found["from"]) == (200, 5, 3600)
+        assert found["to"] == status.at + 5
+        assert found["series"]["rows"][-4:] == [None, 12.5, None, None]
+        assert found["series"].keys() == set(Reading._fields)
+        lag = json.loads(get(service, "/history.json?what=lag&table=SHOP.ORDERS")[1])["series"]
+        assert lag.keys() == {"decoding", "queue", "apply"}
+        table = json.loads(get(service, "/history.json?range=1h&table=SHOP.ORDERS")[1])
+        assert table["series"]["changes"][-4:] == [None, 7.0, None, None]
+        assert get(service, "/history.json?range=2h")[0] == 400
+        assert get(service, "/history.json?what=secrets")[0] == 400
+        assert get(service, "/history.json?target=other")[0] == 404
+    store.close()
 
 
 def test_health_is_what_a_container_asks(service: StatusService, shown: Shown) -> None:
@@ -318,69 +347,6 @@ def test_tls_and_certificates_of_clients(shown: Shown, tmp_path: Path) -> None:
             await_end(plain)
         with pytest.raises((ssl.SSLError, ConnectionError)):
             get(service, "/healthz", context=authority.client_context())
-
-
-# --- in a browser ---
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on the PATH")
-    with Browser(tmp_path / "chromium") as one:
-        yield one
-
-
-def await_true(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.05)
-
-
-def test_the_page(service: StatusService, shown: Shown, browser: Browser, tmp_path: Path) -> None:
-    browser.open(service.url)
-    browser.await_text("health", "degraded")
-    assert browser.text("state") == "WAITING_FOR_REDO"
-    assert "<i>a value</i> does not fit" in browser.text("problems")
-    tables = browser.text("tables")
-    assert "SHOP.ORDERS" in tables
-    assert '<b onclick="alert(1)">x' in tables  # as text
-    assert "7.5 s" in tables
-    assert "50,000" in tables
-    assert "sequence 9 is not among the logs" in browser.text("threads")
-    assert "7 × OLR-04033" in browser.text("process")
-    assert "230 MiB of 256 MiB" in browser.text("queue")
-    assert "table: SHOP.X" in browser.text("events")
-    left = browser.text("left_out")
-    assert [word for word in left.split() if word.isdecimal()] == ["17", "5", "3", "1"]
-    assert browser.evaluate("document.title") == "olr_pg: degraded"
-    widths = "[...document.querySelectorAll('#tables .bar i')].map(i => i.style.width)"
-    assert len(set(browser.evaluate(widths)[:3])) == 3
-    # What comes by the stream is shown, without a reload.
-    shown.status = replace(
-        shown.status,
-        problems=(),
-        state=StageState("CAUGHT_UP", shown.status.at),
-        source=replace(
-            shown.status.source,
-            rows_filtered=0,
-            transactions_filtered=0,
-            lob_unavailable=0,
-            lob_unclaimed=0,
-        ),
-    )
-    browser.await_text("state", "CAUGHT_UP")
-    assert browser.evaluate("document.getElementById('left_out').hidden") is True
-    assert browser.text("health") == "ok"
-    assert browser.evaluate("document.getElementById('problems').hidden") is True
-    browser.screenshot(tmp_path / "page.png")
-    assert (tmp_path / "page.png").stat().st_size > 10_000
-    browser.narrow()
-    # Tables scroll in their frames; the page itself does not.
-    await_true(lambda: browser.evaluate("document.body.scrollWidth <= innerWidth") is True)
-    service.stop()
-    browser.await_text("health", "no answer")
 
 
 def test_a_port_that_another_service_has_by_now_does_not_answer(tmp_path: Path) -> None:

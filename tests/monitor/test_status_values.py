@@ -28,6 +28,11 @@ def test_targets_fail_together_only(status: Status) -> None:
 def test_a_single_target_has_no_name(status: Status) -> None:
     record = status.as_record()
     assert "target" not in record
-    assert record["tables"][0]["lag"] == {"decoding": 4.0, "queue": 2.0, "apply": 1.5}
+    assert record["tables"][0]["lag"] == {
+        "reading": 0.0,
+        "decoding": 4.0,
+        "queue": 2.0,
+        "apply": 1.5,
+    }
     named = replace(status, target="a", targets=("a", "b")).as_record()
     assert (named["target"], tuple(named["targets"])) == ("a", ("a", "b"))

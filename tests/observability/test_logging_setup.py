@@ -156,3 +156,13 @@ def test_at_level_0_other_libraries_are_silent_too() -> None:
     logging.getLogger("driver").critical("the worst")
     get_logger("part").critical("the worst")
     assert stream.getvalue() == ""
+
+
+def test_the_status_page_has_nothing_of_other_libraries() -> None:
+    stream = io.StringIO()
+    configure_logging(3, "json", stream=stream)
+    before = recent_events()
+    logging.getLogger("py4j").warning("its own trouble")
+    logging.getLogger("psycopg").warning("error ignored in rollback")
+    assert recent_events() == before
+    assert [entry["message"] for entry in logged(stream)] == ["its own trouble"]

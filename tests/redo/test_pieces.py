@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
 
 from olr_pg.errors import Code
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo import pieces as pieces_module
 from olr_pg.redo.batch import EventKind, Role
 from olr_pg.redo.format.opcodes import DRP, IRP, URP
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
@@ -92,3 +98,21 @@ def test_every_reason_has_its_error() -> None:
     assert all(Code(error_code(status)).name for status in REASONS)
     assert error_code(ChangeStatus.SPLIT_UNDO) == Code.UNDO_NOT_WHOLE
     assert error_code(ChangeStatus.ROWS) == Code.CHANGE_UNDECODABLE
+
+
+@pytest.mark.parametrize(
+    ("at", "size", "big", "noted"),
+    [(17, 2, False, 2), (16, 2, True, 2), (16, 2, False, -1), (17, 1, False, -1)],
+)
+def test_a_bitmap_of_changed_columns_is_announced_and_has_their_number(
+    at: int, size: int, big: bool, noted: int
+) -> None:
+    """Bit 0x20 of opt, in either of its places (redo-format §4.3), and a bit for each column."""
+    data = np.zeros(30, np.uint8)
+    data[at] = 0x20
+    data[21 if big else 20] = 9  # columns
+    offset, length = np.array([0, 20, 22]), np.array([20, 2, size])
+    rows: Any = SimpleNamespace(changed_offset=np.zeros(1, int), changed_length=np.full(1, -1))
+    kernel = interpreted(pieces_module._changed_columns)
+    kernel(data, 0, offset, length, 1, big, rows, 0)
+    assert (rows.changed_offset[0], rows.changed_length[0]) == (22 if noted > 0 else 0, noted)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo import vectors
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.redo.window import Log, read_windows
 from tests.lobs.lob_redo import LobRedo
@@ -70,3 +72,53 @@ def test_void_records_have_none() -> None:
     assert vectors_of(window).position.size == 1
     void = window._replace(order=np.empty(0, np.int64))
     assert vectors_of(void).position.size == 0
+
+
+def test_the_header_of_each_real_vector(real_logs: tuple[Log, Log]) -> None:
+    """Against a reading by `struct` (redo-format §3.1); 23ai's header has 32 bytes."""
+    read = [
+        interpreted(part) for part in (vectors.object_of, vectors.dba_of, vectors.undo_segment_of)
+    ]
+    containers, undo_segments = set[int](), set[int]()
+    for window in read_windows(real_logs[0]):
+        data, raw = window.payload, window.payload.tobytes()
+        for at in vectors_of(window).position.tolist():
+            code, cls, _, high, dba = struct.unpack_from("<HHHHI", raw, at)
+            low, con_id = struct.unpack_from("<HH", raw, at + 22)
+            found = [part(data, at, False) for part in read]
+            assert found == [high << 16 | low, dba, (cls - 15) >> 1]
+            assert not interpreted(vectors.is_encrypted)(data, at)
+            containers.add(con_id)
+            assert interpreted(vectors.container_of)(data, at, 32, False) == con_id
+            assert interpreted(vectors.container_of)(data, at, 24, False) == 0
+            if code & 0xFF == 5 and code >> 8 == 2:
+                undo_segments.add(found[2])
+    assert len(containers) > 1
+    assert min(undo_segments) >= 0
+
+
+def test_a_vector_says_whether_it_is_encrypted() -> None:
+    data = np.zeros(32, np.uint8)
+    data[21] = 0x82
+    assert interpreted(vectors.is_encrypted)(data, 0)
+
+
+def test_the_fields_of_each_real_vector_end_where_the_next_one_begins(
+    real_logs: tuple[Log, Log],
+) -> None:
+    offset, length = np.zeros(64, np.int64), np.zeros(64, np.int64)
+    for window in read_windows(real_logs[1]):
+        data, found = window.payload, vectors_of(window)
+        raw = data.tobytes()
+        for at, end in zip(found.position.tolist(), found.end.tolist(), strict=True):
+            (listed,) = struct.unpack_from("<H", raw, at + 32)
+            sizes = struct.unpack_from(f"<{listed // 2 - 1}H", raw, at + 34)
+            count = interpreted(vectors.read_fields)(data, at, 32, False, offset, length)
+            assert tuple(length[1 : count + 1]) == sizes
+            assert end - at == 32 + (listed + 2 & ~3) + sum(size + 3 & ~3 for size in sizes)
+            each = [
+                interpreted(vectors.field_at)(data, at, 32, number, False)
+                for number in range(1, count + 2)
+            ]
+            assert each[:-1] == list(zip(offset[1 : count + 1], length[1 : count + 1], strict=True))
+            assert each[-1][1] == -1

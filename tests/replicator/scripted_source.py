@@ -121,10 +121,11 @@ class Reader:
         once: bool = False,
         transactions_max: int = 10**6,
         resumed: bool = False,
+        decode: Any = decode_splits,
         **settings: Any,
     ) -> None:
         self.decoder = Decoder(source, SparkSettings(), once=once, **settings)
-        self.decoder.decode = decode_splits
+        self.decoder.decode = decode
         self.delivery = Delivery(self.decoder, transactions_max=transactions_max, bytes_max=1 << 30)
         self._query = query
         self._source = source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -85,3 +86,17 @@ def test_a_run_begins_with_what_was_delivered_before_it() -> None:
     progress = DecodeProgress(lambda: 1000.0)
     progress.begin(77)
     assert progress.source.decoded_scn == 77
+
+
+def test_what_is_new_of_a_growing_log_was_written_since_the_look_before(source: DdlSource) -> None:
+    now = 1000.0
+    progress = DecodeProgress(lambda: now)
+    log = replace(stream_without(source).logs[0], grows=True)
+    before = replace(log, header=replace(log.header, next_scn=log.next_scn - 5))
+    progress.scanned(LogStream((before,), ()))
+    now = 1001.0
+    progress.scanned(LogStream((log,), ()), 1000.75)
+    now = 1002.0
+    progress.scanned(LogStream((log,), ()), 1001.75)
+    scn = log.next_scn - 1
+    assert (progress.archived.passed(scn), progress.read.passed(scn)) == (1000.75, 1001.0)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.capture.state import CapturePhase
 from olr_pg.redo.window import Log, read_windows
+from olr_pg.replicator.spark_decoding import SparkDecoding
+from olr_pg.spark.session import SparkSettings
 from tests.online_source import OnlineGroups, SmallLogs, small_logs
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.scripted_source import PATIENCE_SECONDS, Delivered, Reader, ScriptedSource
 
 if TYPE_CHECKING:
@@ -59,8 +63,8 @@ class Following:
             online_specs=[str(self.groups.folder)],
         )
 
-    def read(self, scn: int = 0, *, resumed: bool = False) -> Reader:
-        return Reader(self.source(), scn, resumed=resumed)
+    def read(self, scn: int = 0, **options: Any) -> Reader:
+        return Reader(self.source(), scn, **options)
 
     def archived(self, number: int) -> ArchivedLog:
         """Archive a log; there is only now."""
@@ -273,3 +277,81 @@ def test_who_begins_where_all_was_overwritten_waits_for_archived_logs(
         following.groups.switch().write()
         await_count(got, reader, commits_within(made.logs[4], 10**6, truth))
     assert got == truth[: len(got)]
+
+
+def test_who_goes_on_where_nothing_is_any_more_waits_for_the_log_that_holds_its_scn(
+    tmp_path: Path, made: SmallLogs, truth: list[Delivered]
+) -> None:
+    following = Following(tmp_path, made)
+    for _ in range(5):
+        following.groups.switch().write()
+    scn = made.logs[1].header.first_scn + 1
+    readable = truth[: commits_within(made.logs[4], 10**6, truth)]
+    wanted = [one for one in readable if one.begin_scn >= scn]
+    with following.read(scn, resumed=True) as reader:
+        monitor = reader.delivery.monitor
+        await_true(lambda: monitor.state.phase is CapturePhase.WAITING_FOR_REDO, reader)
+        assert monitor.state.reason is not None
+        assert monitor.state.reason.code == 2010
+        assert monitor.state.reason.where["scn"] == scn
+        assert reader.take() == []
+        following.archived(1)
+        got: list[Delivered] = []
+        await_count(got, reader, len(wanted))
+    assert got == wanted
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_backlog_of_online_logs_is_decoded_by_spark(
+    tmp_path: Path, made: SmallLogs, truth: list[Delivered]
+) -> None:
+    following = Following(tmp_path, made)
+    for _ in range(2):
+        following.groups.switch().write()
+    following.groups.current.write()
+    following.groups.switch().write(5)
+    splits = SparkDecoding(SparkSettings(), here_bytes=0)
+    got: list[Delivered] = []
+    with following.read(decode=splits.decode) as reader:
+        await_count(got, reader, commits_within(made.logs[2], 7, truth))
+        # The same file again, which has grown meanwhile.
+        following.groups.current.write()
+        await_count(got, reader, commits_within(made.logs[2], 10**6, truth))
+    assert got == truth[: len(got)]
+    assert splits.counts.by_spark > 3
+    assert splits.counts.here == 0
+
+
+def test_ddl_within_an_online_log_is_followed(tmp_path: Path) -> None:
+    source = DdlSource(tmp_path / "source")
+    source.create("T", {"ID": NUMBER, "TXT": TEXT})
+    snapshot = source.take_snapshot()
+    source.threads[0].switch()
+    source.insert("T", 1, "before")
+    source.add_column("T", "MORE", NUMBER)
+    source.insert("T", 2, "behind", 22)
+    source.rename_column("T", 1, "WORDS")
+    source.insert("T", 3, "at last", 33)
+    source.finish()
+    logs = discover_logs([str(source.directory / "logs")])
+    scripted = ScriptedSource(snapshot, None)
+    scripted.logs = logs
+    with Reader(scripted, once=True) as reader:
+        reader.drain()
+        whole = reader.take_messages()
+    following = Following(tmp_path, SmallLogs(source.directory, snapshot, logs))
+    got = b""
+    with following.read() as reader:
+        for log in logs:
+            following.groups.switch()
+            for _ in range(log.blocks):
+                following.groups.current.write(1)
+                got += reader.take_messages()
+
+        def all_came() -> bool:
+            nonlocal got
+            got += reader.take_messages()
+            return len(got) >= len(whole)
+
+        await_true(all_came, reader)
+    assert got == whole

@@ -199,6 +199,6 @@ def test_caught_up_is_said_only_where_all_is_confirmed(
             for _ in range(3):
                 client.element(3, 0)
             name, reason = state_of(tmp_path, *decoding)
-            assert (name, reason) == ("TARGET_BEHIND", "1 transactions are not confirmed")
+            assert (name, reason) == ("TARGET_BEHIND", "1 transaction is not confirmed")
             assert client.ask(3, struct.pack("<Q", COMMIT_SCN)) == NO_MORE
             assert state_of(tmp_path, "TARGET_BEHIND")[0] == "CAUGHT_UP"

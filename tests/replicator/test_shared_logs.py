@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,10 @@ class Source:
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
         self.ends: list[int] = []
+        self.news = False
+
+    def has_news(self) -> bool:
+        return self.news
 
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         self.asked.append((scn, delivered_scn))
@@ -43,3 +48,21 @@ def test_what_was_seen_once_is_reached() -> None:
     source.ends = [50]
     logs.scan("one", 1, 1)
     assert logs.reach_scn == 70
+
+
+def test_what_is_new_was_written_since_the_last_look_that_did_not_find_it() -> None:
+    source = Source()
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    logs.scan("one", 1, 1)
+    assert [logs.unseen_since] == [None]
+    begin = time.time()
+    assert not logs.has_news()
+    end = time.time()
+    source.news = True
+    assert logs.has_news()
+    logs.scan("one", 1, 1)
+    assert logs.unseen_since is not None
+    assert begin <= logs.unseen_since <= end
+    found = time.time()
+    logs.scan("one", 1, 1)
+    assert end <= logs.unseen_since <= found

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
+from olr_pg.applier.settings import ApplierSettings
 from olr_pg.dictionary.inventory import Inventory, InventoryColumn, InventoryTable
 from olr_pg.dictionary.structure import Sequence
 from olr_pg.schema.relations import Relations
 
-if TYPE_CHECKING:
-    from olr_pg.applier.settings import ApplierSettings
-
-
-class Names:
-    """The part of the applier's settings that says what things are called."""
-
-    table_names: dict[str, str] = {}  # noqa: RUF012 - never changed
-    schema_names: dict[str, str] = {}  # noqa: RUF012 - never changed
-
-
-SETTINGS = cast("ApplierSettings", Names())
+SETTINGS = ApplierSettings("", "", 0, "")
 
 
 def column(name: str, data_type: str, **others: Any) -> InventoryColumn:

@@ -96,7 +96,7 @@ def test_columns_are_those_that_a_load_makes(shop: Inventory, shop_snapshot: Sna
         relation = relations.find(table.owner, table.name)
         assert known is not None
         assert relation is not None
-        expected, _ = new_table(table, table)
+        expected, _ = new_table(SETTINGS, table, table)
         made = [(one.name, one.type_name) for one in made_columns(known, relation)]
         assert made == [(one.name, one.type_name) for one in expected]
 

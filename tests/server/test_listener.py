@@ -18,7 +18,7 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from olr_pg.config.model import Limits
+from olr_pg.config.port_sections import Limits
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint

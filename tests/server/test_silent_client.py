@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.config.model import Limits
+from olr_pg.config.port_sections import Limits
 from olr_pg.server import silent_client as silence
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener

@@ -15,6 +15,7 @@ import signal
 import stat
 import sys
 import threading
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -26,6 +27,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from tests.simulation.entry import applier_of, prepared
 from tests.simulation.plan import CallFault, CheckpointFault, DiskFault, Part, Settings
+from tests.simulation.planting import having
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -50,6 +52,7 @@ class Orders:
         folder: of the seed.
         address: where the applier finds the server.
         fault: of its own, armed from the start.
+        bug: that is planted in it.
     """
 
     part: Part
@@ -58,6 +61,7 @@ class Orders:
     settings: Settings
     address: tuple[str, int]
     fault: CallFault | CheckpointFault | DiskFault | None = None
+    bug: str | None = None
 
 
 class Child:
@@ -110,6 +114,11 @@ def run(orders: Orders) -> None:
     """A child's life."""
     _say_into(orders.folder / f"{orders.part}.log")
     faulthandler.enable()
+    with nullcontext() if orders.bug is None else having(orders.bug):
+        _live(orders)
+
+
+def _live(orders: Orders) -> None:
     _arm(orders)
     config = load_config(orders.folder / "config.json")
     try:

@@ -47,6 +47,7 @@ from tests.simulation.plan import (
     StrangerFault,
     TargetDiskFault,
 )
+from tests.simulation.planting import planted
 from tests.simulation.proxy import LOOPBACK, Trip
 from tests.simulation.stranger import Stranger, take_and_confirm_all
 from tests.simulation.tripped_link import TrippedLink
@@ -193,14 +194,16 @@ class Parts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._disarm()
-        for child in self._children.values():
-            child.kill()
-        self._children.clear()
-        if self._here is not None:
-            self._here.end()
-            self._here = None
-        self._simulation.protocol.settle()
+        try:
+            self._disarm()
+        finally:  # also where a stranger got what it must not get
+            for child in self._children.values():
+                child.kill()
+            self._children.clear()
+            if self._here is not None:
+                self._here.end()
+                self._here = None
+            self._simulation.protocol.settle()
 
     def look_after(self) -> bool:
         """Bury the dead, arm the next fault, start what is missing; whether anything happened.
@@ -292,6 +295,7 @@ class Parts:
             simulation.plan.settings,
             (LOOPBACK, simulation.protocol.port),
             own,
+            planted(),
         )
 
     def _bury(self, part: Part) -> bool:

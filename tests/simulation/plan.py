@@ -172,6 +172,7 @@ class Placement:
         in_place: the file is written to, else it is replaced.
         has_size: the file has its full size from the start; what is not there yet is zero.
         waits: for the transactions that can be there by now, before the next step.
+        holds: a little longer: see `online_arrival.OnlineStep`.
     """
 
     log: int
@@ -180,6 +181,7 @@ class Placement:
     in_place: bool
     waits: bool
     has_size: bool = False
+    holds: bool = False
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ STUCK_SECONDS: Final = 90.0
 SPARK_STUCK_SECONDS: Final = 480.0
 """Spark's workers compile kernels for themselves where they are the first to need them."""
 LOOK_SECONDS: Final = 0.01
+HOLD_SECONDS: Final = 0.06
+"""In which a reader looks at online logs, and nobody can tell that it has."""
 SILENT_SECONDS: Final = 3.0
 """After which the server ends a client that hangs."""
 
@@ -247,7 +249,7 @@ class Simulation:
 
     def _follow(self, arrivals: int, parts: Parts) -> None:
         """Let logs arrive and parts die and live again, until all that can be is applied."""
-        waits = False
+        waits = holds = False
         since = time.monotonic()
         ledger_then: dict[str, Applied] = {}
         patience = STUCK_SECONDS if self.spark is None else SPARK_STUCK_SECONDS
@@ -261,7 +263,10 @@ class Simulation:
             if any(one.stopped for name, one in ledger.items() if name not in self.truth.stops):
                 self.check()
             if arrivals and not (waits and behind):
-                waits = self.arrival.step().waits
+                if holds:
+                    time.sleep(HOLD_SECONDS)
+                step = self.arrival.step()
+                waits, holds = step.waits, step.holds
                 arrivals -= 1
                 since = time.monotonic()
                 continue

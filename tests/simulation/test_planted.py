@@ -10,9 +10,11 @@ from tests.simulation.planted import NAMES, find
 
 CAUGHT: Final = {
     "checkpoint": 0,
+    "half-lwn": 2,
     "ledger": 6,
     "own-start": 8,
     "place": 0,
+    "skipped-log": 24,
     "stale-block": 15,
     "tie-order": 30,
     "unconfirmed": 32,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyspark
 
-from olr_pg.spark.java import find_java
+from olr_pg.java.runtime import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.files.result_files import ResultFiles
 from olr_pg.spark import call
 from olr_pg.spark.call import SparkCall
 from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.result_files import ResultFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

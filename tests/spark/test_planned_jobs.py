@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.errors import OlrPgError
+from olr_pg.files.result_files import Kind, ResultFiles, TaskResult
 from olr_pg.spark import planned_jobs
 from olr_pg.spark.call import SparkCall, SparkJob
 from olr_pg.spark.planned_jobs import cells, planned_results
-from olr_pg.spark.result_cells import Kind, TaskResult
-from olr_pg.spark.result_files import ResultFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

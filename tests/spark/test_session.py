@@ -18,6 +18,8 @@ from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, default_properties, get_session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 WAIT_SECONDS = 60
@@ -92,16 +94,22 @@ def path_without_java(folder: Path) -> str:
     return str(folder)
 
 
-def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+def without_java(tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine that has no Java, and nothing in its cache."""
     environ = os.environ | {
         "PATH": path_without_java(tmp_path / "bin"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "TMPDIR": str(tmp_path),
     }
     environ.pop("JAVA_HOME", None)
+    return environ
+
+
+def start(
+    tmp_path: Path, *arguments: str, environ: Mapping[str, str] = os.environ
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PROGRAM, *arguments],
-        env=environ,
+        env={**environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -120,7 +128,7 @@ def told(process: subprocess.Popen[str], word: str) -> list[str]:
 
 
 def test_without_java_on_the_machine_it_starts_works_and_leaves_nothing(tmp_path: Path) -> None:
-    with start(tmp_path, "stop") as process:
+    with start(tmp_path, "stop", environ=without_java(tmp_path)) as process:
         assert told(process, "refused") == ["6003"]
         assert told(process, "children") == ["0"]
         java = [psutil.Process(int(pid)) for pid in told(process, "java")]

@@ -73,7 +73,7 @@ def dml_of(changes: list[Change], parts: dict[int, bytes] | None = None) -> DmlC
         entry_first=np.array(first, np.int64),
         values=values,
         stored=kept,
-        data=np.frombuffer(bytes(data), np.uint8),
+        data=np.frombuffer(bytearray(data), np.uint8),
     )
 
 

@@ -91,7 +91,7 @@ def batch_of(events: list[Event]) -> ChangeBatch:
     entries.offset[:] = np.arange(len(changes)) * 4
     entries.length[:] = 4
     data = b"".join(event.value.to_bytes(4, "big") for event in changes)
-    return ChangeBatch(rows, pieces, entries, np.frombuffer(data, np.uint8))
+    return ChangeBatch(rows, pieces, entries, np.frombuffer(bytearray(data), np.uint8))
 
 
 @dataclass

@@ -214,7 +214,7 @@ def test_parts_of_before_and_after_values_do_not_mix() -> None:
     entries.offset[:] = range(5)
     entries.length[:] = 1
     batch.events.piece_count[:] = [0, 4, 0]
-    data = np.frombuffer(b"abexn", np.uint8)
+    data = np.frombuffer(bytearray(b"abexn"), np.uint8)
     assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
     fed = batch._replace(pieces=pieces, entries=entries, data=data)
     (one,) = transactions_of(assembler.feed(fed), WANTED.plan)

@@ -5,11 +5,14 @@ Facts: redo-format §5.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.format.opcodes import DRP, IRP, LKR, LMN, QMD, QMI, URP
 from olr_pg.simulator.fields.row_fields import (
     FB_FIRST,
     FB_HEAD,
@@ -33,6 +36,8 @@ from olr_pg.simulator.fields.row_fields import (
     delete_kdo,
     insert_kdo,
 )
+from olr_pg.transactions import row_change
+from olr_pg.transactions.finished_columns import DmlKind
 from tests.lobs.lob_decoding import decode, outcome
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot
 
@@ -171,3 +176,35 @@ def test_a_row_that_is_one_entry_of_the_dictionary(tmp_path: Path) -> None:
     row = {"ID": 1, "A": "61", "B": "62"}
     inserted, deleted = decode(redo, tmp_path, documents()).changes
     assert (inserted["after"], deleted["before"]) == (row, row)
+
+
+@pytest.mark.parametrize(
+    ("operations", "kind"),
+    [
+        ((IRP,), DmlKind.INSERT),
+        ((IRP, IRP), DmlKind.INSERT),
+        ((LKR, DRP), DmlKind.DELETE),
+        ((DRP, IRP), DmlKind.UPDATE),
+        ((IRP, DRP), DmlKind.UPDATE),
+        ((IRP, URP), DmlKind.UPDATE),
+        ((LMN,), DmlKind.UPDATE),
+        ((IRP, LMN), DmlKind.INSERT),
+        ((QMI,), DmlKind.INSERT),
+        ((QMD,), DmlKind.DELETE),
+    ],
+)
+def test_what_the_pieces_of_a_row_do_together(operations: tuple[int, ...], kind: DmlKind) -> None:
+    """Without supplemental data, which says it otherwise."""
+    count = len(operations)
+    pieces = SimpleNamespace(op=operations, supplemental=[0] * count, sup_type=[0] * count)
+    links = SimpleNamespace(next_piece=[*range(1, count), -1])
+    job: Any = SimpleNamespace(batch=SimpleNamespace(pieces=pieces), links=links)
+    assert interpreted(row_change._kind_of)(job, 0) == kind
+    logged = {SUPPLEMENTAL_INSERT: DmlKind.INSERT, SUPPLEMENTAL_UPDATE: DmlKind.UPDATE,
+              SUPPLEMENTAL_DELETE: DmlKind.DELETE}  # fmt: skip
+    if operations[0] in (QMI, QMD):
+        return
+    pieces.supplemental[0] = 1
+    for sup_type, told in logged.items():
+        pieces.sup_type[0] = sup_type
+        assert interpreted(row_change._kind_of)(job, 0) == told

@@ -5,12 +5,15 @@ What redo does not tell without supplemental logging is refused, never guessed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.kernels.compile import interpreted
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
+from olr_pg.transactions import row_job, rows
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:
@@ -150,3 +153,16 @@ def test_index_organised_tables(tmp_path: Path, logging: Logging, redo: RedoForm
     leaf_ops = {"10.2", "10.4", "10.30", "10.35"}
     found = {form for form in base.forms() if form.startswith("10.")}
     assert found == leaf_ops | ({"10.18"} if logging is not Logging.NONE else set())
+
+
+def test_a_table_is_left_out_for_a_fault_of_the_transaction_at_hand() -> None:
+    counts = {row_job.FAULTS: 3}
+    events = SimpleNamespace(table=[7, 8, 9, 8])
+    job: Any = SimpleNamespace(
+        counts=counts,
+        faults=SimpleNamespace(event=[0, 1, 2]),
+        batch=SimpleNamespace(events=events),
+    )
+    left_out = interpreted(rows._is_left_out)
+    assert [left_out(job, 1, table) for table in (7, 8, 9, 10)] == [False, True, True, False]
+    assert not left_out(job, 3, 9)

@@ -164,7 +164,7 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
         np.array(stored_first, np.int64), np.array([c.stored or 0 for c in rows], np.int32),
         np.array(entry_first, np.int64), values_of(*table.T),
         np.array(stored, ENTRY).view(Rows),
-        np.frombuffer(bytes(entries.data), np.uint8),
+        np.frombuffer(bytearray(entries.data), np.uint8),
     )  # fmt: skip
     begins = [t.begin for t in transactions]
     zero = np.zeros(len(begins))

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 _STOPPED = """
-SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND stopped ORDER BY source_table
+SELECT source_table FROM olr_pg.ledger
+WHERE subscription = %s AND stopped AND NOT paused ORDER BY source_table
 """
 _HELD_SOURCE = """
 SELECT held_source FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
@@ -90,7 +91,7 @@ class _Step(NamedTuple):
 
 
 def stopped_tables(connection: Connection[Any], subscription: str) -> list[str]:
-    """Return the source tables of a subscription that are stopped."""
+    """Return the source tables of a subscription that are stopped, without those paused."""
     return [row[0] for row in connection.execute(_STOPPED, (subscription,)).fetchall()]
 
 
@@ -154,11 +155,11 @@ class _Replay:
     def _step(self) -> _Step:
         if not self._ledger.lock(self._connection).stopped:
             return _Step(ended=True)
-        self._read_source()
         found = self._first()
         if found is None:
             self._ledger.go_on(self._connection)
             return _Step(ended=True)
+        self._read_source()
         if isinstance(found, HeldEvent):
             return self._event(found)
         if isinstance(found, HeldSlices):

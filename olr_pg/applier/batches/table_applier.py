@@ -212,6 +212,7 @@ class TableApplier:
             return _Outcome(state, Counters()), None
         position = state.position.after(slices.commit_scn, slices.xid)
         if state.stopped:
+            self._ledger.keep_source(connection, self._definition(slices.commit_scn))
             self._hold_slices(connection, slices)
             self._ledger.move(connection, position)
             return _Outcome(self._reached(position, stopped=True), Counters()), None
@@ -243,8 +244,7 @@ class TableApplier:
     ) -> _Outcome:
         position = state.position.after(slices.commit_scn, slices.xid)
         if not state.stopped:
-            document = source_document(self.source, self._settings.facts, slices.commit_scn)
-            self._ledger.stop(connection, document)
+            self._ledger.stop(connection, self._definition(slices.commit_scn))
             self._ledger.record(connection, error.row())
         self._hold_slices(connection, slices)
         self._ledger.move(connection, position)
@@ -431,9 +431,14 @@ class TableApplier:
                 raise _Moved
             todo = missing(selection, state.position)
             position = advanced(state.position, todo)
+            if len(todo):
+                self._ledger.keep_source(connection, self._definition(int(todo.commit_scn[0])))
             self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
         return _Outcome(self._reached(position, stopped=True), Counters())
+
+    def _definition(self, commit_scn: int) -> str:
+        return source_document(self.source, self._settings.facts, commit_scn)
 
     def _stop_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
@@ -456,8 +461,7 @@ class TableApplier:
     def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
         """Stop with the first transaction of `rest`, which is held from there on."""
         first = rest.part(rest.transactions()[0])
-        document = source_document(self.source, self._settings.facts, int(first.commit_scn[0]))
-        self._ledger.stop(connection, document)
+        self._ledger.stop(connection, self._definition(int(first.commit_scn[0])))
         self._ledger.record(connection, error.row(first, "stopped"))
         self._add_to_hold(connection, rest)
 

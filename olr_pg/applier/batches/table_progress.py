@@ -25,6 +25,7 @@ class TableProgress(NamedTuple):
         altered: values that a policy has changed.
         held: the first change that is held of it, where it has stopped.
         incomplete: LOB values that it lacks (`incomplete_values`).
+        paused: whether somebody has paused it.
     """
 
     name: str
@@ -36,3 +37,4 @@ class TableProgress(NamedTuple):
     altered: int = 0
     held: FirstHeld | None = None
     incomplete: int = 0
+    paused: bool = False

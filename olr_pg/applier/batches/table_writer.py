@@ -20,7 +20,7 @@ from olr_pg.applier.statements.identity_columns import identities
 from olr_pg.applier.statements.one_change import single
 from olr_pg.applier.statements.rewriting import rewritten
 from olr_pg.applier.statements.shared_keys import Knot
-from olr_pg.applier.statements.step import Step, UnwritableError
+from olr_pg.applier.statements.step import NO_KEY_ACTION, Step, UnwritableError
 from olr_pg.applier.statements.table_changes import ChangeError, encode_changes
 from olr_pg.applier.statements.table_statements import copying, overwriting, steps
 from olr_pg.applier.statements.target_plan import plan_table
@@ -476,9 +476,11 @@ def check_touched(step: Step, touched: int) -> None:
         DmlKind.DELETE: "were there to delete",
     }[step.kind]
     advice = f"; {step.advice}" if step.advice and touched == 0 else ""
+    detail = f"{touched} rows {what}, not {step.expected}{advice}"
+    action = NO_KEY_ACTION if advice else None
     raise RefusedError(
         -1,
-        OlrPgError(Code.CHANGE_CONFLICTS, f"{touched} rows {what}, not {step.expected}{advice}"),
+        OlrPgError(Code.CHANGE_CONFLICTS, detail, action=action),
         statement=step.query.decode(),
         is_conflict=True,
     )

@@ -24,6 +24,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
+from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.target.ledger import (
@@ -33,6 +34,7 @@ from olr_pg.applier.target.ledger import (
     ensure_ledger,
     noted_complete,
 )
+from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.stopped.pausing import Pause
+    from olr_pg.applier.target.loads_under_way import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.link import ServerLink
@@ -107,6 +111,8 @@ class Applier:
         self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
         self._held = HeldTables(settings.subscription)
+        self._loads = LoadsUnderWay(settings.subscription)
+        self._pauses = Pauses(settings.subscription)
         self._session: Conversation | None = None
         self._before: dict[str, int] = {}
         self._complete_before = 0
@@ -126,7 +132,10 @@ class Applier:
         return [
             one._replace(
                 commit_scn=one.commit_scn or self._position_before(one.name),
-                held=None if one.error is None else self._held.first(one.name),
+                held=self._held.first(one.name)
+                if one.error is not None or one.name in self._pauses.tables
+                else None,
+                paused=one.name in self._pauses.tables,
                 incomplete=self._held.incomplete(one.name),
             )
             for one in known.values()
@@ -136,8 +145,23 @@ class Applier:
         """Return where a table was before this run, or before the connection was lost."""
         return max(self._before.get(table, 0), self._applied.scn_of(table))
 
-    def _look_at_held(self) -> None:
-        self._target.use(self._held.look)
+    @property
+    def loads(self) -> Sequence[TableLoad]:
+        """The initial loads that were under way a moment ago; from any thread."""
+        return self._loads.loads
+
+    @property
+    def pause(self) -> Pause | None:
+        """The pause of the whole subscription; None where it goes on; from any thread."""
+        return self._pauses.whole
+
+    def _look_at_target(self) -> None:
+        before = self._pauses.whole
+        for look in (self._held.look, self._loads.look, self._pauses.look):
+            self._target.use(look)
+        after = self._pauses.whole
+        if (before is None) != (after is None):
+            _log.info("paused" if after else "resumed", by=after.by if after else None)
 
     @property
     def table_names(self) -> frozenset[str]:
@@ -196,8 +220,14 @@ class Applier:
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
         try:
             handover = self._reach_target(once=once)
+            if once and self._pauses.whole is not None:
+                raise OlrPgError(
+                    Code.SUBSCRIPTION_PAUSED,
+                    f"by {self._pauses.whole.by}",
+                    subscription=self._settings.subscription,
+                )
         except psycopg.Error:
-            if self._is_ending:
+            if self.is_ending:
                 return ApplyReport({}, 0)
             raise
         self._workers = workers = self._make_workers()
@@ -212,7 +242,8 @@ class Applier:
             drain=self._drain,
             progress=self._progress,
             applied=self._applied,
-            look_at_held=self._look_at_held,
+            look_at_target=self._look_at_target,
+            is_paused=lambda: self._pauses.whole is not None,
             is_saved_here=self._is_saved_here,
         )
         try:
@@ -231,7 +262,7 @@ class Applier:
         """Prepare the target; again while it may come to be there, but for a run that is to end."""
 
         def passes(error: BaseException) -> bool:
-            return not (once or self._is_ending) and _may_pass(error)
+            return not (once or self.is_ending) and _may_pass(error)
 
         reaching = retrying(
             passes,
@@ -244,7 +275,8 @@ class Applier:
         return handover
 
     @property
-    def _is_ending(self) -> bool:
+    def is_ending(self) -> bool:
+        """Is true where it was told to end; from any thread."""
         return self._stop.is_set() or self._drain.is_set()
 
     def _make_workers(self) -> Workers:
@@ -307,10 +339,14 @@ class Applier:
                 _log.error("table is still stopped", table=stopped, error=str(error))
                 self._stopped[stopped] = error
         self._held.look(connection)
+        self._pauses.look(connection)
         self._before = ledger_positions(connection, subscription)
         self._complete_before = noted_complete(connection, subscription)
         if self._is_stream:
             self._check_stopped(connection)
+            for name in sorted(self._pauses.tables):
+                # Its held changes would be passed by.
+                raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is: resume it first", table=name)
         return read_handover(connection, subscription, self._tables)
 
     def _check_stopped(self, connection: Connection[Any]) -> None:

@@ -74,7 +74,8 @@ class Conversation:
         drain: set where it is to end with everything that has come.
         progress: set by the workers whenever something became durable or went wrong.
         applied: what is on disk.
-        look_at_held: called now and then.
+        look_at_target: called now and then.
+        is_paused: whether somebody has paused the subscription, as of the last such call.
         is_saved_here: whether what the server has saved is what this applier confirmed.
     """
 
@@ -91,7 +92,8 @@ class Conversation:
         drain: threading.Event,
         progress: threading.Event,
         applied: AppliedTables,
-        look_at_held: Callable[[], None],
+        look_at_target: Callable[[], None],
+        is_paused: Callable[[], bool],
         is_saved_here: Callable[[], bool],
     ) -> None:
         self._settings = settings
@@ -102,7 +104,8 @@ class Conversation:
         self._drain = drain
         self._progress = progress
         self._applied = applied
-        self._look_at_held = look_at_held
+        self._look_at_target = look_at_target
+        self._is_paused = is_paused
         self._is_saved_here = is_saved_here
         self._exchange = Exchange(connect, settings.byte_order, stop.is_set)
         is_stream = settings.consistency is Consistency.TRANSACTION
@@ -197,6 +200,9 @@ class Conversation:
                 if self._finish():
                     return
                 continue
+            if self._is_paused():
+                self._rest()
+                continue
             if self._exchange.pending == 0:
                 was_drained = drained()
             self._top_up()
@@ -214,6 +220,18 @@ class Conversation:
 
     def _await_progress(self) -> None:
         self._progress.wait(self._settings.poll_milliseconds / 1000)
+
+    def _rest(self) -> None:
+        """Ask for nothing more while the subscription is paused; what has come is applied.
+
+        Nothing is confirmed either: asking for it would bring more.
+        """
+        if self._exchange.pending:
+            self._take_answers()
+            return
+        self._distribution.release()
+        self._workers.hurry()
+        self._await_progress()
 
     def _finish(self) -> bool:
         """Apply what has come, and confirm it; False where the workers are not done yet."""
@@ -239,7 +257,7 @@ class Conversation:
     def _note_if_reachable(self) -> None:
         try:
             self.note()
-            self._look_at_held()
+            self._look_at_target()
         except psycopg.Error as error:
             if not is_transient(error):
                 raise

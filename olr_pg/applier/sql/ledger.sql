@@ -4,7 +4,7 @@
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
--- 6 (dbid), 7 (incomplete), 8 (set_aside).
+-- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
@@ -31,8 +31,17 @@ ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS held_source text;
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS dbid bigint;
 -- How many lines olr_pg.incomplete has of the table: without any, nobody looks there.
 ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS incomplete bigint NOT NULL DEFAULT 0;
+-- Somebody has paused the table: it is held as a stopped one is, until somebody resumes it.
+ALTER TABLE olr_pg.ledger ADD COLUMN IF NOT EXISTS paused boolean NOT NULL DEFAULT false;
 -- Version 1 held nothing: the stream stood still at a stopped table, and delivers it again.
-UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL;
+UPDATE olr_pg.ledger SET stopped = false WHERE stopped AND held_source IS NULL AND NOT paused;
+
+-- Subscriptions that somebody has paused as a whole: nothing is taken from the server.
+CREATE TABLE IF NOT EXISTS olr_pg.paused (
+    subscription  text PRIMARY KEY,
+    paused_at     timestamptz NOT NULL DEFAULT now(),
+    paused_by     text NOT NULL
+);
 
 -- How far each subscription is: `olr_pg.consistent_scn` reads it.
 CREATE TABLE IF NOT EXISTS olr_pg.subscription (
@@ -204,7 +213,8 @@ COMMENT ON TABLE olr_pg.error IS 'olr_pg: changes that met a conflict or an erro
 COMMENT ON TABLE olr_pg.held IS 'olr_pg: changes of stopped tables, in order';
 COMMENT ON TABLE olr_pg.incomplete IS 'olr_pg: LOB values that the tables lack';
 COMMENT ON TABLE olr_pg.subscription IS 'olr_pg: how far each subscription is complete';
+COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (8);
+INSERT INTO olr_pg.version VALUES (9);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from psycopg import sql
 
@@ -36,6 +36,15 @@ class Step(NamedTuple):
     advice: str = ""
 
 
+NO_KEY_ACTION: Final = (
+    "turn supplemental logging of the key on in the source (`olr-pg doctor` has the statement):"
+    " later changes have it then. Leave this one out with `olr-pg errors skip`, and mend its row"
+    " with `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`, or load the"
+    " table anew: `olr-pg initial-load --anew --table OWNER.NAME`"
+)
+"""What to do where redo does not tell which row a change is of."""
+
+
 class UnwritableError(Exception):
     """No statement can bring a change in.
 
@@ -58,8 +67,8 @@ class KeyMissingError(UnwritableError):
             number,
             OlrPgError(
                 Code.CHANGE_CONFLICTS,
-                "the change does not have the values of the key, whatever `apply.on-conflict` is;"
-                " check the supplemental logging of the key's columns",
+                "the change does not have the values of the key, whatever `apply.on-conflict` is",
+                action=NO_KEY_ACTION,
             ),
         )
 

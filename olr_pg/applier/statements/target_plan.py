@@ -15,18 +15,11 @@ from olr_pg.applier.target.catalogue import (
     read_table,
     supports_xml,
 )
-from olr_pg.applier.target.modifiers import check_modifiers
+from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.set_aside import check_quiet
 from olr_pg.config.names import OWN_SCHEMA
-from olr_pg.datatypes.convert import Encoder, encoder_for
-from olr_pg.datatypes.mapping import (
-    LOB_TYPES,
-    OracleType,
-    PgKind,
-    fold_identifier,
-    fold_identifiers,
-    pg_type,
-)
+from olr_pg.datatypes.convert import Encoder
+from olr_pg.datatypes.mapping import LOB_TYPES, OracleType, PgKind
 from olr_pg.datatypes.plain import PlainForm, plain_form
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.dictionary.model import Table
@@ -122,7 +115,7 @@ class TablePlan:
         self.target = target
         self._settings = settings
         self._source = {column.name: column for column in source.delivered} if source else {}
-        self._names = target_columns(source)
+        self._names = target_columns(settings, source)
         self._bound: dict[Layout, BoundLayout] = {}
         self._sets: dict[tuple[tuple[Layout | None, ...], bool], LayoutOperations] = {}
         self._statements: dict[tuple[Hashable, tuple[str, ...]], bytes] = {}
@@ -171,7 +164,7 @@ class TablePlan:
         Raises:
             OlrPgError: 5006, there is none.
         """
-        name = self._names.get(column) or fold_identifier(column, column=True)
+        name = self._names.get(column) or self._settings.choices.column_name(self.name, column)
         found = self.target.column_number(name)
         if found is None:
             raise OlrPgError(
@@ -192,12 +185,8 @@ class TablePlan:
         Raises:
             OlrPgError: its values cannot go into the target's type.
         """
-        return encoder_for(
-            self._source[str(self.source_name(place))],
-            self.target.columns[place].base_oid,
-            facts=self._settings.facts,
-            policies=self._settings.policies,
-        )
+        source = self._source[str(self.source_name(place))]
+        return column_encoder(self._settings, self.name, source, self.target.columns[place])
 
     def bind(self, layout: Layout) -> BoundLayout:
         """Find the targets of a layout's columns.
@@ -274,13 +263,9 @@ class TablePlan:
         elif not column.chunked:
             return Encoder(column.name, "LOB", PgKind.BYTEA, _only_nulls), PlainForm.NONE
         try:
-            encoder = encoder_for(
-                described,
-                self.target.columns[field].base_oid,
-                facts=self._settings.facts,
-                policies=self._settings.policies,
+            encoder = column_encoder(
+                self._settings, self.name, described, self.target.columns[field]
             )
-            check_modifiers(described, self.target.columns[field])
         except OlrPgError as error:
             raise OlrPgError(
                 Code.TARGET_TYPE_UNFIT,
@@ -289,7 +274,7 @@ class TablePlan:
                 column=column.name,
                 target=self.target.columns[field].base_name,
             ) from error
-        if column.chunked:
+        if column.chunked or not encoder.plain:
             return encoder, PlainForm.NONE
         return encoder, plain_form(described, encoder.kind, self._settings.facts)
 
@@ -320,12 +305,16 @@ def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
     return values, NOTHING
 
 
-def target_columns(source: Table | None) -> dict[str, str]:
-    """Return the target names of a table's delivered columns (folded, collisions kept apart)."""
+def target_columns(settings: ApplierSettings, source: Table | None) -> dict[str, str]:
+    """Return the target names of a table's delivered columns (`Choices.column_names`).
+
+    Raises:
+        OlrPgError: 5016.
+    """
     if source is None:
         return {}
-    names = tuple(column.name for column in source.delivered)
-    return dict(zip(names, fold_identifiers(names, column=True), strict=True))
+    names = [column.name for column in source.delivered]
+    return settings.choices.column_names(source.full_name, names)
 
 
 def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:
@@ -334,7 +323,8 @@ def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str,
     if named is not None:
         schema, _, name = named.partition(".")
         return schema, name
-    return settings.schema_names.get(owner) or fold_identifier(owner), fold_identifier(table)
+    choices = settings.choices
+    return settings.schema_names.get(owner) or choices.name(owner), choices.name(table)
 
 
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
@@ -378,7 +368,7 @@ def plan_table(
     schema, name = target_name(settings, owner, table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
-        columns, key = new_table(layout, source)
+        columns, key = new_table(settings, layout, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)
             target = read_table(connection, schema, name)
@@ -397,39 +387,44 @@ def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[Ne
     return [c._replace(type_name="text") if c.type_name == "xml" else c for c in columns]
 
 
-def _columns_of(source: Table) -> tuple[list[NewColumn], list[str]]:
+def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColumn], list[str]]:
     """Return columns and key of a table as the source has it."""
-    names = target_columns(source)
+    names = target_columns(settings, source)
     key = [column.name for number in source.key for column in source.columns
            if column.intcol == number]  # fmt: skip
     columns = [
         NewColumn(
-            names[column.name], pg_type(column).name, not column.nullable or column.name in key
+            names[column.name],
+            settings.choices.pg_type(source.full_name, column).name,
+            not column.nullable or column.name in key,
         )
         for column in source.delivered
     ]
     return columns, [names[name] for name in key]
 
 
-def new_table(layout: Layout | Table, source: Table | None) -> tuple[list[NewColumn], list[str]]:
+def new_table(
+    settings: ApplierSettings, layout: Layout | Table, source: Table | None
+) -> tuple[list[NewColumn], list[str]]:
     """Return columns and key of a table to create; no columns where nothing tells them all."""
     if source is not None:
-        return _columns_of(source)
+        return _columns_of(settings, source)
     if isinstance(layout, Table) or layout.kind is not DmlKind.INSERT:
         return [], []
-    names_of: Sequence[str] = fold_identifiers(
-        tuple(column.name for column in layout.columns), column=True
-    )
+    table = f"{layout.owner}.{layout.table}"
+    names = settings.choices.column_names(table, [column.name for column in layout.columns])
     return (
         [
-            NewColumn(name, _type_of_unknown_length(column))
-            for name, column in zip(names_of, layout.columns, strict=True)
+            NewColumn(names[column.name], _type_of_unknown_length(settings, table, column))
+            for column in layout.columns
         ],
         [],
     )
 
 
-def _type_of_unknown_length(column: ColumnValue) -> str:
+def _type_of_unknown_length(settings: ApplierSettings, table: str, column: ColumnValue) -> str:
+    described = column.described()
     if column.type_code == OracleType.CHAR:
-        return "text"  # char(n) needs a length
-    return pg_type(column.described()).name
+        # char(n) needs a length
+        return settings.choices.chosen_type(table, described) or "text"
+    return settings.choices.pg_type(table, described).name

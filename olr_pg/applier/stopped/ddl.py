@@ -23,7 +23,6 @@ from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, s
 from olr_pg.applier.target.catalogue import empty_table, read_table
 from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import Counters, ErrorRow, TableLedger
-from olr_pg.datatypes.mapping import pg_type
 from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import format_xid
@@ -74,6 +73,9 @@ def apply_event(
         if error is not None:
             ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))
             ledger.record(connection, event_error_row(event, error))
+        else:
+            document = source_document(source, settings.facts, event.commit_scn)
+            ledger.keep_source(connection, document)
         held = hold_event(connection, ledger.key, event, settings.facts)
         if held.later is not None and held.evolution.error is not None:
             ledger.retell(connection, event_error_row(held, held.evolution.error))
@@ -134,7 +136,7 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
         return
     target = _target(connection, settings, event)
     if evolution.columns:
-        _add_columns(connection, target, event)
+        _add_columns(connection, settings, target, event)
     if evolution.verdict is Verdict.TRUNCATE:
         _truncate(connection, settings, target, event)
 
@@ -176,10 +178,15 @@ def _target(
     return target
 
 
-def _add_columns(connection: Connection[Any], target: TargetTable, event: SchemaEvent) -> None:
-    names = target_columns(event.definition)
+def _add_columns(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    target: TargetTable,
+    event: SchemaEvent,
+) -> None:
+    names = target_columns(settings, event.definition)
     for column in event.evolution.columns:
-        kind = pg_type(column).name
+        kind = settings.choices.pg_type(event.table, column).name
         connection.execute(
             sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS {} {}").format(
                 target.identifier, sql.Identifier(names[column.name]), sql.SQL(kind)

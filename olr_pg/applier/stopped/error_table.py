@@ -26,6 +26,11 @@ _SKIP = """
 UPDATE olr_pg.error SET resolution = 'skipped', last_seen = now()
 WHERE subscription = %s AND id = %s AND resolution = 'stopped'
 """
+_LOCK = "SELECT FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s FOR UPDATE"
+_DROP_TRANSACTION = """
+DELETE FROM olr_pg.held WHERE subscription = %s AND source_table = %s AND commit_scn = %s
+    AND xid = %s AND kind = 'changes'
+"""
 _STOPPED = """
 SELECT l.source_table, l.target_table, l.commit_scn AS received_scn,
     h.transactions, h.changes, h.bytes, h.first_scn
@@ -36,7 +41,7 @@ FROM olr_pg.ledger AS l LEFT JOIN LATERAL (
     FROM olr_pg.held AS h
     WHERE h.subscription = l.subscription AND h.source_table = l.source_table
 ) AS h ON true
-WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table
+WHERE l.subscription = %s AND l.stopped AND NOT l.paused ORDER BY l.source_table
 """
 _INCOMPLETE = """
 SELECT id, source_table, target_table, key, row_id, column_name, target_column, operation,
@@ -51,7 +56,7 @@ _REASONS = """
 SELECT DISTINCT ON (l.source_table) l.source_table, e.code, e.id
 FROM olr_pg.ledger AS l LEFT JOIN olr_pg.error AS e ON e.subscription = l.subscription
     AND e.source_table = l.source_table AND e.resolution = 'stopped'
-WHERE l.subscription = %s AND l.stopped ORDER BY l.source_table, e.id DESC
+WHERE l.subscription = %s AND l.stopped AND NOT l.paused ORDER BY l.source_table, e.id DESC
 """
 
 
@@ -143,6 +148,21 @@ def skip_error(connection: Connection[Any], subscription: str, number: int) -> E
             f"error {number} is {line.resolution}",
             table=line.source_table,
         )
+    return line
+
+
+def skip_transaction(connection: Connection[Any], subscription: str, number: int) -> ErrorLine:
+    """Decide as `skip_error` does, of all changes that the transaction has of the table.
+
+    Raises:
+        OlrPgError: as `skip_error`.
+    """
+    with connection.transaction():
+        table = read_error(connection, subscription, number).source_table
+        # Whoever replays the table, or adds to its hold, waits.
+        connection.execute(_LOCK, (subscription, table))
+        line = skip_error(connection, subscription, number)
+        connection.execute(_DROP_TRANSACTION, (subscription, table, line.commit_scn, line.xid))
     return line
 
 

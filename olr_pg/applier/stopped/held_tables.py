@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 # The age, not the time: the target has a clock of its own.
 _FIRST: Final = """
 SELECT l.source_table, h.commit_scn,
-    extract(epoch FROM clock_timestamp() - h.held_at)::float8
+    extract(epoch FROM clock_timestamp() - h.held_at)::float8, e.id
 FROM olr_pg.ledger AS l CROSS JOIN LATERAL (
     SELECT commit_scn, held_at FROM olr_pg.held AS h
     WHERE h.subscription = l.subscription AND h.source_table = l.source_table
     ORDER BY h.id LIMIT 1
-) AS h
+) AS h LEFT JOIN LATERAL (
+    SELECT id FROM olr_pg.error AS e
+    WHERE e.subscription = l.subscription AND e.source_table = l.source_table
+        AND e.resolution = 'stopped' ORDER BY commit_scn, id LIMIT 1
+) AS e ON true
 WHERE l.subscription = %s AND l.stopped
 """
 _INCOMPLETE: Final = """
@@ -33,10 +37,12 @@ class FirstHeld(NamedTuple):
     Attributes:
         commit_scn: of its transaction; the table has what commits below.
         since: seconds of Unix time.
+        error_id: the line of olr_pg.error that holds the table up; 0 where there is none.
     """
 
     commit_scn: int
     since: float
+    error_id: int = 0
 
 
 class HeldTables:
@@ -51,7 +57,10 @@ class HeldTables:
         """See what is held now."""
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
         now = time.time()
-        self._first = {name: FirstHeld(scn, now - max(age, 0.0)) for name, scn, age in found}
+        self._first = {
+            name: FirstHeld(scn, now - max(age, 0.0), number or 0)
+            for name, scn, age, number in found
+        }
         self._incomplete = dict(connection.execute(_INCOMPLETE, (self._subscription,)).fetchall())
 
     def incomplete(self, table: str) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-VERSION: Final = 8
+VERSION: Final = 9
 """Of the tables that this release makes."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"
@@ -62,6 +62,10 @@ WHERE subscription = %s AND source_table = %s RETURNING incomplete > 0
 _STOP = """
 UPDATE olr_pg.ledger SET stopped = true, held_source = %s
 WHERE subscription = %s AND source_table = %s
+"""
+_KEEP_SOURCE = """
+UPDATE olr_pg.ledger SET held_source = %s
+WHERE subscription = %s AND source_table = %s AND held_source IS NULL
 """
 _GO_ON = """
 UPDATE olr_pg.ledger SET stopped = false, held_source = NULL
@@ -424,6 +428,14 @@ class TableLedger:
             held_source: its definition as of its first held change (`hold.source_document`).
         """
         connection.execute(_STOP, (held_source, *self._key))
+
+    def keep_source(self, connection: Connection[Any], held_source: str) -> None:
+        """Keep the definition of the first held change of a paused table, which nobody kept yet.
+
+        Args:
+            held_source: as of `stop`.
+        """
+        connection.execute(_KEEP_SOURCE, (held_source, *self._key))
 
     def go_on(self, connection: Connection[Any]) -> None:
         """Mark the table as not stopped any more."""

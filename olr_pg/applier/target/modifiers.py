@@ -6,6 +6,7 @@ behind the point, and of seconds, it rounds away.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
@@ -13,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetColumn
-    from olr_pg.datatypes.mapping import OracleColumn
+    from olr_pg.datatypes.mapping import OracleColumn, PgType
 
 # PostgreSQL's numeric.c, timestamp.c and timestamp.h
 _HEADER: Final = 4
@@ -25,12 +26,27 @@ _FIELDS_AT: Final = 16
 _SECOND: Final = 1 << 12
 _MONTH: Final = 1 << 1
 
+_DIGITS: Final = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
+
 _MICROSECONDS: Final = 6
 """Digits of seconds that PostgreSQL has; what lies behind them is a policy's."""
 
 _TIMESTAMPS: Final = frozenset(
     {OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ, OracleType.TIMESTAMP_LTZ}
 )
+
+
+def modifier_of(made: PgType) -> int:
+    """Return the modifier that a column of this type gets; -1 where it has none that rounds."""
+    found = _DIGITS.search(made.name)
+    if found is None:
+        return -1
+    first, second = int(found[1]), int(found[2] or 0)
+    if made.kind is PgKind.NUMERIC:
+        return (first << _FIELDS_AT | (second & _SCALE_BITS)) + _HEADER
+    if made.kind in (PgKind.VARCHAR, PgKind.BPCHAR):
+        return first + _HEADER
+    return first if made.kind in (PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ) else -1
 
 
 def check_modifiers(source: OracleColumn, target: TargetColumn) -> None:
@@ -52,7 +68,7 @@ def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
         return None
     if source.type_code != OracleType.NUMBER or source.scale is not None:
         return None
-    digits = _numeric_scale(target.modifier)
+    digits = numeric_scale(target.modifier)
     return f"{oracle_type_name(source)} may have more digits than {digits} behind the point"
 
 
@@ -60,7 +76,7 @@ def _rounding(source: OracleColumn, target: TargetColumn) -> str | None:
     if target.modifier < 0:
         return None
     if target.base_oid == PgKind.NUMERIC and source.type_code == OracleType.NUMBER:
-        kept, wanted = _numeric_scale(target.modifier), source.scale
+        kept, wanted = numeric_scale(target.modifier), source.scale
         return _too_few(kept, wanted, "digits behind the point")
     if target.base_oid in (PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ):
         wanted = _second_digits(source) if source.type_code in _TIMESTAMPS else None
@@ -91,6 +107,6 @@ def _too_few(kept: int, wanted: int | None, what: str) -> str | None:
     return f"the target keeps {kept} {what}, of {wanted}"
 
 
-def _numeric_scale(modifier: int) -> int:
+def numeric_scale(modifier: int) -> int:
     """Return the scale of a numeric, which may be negative."""
     return (((modifier - _HEADER) & _SCALE_BITS) ^ _SCALE_SIGN) - _SCALE_SIGN

@@ -23,6 +23,7 @@ from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
+from olr_pg.load.cutover.application_grants import application_grants
 from olr_pg.load.cutover.constraints import check_constraints
 from olr_pg.load.cutover.quiet_point import cutover_source
 from olr_pg.load.cutover.steps_done import (
@@ -338,7 +339,13 @@ class _Cutover:
                 if found != (True,):
                     create_sequence(connection, name, one)
                 step = advance_sequence(connection, name, one)
-                advanced.append({"sequence": one.full_name, **step._asdict()})
+                advanced.append(
+                    {
+                        "sequence": one.full_name,
+                        "target": list(target_name(settings, one.owner, one.name)),
+                        **step._asdict(),
+                    }
+                )
         return DONE, {"advanced": advanced, "not_in_the_target": missing}
 
     def _constraints(self) -> tuple[str, dict[str, Any]]:
@@ -363,4 +370,20 @@ class _Cutover:
         }
 
     def _report(self) -> tuple[str, dict[str, Any]]:
-        return DONE, {"scn": self._scn(), **self._ledger()}
+        found = self._ledger()
+        return DONE, {"scn": self._scn(), **found, "grants": self._grants()}
+
+    def _grants(self) -> list[str]:
+        """Return what applications have to be granted on the tables and their sequences."""
+        known = self.known(STEPS[4])
+        # A step of a former release did not note the target's names.
+        advanced = known.detail.get("advanced", ()) if known is not None else ()
+        sequences = [(one["target"][0], one["target"][1]) for one in advanced if "target" in one]
+        with _opened(self._config) as target:
+            tables, settings = self._replicated(target)
+            targets = [
+                read_table(target.connection, *target_name(settings, table.owner, table.name))
+                for table in tables
+            ]
+            there = [one for one in targets if one is not None]
+            return application_grants(target.connection, there, sequences)

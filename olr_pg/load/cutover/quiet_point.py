@@ -13,6 +13,7 @@ from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -120,7 +121,8 @@ class _Live:
         if found.transactions:
             raise OlrPgError(
                 Code.SOURCE_NOT_QUIET,
-                f"{found.transactions} transactions are open, the oldest since SCN {found.oldest}",
+                f"{counted(found.transactions, 'open transaction')}, the oldest since SCN"
+                f" {found.oldest}",
             )
         return Quiet(found.scn)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.private import private_umask
 from olr_pg.load.composite import fields_of, shown
 from olr_pg.load.verification.verification import Difference
@@ -146,7 +146,7 @@ def read_differences(path: Path, subscription: str) -> list[TableDifferences]:
         return _tables(lines, subscription)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OlrPgError(
-            Code.DIFFERENCES_FILE_UNUSABLE, f"{type(error).__name__}: {error}", file=str(path)
+            Code.DIFFERENCES_FILE_UNUSABLE, plain_reason(error), file=str(path)
         ) from error
 
 

@@ -146,7 +146,7 @@ class SourceDigester:
         if isinstance(batch, LargeRow):
             return self._digest_large(batch)
         encoded = encode_batch(self._columns, batch, self._first_row)
-        add_losses(self._losses, self._columns, encoded)
+        add_losses(self._losses, self._columns, encoded.losses)
         values = self._canonical(batch, encoded.columns)
         self._first_row += encoded.rows
         images = composites(values, encoded.rows, self._types)

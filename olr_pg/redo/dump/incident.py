@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import orjson
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.redo.blocks import LwnColumns, RecordColumns
 from olr_pg.redo.dump.log_text import chosen_records, header_lines, record_lines
 from olr_pg.redo.dump.mask import mask_record
@@ -214,9 +214,7 @@ def read_incident(content: bytes, *, path: str) -> Incident:
     try:
         return _read(document)
     except (KeyError, TypeError, ValueError) as error:
-        raise OlrPgError(
-            Code.INCIDENT_FILE_DAMAGED, f"{type(error).__name__}: {error}", file=path
-        ) from error
+        raise OlrPgError(Code.INCIDENT_FILE_DAMAGED, plain_reason(error), file=path) from error
 
 
 def _read(document: dict[str, Any]) -> Incident:

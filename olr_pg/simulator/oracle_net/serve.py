@@ -52,7 +52,9 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
         OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
     """
     headers = {path: read_header(path) for path in summary.logs}
-    state = OracleState(summary.snapshot, dbid=headers[summary.logs[0]].dbid)
+    levels = {table.full_name: table.logging for table in summary.tables}
+    dbid = headers[summary.logs[0]].dbid
+    state = OracleState(summary.snapshot, dbid=dbid, logging=levels)
     _Rows(state, summary.snapshot, directory).read_more()
     for file, (scn, at) in summary.unrecoverable.items():
         state.note_unrecoverable(file, scn, at)

@@ -12,13 +12,15 @@ from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
+from olr_pg.simulator.oracle_net.supplemental_logging import change_logging, tell_logging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.structure import Sequence
     from olr_pg.redo.header import LogHeader
+    from olr_pg.simulator.model.tables import Logging
     from olr_pg.simulator.online_redo.control_file import ControlFile
 
 ARCHIVE: Final = "/u01/app/oracle/archive"
@@ -33,17 +35,6 @@ _NAME: Final = r'"?([\w$#]+)"?'
 _GRANT: Final = re.compile(
     rf"GRANT\s+([\w ,]+?)\s+ON\s+(?:{_NAME}\s*\.\s*)?{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE
 )
-_SUPPLEMENTAL: Final = re.compile(
-    r"ALTER\s+DATABASE\s+ADD\s+SUPPLEMENTAL\s+LOG\s+DATA(?:\s*\(\s*([\w ]+?)\s*\)\s*COLUMNS)?",
-    re.IGNORECASE,
-)
-_TABLE_LOGGING: Final = re.compile(
-    rf"ALTER\s+TABLE\s+{_NAME}\s*\.\s*{_NAME}\s+ADD\s+SUPPLEMENTAL\s+LOG\s+DATA\s*"
-    r"\(\s*([\w ]+?)\s*\)\s*COLUMNS",
-    re.IGNORECASE,
-)
-_LEVELS: Final = {"PRIMARY KEY": "PK", "UNIQUE": "UI", "FOREIGN KEY": "FK", "ALL": "ALL"}
-_LOG_GROUPS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL": 17}
 _SETTINGS: Final = (
     (r"ALTER\s+DATABASE\s+ARCHIVELOG", "LOG_MODE", "ARCHIVELOG"),
     (r"ALTER\s+DATABASE\s+FORCE\s+LOGGING", "FORCE_LOGGING", "YES"),
@@ -75,13 +66,21 @@ class OracleState:
         snapshot: its tables and facts.
         dbid: of the CDB, as log headers have it; the snapshot has the container's own.
         resetlogs_scn: of the current incarnation.
+        logging: supplemental logging of tables, by ``OWNER.NAME``; of all columns by default.
 
     Attributes:
         scn: the current SCN.
         archive: where it says that its logs are.
     """
 
-    def __init__(self, snapshot: Snapshot, *, dbid: int, resetlogs_scn: int = 1) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        dbid: int,
+        resetlogs_scn: int = 1,
+        logging: Mapping[str, Logging] | None = None,
+    ) -> None:
         self.snapshot = snapshot
         self.scn = snapshot.scn
         self.archive = ARCHIVE
@@ -89,6 +88,7 @@ class OracleState:
         insert_dictionary(self.catalogue, snapshot)
         insert_inventory(self.catalogue, shop_inventory(snapshot))
         self._insert_facts(dbid, resetlogs_scn)
+        tell_logging(self.catalogue, snapshot, logging or {})
 
     def _insert_facts(self, dbid: int, resetlogs_scn: int) -> None:
         database = self.snapshot.database
@@ -281,12 +281,10 @@ class OracleState:
         """
         commands: tuple[tuple[re.Pattern[str], Callable[..., Any]], ...] = (
             (_GRANT, self._grant),
-            (_SUPPLEMENTAL, self._add_database_logging),
-            (_TABLE_LOGGING, self._add_table_logging),
             (_DESTINATION_PLACE, self._set_destination),
             (_DESTINATION_STATE, self._enable_destination),
         )
-        if alter_logging(self.catalogue, sql):
+        if alter_logging(self.catalogue, sql) or change_logging(self.catalogue, self.snapshot, sql):
             return
         for pattern, do in commands:
             if match := pattern.match(sql):
@@ -310,11 +308,6 @@ class OracleState:
         if "FLASHBACK" in wanted:
             self.catalogue.no_flashback.discard(view)
 
-    def _add_database_logging(self, level: str | None) -> None:
-        column = "MIN" if level is None else _LEVELS[" ".join(level.upper().split())]
-        sql = f'UPDATE SYS."V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_{column}" = \'YES\''  # noqa: S608
-        self.catalogue.update(sql)
-
     def _set_destination(self, number: str, place: str) -> None:
         self.archive = place
         row = {"DEST_ID": int(number), "DEST_NAME": f"LOG_ARCHIVE_DEST_{number}"}
@@ -327,16 +320,4 @@ class OracleState:
             'UPDATE SYS."V$ARCHIVE_DEST" SET "STATUS" = \'VALID\', "ERROR" = NULL'
             ' WHERE "DEST_ID" = ?',
             int(number),
-        )
-
-    def _add_table_logging(self, owner: str, name: str, level: str) -> None:
-        table = self.snapshot.find(owner, name)
-        if table is None:
-            raise OraError(942, "table or view does not exist")
-        number = 1 + int(
-            str(self.catalogue.rows('SELECT COALESCE(MAX("CON#"), 0) FROM SYS."CDEF$"')[0][0])
-        )
-        kind = _LOG_GROUPS[" ".join(level.upper().split())]
-        self.catalogue.insert(
-            "CDEF$", [{"CON#": number, "OBJ#": table.obj, "TYPE#": kind, "ENABLED": None}]
         )

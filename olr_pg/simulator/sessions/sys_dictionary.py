@@ -11,13 +11,13 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.dictionary.sys_rows import SysRows
+from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SysRows
 from olr_pg.simulator.fields.cells import Cell, number, raw, text
 from olr_pg.simulator.model.column_types import number_type, raw_type, varchar
 from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.sessions.session import SimSession
 
@@ -304,8 +304,12 @@ class SysDictionary:
             flags=0,
         )  # fmt: skip
 
-    def rows(self) -> SysRows:
-        """Return the rows as they are now, in the form of a dictionary snapshot."""
+    def rows(self, tables: Sequence[SimTable] = ()) -> SysRows:
+        """Return the rows as they are now, in the form of a dictionary snapshot.
+
+        Args:
+            tables: whose supplemental logging the database's own level tells, where they agree.
+        """
         found: dict[str, Any] = {
             "sys-user": [
                 {"row-id": "AAAAAKAAAAAAIfAAAK", "user": OWNER_NUMBER, "name": self._owner},
@@ -322,7 +326,17 @@ class SysDictionary:
             found[section.rows] = [
                 {"row-id": row.rowid, **_told(values)} for row, values in self._rows[name].values()
             ]
-        return SysRows.model_validate(found)
+        return SysRows.model_validate(found).model_copy(update=_database_level(tables))
+
+
+def _database_level(tables: Sequence[SimTable]) -> dict[str, int]:
+    """Return what the database logs of every table; nothing is told where tables differ."""
+    levels = {table.logging for table in tables}
+    if len(levels) != 1:
+        return {}
+    (level,) = levels
+    logged = level is not Logging.NONE, level is Logging.PRIMARY_KEY, level is Logging.ALL
+    return {name: int(one) for name, one in zip(DATABASE_LEVELS, logged, strict=True)}
 
 
 def _sys_table(name: str) -> SimTable:

@@ -15,6 +15,7 @@ from olr_pg.applier.settings import ApplierSettings, TruncatePolicy
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import Counters, TableLedger, ensure_ledger
+from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
@@ -200,3 +201,24 @@ def test_a_definition_that_is_told_again_does_not_replace_a_later_one(
     for event in (first, later, first):
         (stream if is_stream else table).evolve(target, event)
     assert (stream._source[ADD.table] if is_stream else table.source) is other
+
+
+def test_an_added_column_gets_the_type_and_name_that_are_chosen(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    flag = Column("FLAG", 3, 3, 3, 2, 22, precision=1, scale=0)
+    day = Column("DAY", 4, 4, 4, 12, 7)
+    after = replace(TABLE, columns=(*TABLE.columns, flag, day))
+    chosen = replace(
+        settings,
+        choices=Choices(
+            flags=("NUMBER(1)",), date="date", columns={"SHOP.T.DAY": ColumnChoice(name="on_day")}
+        ),
+    )
+    event = ADD._replace(evolution=Evolution(Verdict.ADD_COLUMNS, (flag, day)), definition=after)
+    assert apply_event(target, chosen, event) is None
+    types = target.execute(
+        "SELECT attname, atttypid::regtype::text FROM pg_attribute"
+        " WHERE attrelid = 'shop.t'::regclass AND attnum > 1 ORDER BY attnum"
+    ).fetchall()
+    assert types == [("flag", "boolean"), ("on_day", "date")]

@@ -29,5 +29,6 @@ def test_the_first_change_that_is_held_of_each_table(replication: Replication) -
     assert first is not None
     assert first.commit_scn == 20
     assert abs(first.since - time.time()) < 3_600, "seconds of Unix time"
+    assert r.rows("SELECT id FROM olr_pg.error") == [(first.error_id,)]
     assert held.first("S.U") is None
     assert held.incomplete("S.T") == 0

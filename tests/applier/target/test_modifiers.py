@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
+from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target_checks import check_target
-from olr_pg.datatypes.mapping import OracleType
+from olr_pg.datatypes.mapping import OracleType, PgType, pg_kind
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_timestamp
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -130,3 +132,17 @@ def test_nothing_is_rounded_without_a_word(replication: Replication) -> None:
         "1.2345",
         "2026-12-31 23:59:59.600000",
     ]
+
+
+def test_a_type_s_modifier_is_known_before_it_is_made(postgres: str) -> None:
+    names = (
+        *("numeric(12,2)", "numeric(5)", "numeric( 5 , -2 )", "numeric", "varchar(7)", "char(3)"),
+        *("timestamp(0)", "timestamptz(3)", "text", "date"),
+    )
+    with psycopg.connect(postgres) as connection:
+        for name in names:
+            result = connection.execute(f"SELECT NULL::{name}".encode()).pgresult
+            assert result is not None
+            kind = pg_kind(name)
+            assert kind is not None
+            assert modifier_of(PgType(name, kind)) == result.fmod(0), name

@@ -114,7 +114,8 @@ def test_every_step_and_going_on_where_it_stopped(
     assert cut(status=True) == done
     cutover(ready.write(), status=True)
     text = capsys.readouterr().out
-    assert "report: the target may be used: done" in text
+    assert "done     report       the target may be used" in text
+    assert "GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE " in text
     assert "Do not start `olr-pg run` again" in text
 
 

@@ -51,7 +51,7 @@ def test_open_transactions_are_not_quiet(live: LiveSource, end: CutoverSource) -
     with pytest.raises(OlrPgError) as caught:
         end.quiet()
     assert caught.value.code == 5121
-    assert caught.value.detail == "2 transactions are open, the oldest since SCN 66"
+    assert caught.value.detail == "2 open transactions, the oldest since SCN 66"
     live.state.catalogue.update('DELETE FROM SYS."GV$TRANSACTION"')
     assert end.quiet() == (live.state.scn, "")
 

@@ -19,15 +19,12 @@ import struct
 import tempfile
 import weakref
 from contextlib import suppress
+from enum import IntEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import MappedFile
-from olr_pg.spark.result_cells import Kind
-
-if TYPE_CHECKING:
-    from olr_pg.spark.result_cells import Result
 
 _SPARE: Final = "spare-results"
 """The directory of files without a result, of all calls."""
@@ -39,6 +36,32 @@ _HEAD: Final = struct.Struct("<QQ48x")
 
 _MAPPED_MIN: Final = 64 * 1024
 """Bytes from which on a result is mapped."""
+
+
+Result = bytes | memoryview
+"""A task's result, as the driver gets it."""
+
+
+class TaskResult(Protocol):
+    """A result that a task writes piece by piece, wherever it goes."""
+
+    def write(self, data: Result) -> None:
+        """Append bytes.
+
+        Raises:
+            OlrPgError: 6006, they cannot be written.
+        """
+
+
+class Kind(IntEnum):
+    """Says what a file with a result, or a cell of Spark's, holds."""
+
+    RESULT = 0
+    """The result: in a file as it is, in cells a part of it, compressed."""
+    ERROR = 1
+    """An `OlrPgError` that the task raised, as JSON."""
+    CRASH = 2
+    """Any other exception of the task, as JSON."""
 
 
 class ResultFile:

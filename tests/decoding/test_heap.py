@@ -10,7 +10,7 @@ import pytest
 
 PROBE = """
 import ctypes
-from olr_pg.appliance.heap import {function}
+from olr_pg.decoding.heap import {function}
 libc = ctypes.CDLL(None)
 class Info(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in

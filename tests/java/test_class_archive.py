@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from olr_pg.spark.class_archive import archive_file, archive_of, archive_options
-from olr_pg.spark.java import Java
+from olr_pg.java.class_archive import archive_file, archive_of, archive_options
+from olr_pg.java.runtime import Java
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,80 @@
+"""What demos leave behind: their folders, and a PostgreSQL that goes on; and its removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.appliance.data_lock import only_one
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.embedded import remove_embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX: Final = "olr-pg-demo-"
+
+
+class Removed(NamedTuple):
+    """Says what became of a demo's folder.
+
+    Attributes:
+        size: bytes of its files.
+        stopped: a PostgreSQL of it ran.
+        kept: why it is still there; empty where it is not.
+    """
+
+    folder: Path
+    size: int
+    stopped: bool = False
+    kept: str = ""
+
+
+def new_folder() -> Path:
+    """Make a folder for a demo."""
+    return Path(tempfile.mkdtemp(prefix=PREFIX))
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of all files below, as far as they can be seen."""
+    size = 0
+    for place, _, names in os.walk(folder, followlinks=True):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - of many
+            except OSError:  # removed meanwhile
+                continue
+    return size
+
+
+def remove_demos(root: Path | None = None) -> Iterator[Removed]:
+    """Remove every demo's folder of this user, and end its PostgreSQL; a demo at work is left.
+
+    Args:
+        root: the folder that they are in; None for the temporary folder.
+    """
+    for folder in sorted((root or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
+        # Never through a link of somebody: what it leads to is no demo's folder.
+        if not folder.is_symlink() and folder.is_dir() and folder.stat().st_uid == os.geteuid():
+            yield _remove(folder)
+
+
+def _remove(folder: Path) -> Removed:
+    size = folder_size(folder)
+    data = folder / "data"
+    try:
+        if not data.is_dir():
+            shutil.rmtree(folder)
+            return Removed(folder, size)
+        with only_one(data):
+            stopped = remove_embedded(data / "postgres")
+            shutil.rmtree(folder)
+    except OlrPgError as error:
+        at_work = error.code == Code.ANOTHER_APPLIANCE
+        return Removed(folder, size, kept="a demo is at work in it" if at_work else str(error))
+    except OSError as error:
+        return Removed(folder, size, kept=f"{error.filename}: {error.strerror}")
+    return Removed(folder, size, stopped)

@@ -1,0 +1,50 @@
+"""Checks what an offline source's dictionary tells of supplemental logging: `olr-pg doctor`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.observability.findings import Finding, error, warning
+from olr_pg.oracle.supplemental import (
+    NO_MINIMAL_LOGGING,
+    told_columns,
+    without_key,
+    without_key_words,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.dictionary.model import Snapshot, Table
+
+CHECK: Final = "offline.supplemental"
+_NAMED_MAX: Final = 5
+
+
+def check_supplemental(snapshot: Snapshot, chosen: Sequence[Table]) -> Iterator[Finding]:
+    """Find tables whose changes have no key in redo, as of the dictionary.
+
+    A dictionary without the rows of the SYS tables tells nothing. One that was written before the
+    database's own level was noted leaves open whether that does: one warning for all tables then.
+    """
+    rows = snapshot.sys_rows
+    if rows is None:
+        return
+    if rows.supp_log_db_min == 0:
+        yield error(CHECK, *NO_MINIMAL_LOGGING)
+    missing = list(without_key(told_columns(rows, chosen)))
+    if rows.supp_log_db_all is not None:
+        for table, level in missing:
+            yield error(CHECK, *without_key_words(table, level))
+    elif missing:
+        names = ", ".join(table.full_name for table, _ in missing[:_NAMED_MAX])
+        more = len(missing) - _NAMED_MAX
+        yield warning(
+            CHECK,
+            "the dictionary does not tell whether the database logs the key of every changed row,"
+            f" and these tables do not: {names}" + (f" and {more} more" if more > 0 else ""),
+            "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_PK, SUPPLEMENTAL_LOG_DATA_ALL"
+            " FROM V$DATABASE;",
+            "nothing is to be done if the last two, or one of them, say YES; else"
+            f" {without_key_words(*missing[0])[1]}",
+        )

@@ -1,0 +1,86 @@
+"""Warns before a run creates tables for a live source that has rows: redo does not hold those.
+
+What is asked is asked once, when a run begins; where source or target do not answer, nothing is
+said, since the run itself says that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import sqlalchemy.exc
+import structlog
+from sqlalchemy import literal, select
+
+from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import connect
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.tables import of_user
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.model import Table
+
+_NAMED_MAX: Final = 5
+
+_log = structlog.get_logger(__name__)
+
+
+def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Table]) -> None:
+    """Warn where tables that are about to be created have rows in the live source already.
+
+    Args:
+        settings: of the applier, with how to connect to the target.
+    """
+    if not isinstance(config.source, OracleSource) or not settings.create_tables:
+        return
+    try:
+        new = _missing(settings, tables)
+        filled = _filled(config.source, new) if new else []
+    except (OlrPgError, psycopg.Error):
+        return
+    if filled:
+        more = len(filled) - _NAMED_MAX
+        named = ", ".join(filled[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+        warning = OlrPgError(Code.ROWS_LEFT_BEHIND, named)
+        _log.warning("tables are created without their rows", error=warning)
+
+
+def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
+    """Return the tables that the target does not have."""
+    with connect(settings.connect_string, replica=settings.is_replica) as connection:
+        return [
+            table
+            for table in tables
+            if read_table(connection, *target_name(settings, table.owner, table.name)) is None
+        ]
+
+
+def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
+    """Return those of the tables that have rows, as far as this user may look."""
+    oracle = OracleDatabase(source)
+    try:
+        return oracle.read(
+            "looking whether tables have rows",
+            lambda connection: [one.full_name for one in tables if _has_rows(connection, one)],
+        )
+    finally:
+        oracle.close()
+
+
+def _has_rows(connection: Connection, table: Table) -> bool:
+    # Without a limit, which 11.2 knows no words for: only the first rows are fetched.
+    query: Any = select(literal(1)).select_from(of_user(table))
+    try:
+        return connection.execute(query).first() is not None
+    except sqlalchemy.exc.DBAPIError:
+        return False  # it may not be read: a load needs that, a run does not

@@ -1,0 +1,122 @@
+"""Pauses, decided by somebody: of a table, or of the whole subscription.
+
+A paused *table* is held as a stopped one is (`hold`): its changes go to ``olr_pg.held`` in the
+target transaction that moves its ledger's row past them. So the confirmation, the checkpoint and
+the other tables go on, and nothing of the source's redo has to be kept for its sake; resuming it is
+the replay of a stopped table. The mark is in the ledger's row, under whose lock each batch finds
+the table paused or not, whoever set it and whether an applier runs.
+
+A paused *subscription* takes nothing more from the server. What has been received is applied; what
+comes later is neither held nor confirmed, so the checkpoint stays and the redo must be kept. Its
+mark is a row of ``olr_pg.paused``, at which a running applier looks every second.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+_SEED: Final = """
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
+VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING
+"""
+_PAUSE: Final = """
+UPDATE olr_pg.ledger SET paused = true, stopped = true
+WHERE subscription = %s AND source_table = %s AND NOT paused
+"""
+_RESUME: Final = """
+UPDATE olr_pg.ledger SET paused = false WHERE subscription = %s AND source_table = %s AND paused
+"""
+_TABLES: Final = """
+SELECT source_table FROM olr_pg.ledger WHERE subscription = %s AND paused ORDER BY source_table
+"""
+_PAUSE_ALL: Final = """
+INSERT INTO olr_pg.paused (subscription, paused_by) VALUES (%s, %s) ON CONFLICT DO NOTHING
+"""
+_RESUME_ALL: Final = "DELETE FROM olr_pg.paused WHERE subscription = %s"
+_ALL: Final = """
+SELECT extract(epoch FROM clock_timestamp() - paused_at)::float8, paused_by
+FROM olr_pg.paused WHERE subscription = %s
+"""
+
+
+class Pause(NamedTuple):
+    """The pause of a whole subscription.
+
+    Attributes:
+        since: seconds of Unix time.
+        by: who asked for it.
+    """
+
+    since: float
+    by: str
+
+
+def pause_table(connection: Connection[Any], subscription: str, table: str, target: str) -> bool:
+    """Hold the changes of a table from its next transaction on.
+
+    Args:
+        target: ``schema.name`` of the table that it goes to.
+
+    Returns:
+        Whether it was not paused before.
+    """
+    with connection.transaction():
+        connection.execute(_SEED, (subscription, table, target))
+        return connection.execute(_PAUSE, (subscription, table)).rowcount == 1
+
+
+def unpause_table(connection: Connection[Any], subscription: str, table: str) -> bool:
+    """Take the mark of a pause away; the table goes on with the replay of what is held.
+
+    Returns:
+        Whether it was paused.
+    """
+    return connection.execute(_RESUME, (subscription, table)).rowcount == 1
+
+
+def paused_tables(connection: Connection[Any], subscription: str) -> list[str]:
+    """Return the source tables of a subscription that are paused."""
+    return [row[0] for row in connection.execute(_TABLES, (subscription,)).fetchall()]
+
+
+def pause_all(connection: Connection[Any], subscription: str, by: str) -> bool:
+    """Pause a subscription; whether it was not paused before."""
+    return connection.execute(_PAUSE_ALL, (subscription, by)).rowcount == 1
+
+
+def resume_all(connection: Connection[Any], subscription: str) -> bool:
+    """Let a subscription go on; whether it was paused."""
+    return connection.execute(_RESUME_ALL, (subscription,)).rowcount == 1
+
+
+def read_pause(connection: Connection[Any], subscription: str) -> Pause | None:
+    """Read the pause of a subscription; None where it goes on."""
+    row = connection.execute(_ALL, (subscription,)).fetchone()
+    return None if row is None else Pause(time.time() - max(row[0], 0.0), row[1])
+
+
+class Pauses:
+    """The pauses of a subscription at the last look; for any thread.
+
+    Attributes:
+        whole: the pause of all of it; None where it goes on.
+        tables: those that are paused by themselves.
+    """
+
+    def __init__(self, subscription: str) -> None:
+        self._subscription = subscription
+        self.whole: Pause | None = None
+        self.tables: frozenset[str] = frozenset()
+
+    def look(self, connection: Connection[Any]) -> None:
+        """See what is paused now."""
+        found = read_pause(connection, self._subscription)
+        if found is None or self.whole is None:
+            self.whole = found
+        self.tables = frozenset(paused_tables(connection, self._subscription))

@@ -1,0 +1,57 @@
+"""The state of each table of a subscription, as the ledger has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from psycopg.rows import class_row
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_READ = """
+SELECT l.source_table, l.target_table, l.commit_scn, l.stopped, l.paused,
+    coalesce(h.transactions, 0) AS held_transactions, coalesce(h.bytes, 0) AS held_bytes,
+    (load.source_table IS NOT NULL AND load.finished_at IS NULL) AS loading
+FROM olr_pg.ledger AS l LEFT JOIN LATERAL (
+    SELECT count(DISTINCT (commit_scn, xid)) AS transactions,
+        sum(octet_length(data))::bigint AS bytes
+    FROM olr_pg.held AS h
+    WHERE h.subscription = l.subscription AND h.source_table = l.source_table
+) AS h ON l.stopped
+LEFT JOIN olr_pg.load AS load USING (subscription, source_table)
+WHERE l.subscription = %s ORDER BY l.source_table
+"""
+
+
+class TableState(NamedTuple):
+    """The state of a table.
+
+    Attributes:
+        commit_scn: up to which it is applied, or held.
+        stopped: its changes are held; `paused`: because somebody wants that.
+        held_transactions, held_bytes: what is held.
+        loading: its initial load has not ended.
+    """
+
+    source_table: str
+    target_table: str
+    commit_scn: int
+    stopped: bool
+    paused: bool
+    held_transactions: int
+    held_bytes: int
+    loading: bool
+
+    @property
+    def word(self) -> str:
+        """The state in a word."""
+        if self.paused:
+            return "paused"
+        return "stopped" if self.stopped else "loading" if self.loading else "replicated"
+
+
+def read_table_states(connection: Connection[Any], subscription: str) -> list[TableState]:
+    """Read the state of each table that the ledger knows."""
+    with connection.cursor(row_factory=class_row(TableState)) as cursor:
+        return cursor.execute(_READ, (subscription,)).fetchall()

@@ -1,0 +1,126 @@
+"""The conversion of a source column into a column of the target, with what was chosen for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.applier.target.modifiers import check_modifiers, may_round, numeric_scale
+from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.mapping import PgKind, oracle_type_name
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.datatypes.columns import ValueColumn
+    from olr_pg.datatypes.convert import DatabaseFacts, Encoder
+    from olr_pg.datatypes.mapping import OracleColumn
+    from olr_pg.datatypes.policies import Counters
+
+    Check = Callable[[ValueColumn], None]
+    Encoded = tuple[ValueColumn, Counters]
+
+_SCALE_AT: Final = 6
+"""Where a numeric in binary form has the number of its digits behind the point."""
+
+_HEADER: Final = 4
+"""What PostgreSQL adds to the length of a varchar in its modifier (varchar.c)."""
+
+_ACTION: Final = (
+    "choose a type for the column that holds it (`apply.columns`) and give the target's column that"
+    " type, or correct the row in the source"
+)
+
+
+def column_encoder(
+    settings: ApplierSettings,
+    table: str,
+    column: OracleColumn,
+    target: TargetColumn,
+    *,
+    described: OracleColumn | None = None,
+    facts: DatabaseFacts | None = None,
+) -> Encoder:
+    """Choose the encoder of a source column for a target column.
+
+    What PostgreSQL would round or cut silently is refused where the column's type was chosen.
+
+    Args:
+        table: ``OWNER.NAME``.
+        described: what the values are, where that is not what the dictionary says.
+        facts: of the values, where they are not those of the source database.
+
+    Raises:
+        OlrPgError: what `encoder_for` raises; 2057, the target rounds what the source's type has.
+    """
+    check_modifiers(column, target)
+    encoder = encoder_for(
+        described or column,
+        target.base_oid,
+        facts=facts or settings.facts,
+        policies=settings.choices.policies(table, column.name, settings.policies),
+    )
+    check = _check(column, target) if settings.choices.chosen_type(table, column) else None
+    if check is None:
+        return encoder
+    return replace(
+        encoder, encode=partial(_checked, encode=encoder.encode, check=check), plain=False
+    )
+
+
+def _checked(
+    values: ValueColumn, encode: Callable[[ValueColumn], Encoded], check: Check
+) -> Encoded:
+    encoded, counters = encode(values)
+    check(encoded)
+    return encoded, counters
+
+
+def _check(column: OracleColumn, target: TargetColumn) -> Check | None:
+    """Return what looks at the encoded values, None where PostgreSQL alters none."""
+    if may_round(column, target) is not None:
+        kept = numeric_scale(target.modifier)
+        if kept < 0:
+            raise OlrPgError(
+                Code.VALUE_WOULD_LOSE,
+                f"{oracle_type_name(column)} to a numeric of the scale {kept}",
+                column=column.name,
+            )
+        return partial(_check_digits, kept=kept)
+    if target.base_oid == PgKind.VARCHAR and target.modifier >= _HEADER:
+        return partial(_check_characters, most=target.modifier - _HEADER)
+    return None
+
+
+def _check_digits(values: ValueColumn, kept: int) -> None:
+    """Refuse a numeric with more digits behind its point than the target keeps."""
+    rows = np.flatnonzero(values.length > 0)
+    at = values.offset[rows] + _SCALE_AT
+    digits = values.data[at].astype(np.int64) << 8 | values.data[at + 1]
+    more = np.flatnonzero(digits > kept)
+    if len(more):
+        raise OlrPgError(
+            Code.VALUE_WOULD_LOSE,
+            f"{int(digits[more[0]])} digits behind the point, of which the target keeps {kept}",
+            action=_ACTION,
+            row=int(rows[more[0]]),
+        )
+
+
+def _check_characters(values: ValueColumn, most: int) -> None:
+    """Refuse a text that is too long, also where only blanks are: PostgreSQL would cut these."""
+    for row in np.flatnonzero(values.length > most).tolist():
+        length = len((values.value(row) or b"").decode("utf-8", "replace"))
+        if length > most:
+            raise OlrPgError(
+                Code.VALUE_OUT_OF_RANGE,
+                f"the text has {length} characters, the target takes {most}",
+                action=_ACTION,
+                row=row,
+            )

@@ -1,0 +1,117 @@
+"""The display of a migration: a table on a terminal, now and then some lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.cli.printing import flush, on_terminal, print_json, print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Group
+
+    from olr_pg.migration.migration_progress import MigrationWatch, Progress
+
+TERMINAL_SECONDS: Final = 0.5
+LINES_SECONDS: Final = 10.0
+
+
+@contextmanager
+def migration_display(
+    watch: MigrationWatch, *, as_json: bool, seconds: float | None = None
+) -> Iterator[None]:
+    """Show how far a migration is, as long as the context lasts.
+
+    On stderr where that is a terminal; else lines on stdout, or JSON objects with `as_json`.
+
+    Args:
+        seconds: between two looks.
+    """
+    if on_terminal() and not as_json:
+        with _live() as show, _looking(watch, show, seconds or TERMINAL_SECONDS):
+            yield
+        return
+    with _looking(watch, _print_json if as_json else _print_lines, seconds or LINES_SECONDS):
+        yield
+
+
+@contextmanager
+def _looking(
+    watch: MigrationWatch, show: Callable[[Progress], None], seconds: float
+) -> Iterator[None]:
+    stop = threading.Event()
+
+    def look() -> None:
+        # Whoever does not read any more does not end the migration.
+        with suppress(OSError):
+            while not stop.wait(seconds):
+                show(watch.read())
+        watch.close()
+
+    thread = threading.Thread(target=look, name="olr-migration-display")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextmanager
+def _live() -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
+        yield lambda progress: live.update(progress_view(progress), refresh=True)
+
+
+def progress_view(progress: Progress) -> Group:
+    """Make what a terminal shows."""
+    from rich.console import Group
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    from olr_pg.migration.migration_progress import progress_lines, table_line
+    from olr_pg.migration.migration_steps import STEPS
+
+    names = [step.name for step in STEPS]
+    at = names.index(progress.step) if progress.step in names else len(names)
+    marks = ["✓" if n < at else "▸" if n == at else "·" for n in range(len(names))]
+    steps = "  ".join(f"{mark} {name}" for mark, name in zip(marks, names, strict=True))
+    parts: list[Any] = [Text(steps, style="bold"), Text(progress_lines(progress)[0])]
+    grid = Grid(box=None, show_header=False, padding=(0, 1))
+    for table in progress.tables:
+        grid.add_row("✓" if table.seconds_left == 0.0 else " ", table_line(table))
+    if progress.tables:
+        parts.append(grid)
+    parts += [Text(f"! {one}", style="bold red") for one in progress.needs]
+    return Group(*parts)
+
+
+def _print_lines(progress: Progress) -> None:
+    from olr_pg.migration.migration_progress import progress_lines
+
+    for line in progress_lines(progress):
+        print_line(line)
+    flush()
+
+
+def _print_json(progress: Progress) -> None:
+    print_json({"progress": progress_json(progress)})
+    flush()
+
+
+def progress_json(progress: Progress) -> dict[str, Any]:
+    """Return it for scripts."""
+    behind = progress.replicating
+    return {
+        **progress._asdict(),
+        "seconds": round(progress.seconds, 1),
+        "tables": [table._asdict() for table in progress.tables],
+        "replicating": None if behind is None else behind._asdict(),
+    }

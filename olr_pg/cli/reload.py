@@ -1,0 +1,33 @@
+"""``olr-pg reload``: the running appliance reads its configuration again."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.printing import print_line
+from olr_pg.errors import Code, OlrPgError
+
+
+def reload(config: ConfigOption) -> None:
+    """Let the running appliance read its configuration again, as SIGHUP does.
+
+    Taken without a restart: apply.tables, log, target.allow, target.limits, status.allow. Its log
+    says what was taken, and what needs a restart. A file with an error changes nothing.
+    """
+    from olr_pg.config.environment import load_for_work
+    from olr_pg.monitor.asking import announced_process, ask_status
+
+    loaded = load_for_work(config)
+    try:
+        ask_status(loaded, page="healthz")  # its number may be another process's by now
+    except OlrPgError as error:
+        if error.code != Code.APPLIANCE_SILENT:
+            raise
+    number = announced_process(loaded)
+    try:
+        os.kill(number, signal.SIGHUP)
+    except OSError as error:
+        raise OlrPgError(Code.NO_APPLIANCE, str(error), pid=number) from error
+    print_line(f"process {number} reads its configuration again; its log says what was taken")

@@ -1,0 +1,350 @@
+"""``olr-pg tables``: which tables are replicated, and changes of that while replication goes on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from olr_pg.cli.config import ConfigOption, TargetOption
+from olr_pg.cli.errors import go_on
+from olr_pg.cli.load import JsonOption, read_config
+from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.target_connection import open_target_of
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.model import Apply, Config
+    from olr_pg.config.names import TableName
+    from olr_pg.config.table_changes import TableChanges
+
+_TAKING_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
+
+app = typer.Typer(
+    help="Tables: list, pause, resume, add, remove, while replication goes on.",
+    no_args_is_help=True,
+)
+
+NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="OWNER.NAME", help="Tables that are replicated.")
+]
+AllOption = Annotated[
+    bool,
+    typer.Option("--all", help="The whole subscription: nothing is taken, the redo must be kept."),
+]
+ByOption = Annotated[
+    str | None, typer.Option("--by", hidden=True, help="Who wants it, for the log.")
+]
+
+
+@app.callback()
+def tables() -> None:
+    """Tables: which are replicated, and changes of that while replication goes on.
+
+    All of this works whether `olr-pg run` runs or not, through the target and `context.data`; what
+    runs takes it over within seconds.
+    """
+
+
+@app.command("list")
+def list_tables(
+    config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
+) -> None:
+    """List the tables that the target knows, and whether they go on."""
+    from olr_pg.applier.stopped.pausing import read_pause
+    from olr_pg.applier.stopped.table_states import read_table_states
+
+    with open_target_of(read_config(config, target_name)) as (connection, settings):
+        states = read_table_states(connection, settings.subscription)
+        pause = read_pause(connection, settings.subscription)
+    if as_json:
+        lines = [{**one._asdict(), "state": one.word} for one in states]
+        print_json({"paused": None if pause is None else pause._asdict(), "tables": lines})
+        return
+    if pause is not None:
+        print_line(f"PAUSED as a whole, by {pause.by}")
+    for one in states:
+        held = f"  {one.held_transactions} transactions are held" if one.stopped else ""
+        print_line(
+            f"{one.word:10}  {one.source_table} → {one.target_table}  SCN {one.commit_scn}{held}"
+        )
+    if not states:
+        print_line("the target knows no table yet")
+
+
+@app.command("pause")
+def pause(
+    config: ConfigOption,
+    *,
+    table: NamesArgument = None,
+    whole: AllOption = False,
+    by: ByOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pause tables: their changes are held in the target, in order; the others go on.
+
+    With --all the whole subscription rests instead: what has been received is applied, nothing more
+    is taken, and the archived logs must be kept until it goes on. A pause lasts over restarts.
+    """
+    from olr_pg.applier.stopped.pausing import pause_all, pause_table
+
+    _check_choice(table, whole=whole)
+    loaded = read_config(config, target_name)
+    with open_target_of(loaded) as (connection, settings):
+        if whole:
+            changed = ["*"] if pause_all(connection, settings.subscription, _who(by)) else []
+        else:
+            names = _known(loaded, connection, settings, table or ())
+            changed = [
+                name
+                for name in names
+                if pause_table(connection, settings.subscription, name, _target(settings, name))
+            ]
+    _say("paused", changed, table, as_json=as_json)
+
+
+@app.command("resume")
+def resume(
+    config: ConfigOption,
+    *,
+    table: NamesArgument = None,
+    whole: AllOption = False,
+    by: ByOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let paused tables go on: what is held of them is applied, in order.
+
+    Exit code 1 if one stops with an error then.
+    """
+    from olr_pg.applier.stopped.pausing import paused_tables, resume_all, unpause_table
+
+    del by  # the log of what runs says that it goes on
+    _check_choice(table, whole=whole)
+    loaded = read_config(config, target_name)
+    with open_target_of(loaded) as (connection, settings):
+        if whole:
+            changed = ["*"] if resume_all(connection, settings.subscription) else []
+            _say("resumed", changed, table, as_json=as_json)
+            return
+        names = _known(loaded, connection, settings, table or ())
+        paused = paused_tables(connection, settings.subscription)
+        for name in names:
+            if name not in paused:
+                raise OlrPgError(Code.TABLE_NOT_PAUSED, "it goes on, or is stopped", table=name)
+        for name in names:
+            unpause_table(connection, settings.subscription, name)
+        go_on(connection, settings, names, as_json=as_json)
+
+
+@app.command("add")
+def add(
+    config: ConfigOption,
+    table: Annotated[list[str], typer.Argument(metavar="OWNER.NAME", help="Tables of the source.")],
+    *,
+    load: Annotated[
+        bool, typer.Option("--load/--no-load", help="Load the rows that are there first.")
+    ] = True,
+    by: ByOption = None,
+    target_name: TargetOption = None,
+) -> None:
+    """Replicate more tables: load their rows, then take their changes; the others go on.
+
+    The load is that of `initial-load`, as of an SCN of its own; one that was interrupted goes on.
+    Then the applier begins anew with the longer list, at the load's SCN for the new tables; that
+    takes seconds. The list is kept in `context.data/tables.json`, beside `apply.tables`.
+    """
+    from olr_pg.cli.load import load_tables
+
+    del by
+    loaded = read_config(config, target_name)
+    apply = _apply(loaded)
+    names = [parse_name(name) for name in table]
+    _check_new(apply, names)
+    changes = apply.changes.plus(names)
+    wider = loaded.model_copy(update={"apply": apply.with_changes(changes)})
+    if load:
+        load_tables(wider, [str(name) for name in names], resume=True)
+    _take(loaded, changes, added=[str(name) for name in names])
+
+
+@app.command("remove")
+def remove(
+    config: ConfigOption,
+    table: Annotated[list[str], typer.Argument(metavar="OWNER.NAME", help="Replicated tables.")],
+    *,
+    by: ByOption = None,
+    target_name: TargetOption = None,
+) -> None:
+    """Replicate tables no more; the others go on. Their rows stay in the target as they are.
+
+    What the target knows of how far they are is forgotten: to replicate one again it must be loaded
+    again (`olr-pg tables add`, with an empty table).
+    """
+    from olr_pg.load.load_progress import TableProgress
+
+    del by
+    loaded = read_config(config, target_name)
+    apply = _apply(loaded)
+    names = [parse_name(name) for name in table]
+    known = apply.table_names
+    if known is not None:
+        for name in names:
+            if name not in known:
+                raise OlrPgError(
+                    Code.TABLES_NOT_CHANGEABLE, "it is not replicated", table=str(name)
+                )
+        if not set(known) - set(names):
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "no table would be left")
+    removed = [str(name) for name in names]
+    _take(loaded, apply.changes.minus(names), removed=removed)
+    with open_target_of(loaded) as (connection, settings):
+        for left in removed:
+            TableProgress(settings.subscription, left, _target(settings, left)).leave(connection)
+
+
+def parse_name(text: str) -> TableName:
+    """Parse OWNER.NAME.
+
+    Raises:
+        OlrPgError: 3018, it is none.
+    """
+    from olr_pg.config.names import TableName
+    from olr_pg.dictionary.selection import parse_table_name
+
+    return TableName(*parse_table_name(text))
+
+
+def _apply(config: Config) -> Apply:
+    if config.apply is None:
+        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+    return config.apply
+
+
+def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
+    for name in names:
+        if name in (apply.table_names or ()):
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is there already", table=str(name))
+
+
+def _take(
+    config: Config,
+    changes: TableChanges,
+    *,
+    added: Sequence[str] = (),
+    removed: Sequence[str] = (),
+) -> None:
+    """Write the changes down, and wait until a running appliance has taken them.
+
+    Raises:
+        OlrPgError: 8015 they cannot be written, 8016 it does not take them.
+    """
+    from olr_pg.config.table_changes import write_changes
+
+    write_changes(config.changes_file(), changes)
+    deadline = time.monotonic() + _TAKING_SECONDS
+    while True:
+        known = _tables_at_work(config)
+        if known is None:
+            print_line("noted: the next start takes it")
+            return
+        if known.issuperset(added) and known.isdisjoint(removed):
+            break
+        if time.monotonic() > deadline:
+            names = ", ".join((*added, *removed))
+            raise OlrPgError(Code.CHANGE_NOT_TAKEN, f"after {_TAKING_SECONDS:.0f} s: {names}")
+        time.sleep(_LOOK_SECONDS)
+    if added:
+        print_line(f"replicated now: {', '.join(added)}")
+    if removed:
+        print_line(f"replicated no more: {', '.join(removed)}")
+
+
+def _tables_at_work(config: Config) -> set[str] | None:
+    """Return the tables of the running appliance; None where none runs, or cannot be asked."""
+    from olr_pg.monitor.asking import ask_status
+
+    page = f"status.json?target={config.name}" if config.name else "status.json"
+    try:
+        record = ask_status(config, page=page)
+    except OlrPgError as error:
+        if error.code in (Code.NO_APPLIANCE, Code.APPLIANCE_SILENT):
+            return None
+        raise
+    if record["state"]["name"] == "LOADING":
+        return None  # the page of an initial load
+    return {table["name"] for table in record["tables"]}
+
+
+def _check_choice(names: Sequence[str] | None, *, whole: bool) -> None:
+    if bool(names) == whole:
+        raise typer.BadParameter("name tables, or give --all")
+
+
+def _known(
+    config: Config,
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    names: Sequence[str],
+) -> list[str]:
+    """Return the names as the ledger or the configuration has them.
+
+    Raises:
+        OlrPgError: 8013, a table cannot be paused by itself.
+    """
+    from olr_pg.applier.settings import Consistency
+    from olr_pg.applier.stopped.table_states import read_table_states
+    from olr_pg.dictionary.selection import as_known
+
+    if settings.consistency is Consistency.TRANSACTION:
+        raise OlrPgError(Code.TABLE_NOT_PAUSABLE, 'the consistency is "transaction"')
+    states = read_table_states(connection, settings.subscription)
+    known = {one.source_table for one in states}
+    if config.apply is not None:
+        known |= {str(name) for name in config.apply.table_names or ()}
+    found = as_known(names, known)
+    for name in found:
+        if name not in known:
+            raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is not replicated", table=name)
+    return found
+
+
+def _target(settings: ApplierSettings, name: str) -> str:
+    from olr_pg.applier.statements.target_plan import target_name
+
+    owner, _, table = name.partition(".")
+    return ".".join(target_name(settings, owner, table))
+
+
+def _who(by: str | None) -> str:
+    """Return who runs this command."""
+    import getpass
+    import socket
+
+    if by is not None:
+        return by
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"
+
+
+def _say(done: str, changed: Sequence[str], names: Sequence[str] | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json({done: list(changed)})
+        return
+    if changed == ["*"]:
+        print_line(f"{done}: the whole subscription")
+    elif changed:
+        print_line(f"{done}: {', '.join(changed)}")
+    else:
+        print_line(f"nothing to do: {', '.join(names or ['the subscription'])} as before")

@@ -1,0 +1,146 @@
+"""`apply.types`, `apply.columns` and `apply.policies`: what a source column is in the target."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from olr_pg.config.fields import Timezone, problem
+from olr_pg.config.section import Section
+from olr_pg.datatypes.choices import (
+    ColumnChoice,
+    DateType,
+    Integers,
+    PlainNumber,
+    RawSixteen,
+)
+from olr_pg.datatypes.mapping import IDENTIFIER_BYTES_MAX, pg_kind
+from olr_pg.datatypes.policies import (
+    BOOLEAN_PAIRS,
+    BooleanPairs,
+    Calendar,
+    Fraction,
+    Infinity,
+    Nul,
+    Undecodable,
+)
+
+_TYPE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_ .,()\[\]-]*")
+_DEFAULT_PAIRS: Final = tuple("/".join(pair) for pair in BOOLEAN_PAIRS)
+
+
+class ValuePolicies(Section):
+    """`apply.policies`: what becomes of values that PostgreSQL cannot hold as they are.
+
+    The keys are those of `olr_pg.datatypes.policies.Policies`.
+    """
+
+    undecodable: Undecodable = Field(
+        default="replace", description="bytes that are no text of their character set"
+    )
+    nul: Nul = Field(default="remove", description="U+0000 in text")
+    infinity: Infinity = Field(default="keep", description="infinite NUMBER values")
+    fraction: Fraction = Field(default="truncate", description="nanoseconds")
+    calendar: Calendar = Field(default="label", description="29 February of Julian leap years")
+    char_blanks: bool = Field(
+        default=False, description="keep the padding of CHAR where the target is not character(n)"
+    )
+    local_timezone: Timezone | None = Field(
+        default=None, description="the zone of DATE and TIMESTAMP where the target is timestamptz"
+    )
+
+
+def _pairs(texts: tuple[str, ...]) -> tuple[str, ...]:
+    seen = set[str]()
+    for text in texts:
+        true, slash, false = text.partition("/")
+        if not (slash and true and false) or "/" in false:
+            raise problem('pairs of what stands for true and for false, as "Y/N"')
+        if {true, false} & seen or true == false:
+            raise problem(f"each text once among the pairs, which is not so of {text!r}")
+        seen |= {true, false}
+    return texts
+
+
+Pairs = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_pairs)]
+"""Texts as "Y/N": what stands for true, and for false."""
+
+
+def pairs_of(texts: tuple[str, ...]) -> BooleanPairs:
+    """Return the pairs as the datatypes take them."""
+    return tuple((text.partition("/")[0], text.partition("/")[2]) for text in texts)
+
+
+def _type_name(name: str) -> str:
+    if pg_kind(name) is None or not _TYPE.fullmatch(name):
+        raise problem(
+            "a type of PostgreSQL that values are converted to, as numeric(12,2), bigint, text,"
+            f" boolean, date, timestamptz, uuid or jsonb, which {name!r} is not",
+            show="nothing",
+        )
+    return name
+
+
+def _column_name(name: str) -> str:
+    if not name or len(name.encode()) > IDENTIFIER_BYTES_MAX or "\0" in name:
+        raise problem(f"a name of 1 to {IDENTIFIER_BYTES_MAX} bytes")
+    return name
+
+
+def _flag_type(name: str) -> str:
+    if name not in ("NUMBER(1)", "CHAR(1)", "VARCHAR2(1)"):
+        raise problem("NUMBER(1), CHAR(1) or VARCHAR2(1)")
+    return name
+
+
+Flags = Annotated[tuple[Annotated[str, AfterValidator(_flag_type)], ...], Field(strict=False)]
+
+
+class TypesSection(Section):
+    """`apply.types`: which PostgreSQL types new tables get, where not the default's."""
+
+    integers: Integers = Field(
+        default="fitting",
+        description="NUMBER(p,0) with p up to 18: the smallest of smallint, integer and bigint that"
+        " has all its values, at least `integer`, `bigint`, or `numeric`",
+    )
+    number: PlainNumber = Field(
+        default="numeric",
+        description="NUMBER without precision, NUMBER(*,0), INTEGER; with `bigint` a fraction or a"
+        " number of more digits is an error",
+    )
+    date: DateType = Field(
+        default="timestamp(0)", description="DATE; with `date` a time of day is an error"
+    )
+    raw_16: RawSixteen = Field(default="bytea", description="RAW(16)")
+    boolean: Flags = Field(
+        default=(),
+        description="a list of types of which columns become boolean: NUMBER(1), CHAR(1),"
+        " VARCHAR2(1)",
+    )
+    boolean_values: Pairs = Field(
+        default=_DEFAULT_PAIRS,
+        description="a list of pairs, what stands for true and for false (case counts); of NUMBER"
+        " those that are numbers, 1/0 where none is; another value is an error",
+    )
+
+
+class ColumnSection(Section):
+    """An entry of `apply.columns`: a choice for the columns that fit its pattern."""
+
+    type: Annotated[str, AfterValidator(_type_name)] | None = Field(
+        default=None, description="the type of new target columns"
+    )
+    name: Annotated[str, AfterValidator(_column_name)] | None = Field(
+        default=None, description="the name of the target column, exactly"
+    )
+    boolean_values: Pairs = Field(
+        default=(), description="pairs in the place of `types.boolean-values`"
+    )
+
+    @property
+    def choice(self) -> ColumnChoice:
+        """The entry as the datatypes take it."""
+        return ColumnChoice(self.type or "", self.name or "", pairs_of(self.boolean_values))

@@ -1,0 +1,146 @@
+"""Patterns of Oracle tables in `apply.tables`, and the TableList query that finds them.
+
+``*``, ``?`` and ``[abc]`` mean what they mean in `filter`; a pattern that begins with ``!`` takes
+tables out again that other patterns find. The query runs against Oracle and against the offline
+source's SQLite database alike, so it is of LIKE, which knows no sets: these are written out. What
+a pattern finds changes with the source, and is looked up when a run begins; a table that is made
+later is found as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.dictionary.oracle_schemas import ORACLE_SCHEMAS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SPELLINGS_MAX: Final = 64
+"""Of the sets of one part of a pattern, written out."""
+
+_WILD: Final = re.compile(r"[*?\[]")
+_PART: Final = r'(?:"[^"\0]+"|(?:\[[^\]\s".,;\0]+\]|[^\s".,;\0\[\]])+)'
+_PATTERN: Final = re.compile(rf"\s*(!?)\s*({_PART})\s*\.\s*({_PART})\s*")
+_TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
+_OWN: Final = ("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%")
+"""Tables that Oracle makes beside those of users: recycle bin, logs of materialised views, overflow
+of index-organised tables, text indexes."""
+
+
+class TablePattern(NamedTuple):
+    """A pattern of ``OWNER.NAME``.
+
+    Attributes:
+        owner, name: as LIKE has them, each spelling by itself; escaped with a backslash.
+        excluded: what it finds is left out.
+        text: as the file has it.
+    """
+
+    owner: tuple[str, ...]
+    name: tuple[str, ...]
+    excluded: bool
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_pattern(text: str) -> TablePattern | None:
+    """Parse a pattern; None for a plain name. Unquoted parts are folded to upper case.
+
+    Raises:
+        ValueError: it begins as one and is none, or its sets have too many spellings.
+    """
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        if text.lstrip().startswith("!") or _WILD.search(text):
+            raise ValueError(f"{text!r} is no pattern of OWNER.NAME")
+        return None
+    bang, owner, name = match.groups()
+    is_wild = any(_WILD.search(part) for part in (owner, name) if not part.startswith('"'))
+    if not bang and not is_wild:
+        return None
+    return TablePattern(_spellings(owner), _spellings(name), bool(bang), text.strip())
+
+
+def _spellings(part: str) -> tuple[str, ...]:
+    """Return what a part of a name means to LIKE."""
+    if part.startswith('"'):
+        return (_escaped(part[1:-1]),)
+    choices = []
+    for chosen, char in _TOKEN.findall(part.upper()):
+        if chosen:
+            choices.append([_escaped(one) for one in _members(chosen)])
+        else:
+            choices.append([{"*": "%", "?": "_"}.get(char, _escaped(char))])
+    count = 1
+    for choice in choices:
+        count *= len(choice)
+        if count > SPELLINGS_MAX:
+            raise ValueError(f"the sets of {part!r} have more than {SPELLINGS_MAX} spellings")
+    return tuple("".join(one) for one in itertools.product(*choices))
+
+
+def _members(chosen: str) -> list[str]:
+    """Return the characters of a set, its ranges written out."""
+    if chosen[0] in "!^":
+        raise ValueError(f"[{chosen}]: a set names what fits, not what does not")
+    found = []
+    for low, high, char in re.findall(r"(.)-(.)|(.)", chosen):
+        found += [chr(at) for at in range(ord(low), ord(high) + 1)] if low else [char]
+    if not found:
+        raise ValueError(f"[{chosen}] holds no character")
+    return found
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
+def pattern_query(pattern: TablePattern, excluded: Sequence[TablePattern]) -> str:
+    """Make the query of a pattern; one that finds nothing gives its own text, which is no table.
+
+    Args:
+        excluded: whose tables are left out.
+    """
+    where = _condition(pattern)
+    own = " AND ".join(f"NOT {_like('TABLE_NAME', (one,))}" for one in _OWN)
+    where += f" AND {own}"
+    if any(_is_wild(one) for one in pattern.owner):
+        schemas = ", ".join(f"'{schema}'" for schema in sorted(ORACLE_SCHEMAS))
+        where += f" AND OWNER NOT IN ({schemas})"
+    for one in excluded:
+        where += f" AND NOT ({_condition(one)})"
+    found = f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE {where}"  # noqa: S608 - quoted
+    owner, _, name = pattern.text.rpartition(".")
+    nothing = f"SELECT {_quoted(owner)} AS OWNER, {_quoted(name)} AS TABLE_NAME FROM DUAL"  # noqa: S608 - quoted
+    return f"{found} UNION ALL {nothing} WHERE NOT EXISTS ({found})"
+
+
+def _condition(pattern: TablePattern) -> str:
+    return f"({_like('OWNER', pattern.owner)}) AND ({_like('TABLE_NAME', pattern.name)})"
+
+
+def _like(column: str, spellings: Sequence[str]) -> str:
+    return " OR ".join(
+        f"{column} LIKE {_quoted(one)} ESCAPE '\\'"
+        if _is_wild(one)
+        else f"{column} = {_quoted(_unescaped(one))}"
+        for one in spellings
+    )
+
+
+def _is_wild(spelling: str) -> bool:
+    """Tell whether LIKE has to look: an unescaped % or _ is in it."""
+    return bool(re.search(r"[%_]", re.sub(r"\\.", "", spelling)))
+
+
+def _unescaped(spelling: str) -> str:
+    return re.sub(r"\\(.)", r"\1", spelling)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

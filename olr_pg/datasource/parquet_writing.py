@@ -1,0 +1,287 @@
+"""Redo into Parquet by Spark's tasks, without a row that passes Java.
+
+``spark.read.format("olr_pg")`` hands each row over to Java, whose writer takes it apart again: that
+costs three times what decoding and Parquet do. Here a plain job has tasks that write whole files
+(`parquet_parts`), with the same columns and rows.
+
+**Commit.** Tasks write into ``DIRECTORY/_temporary/CALL``, which readers pass over, as they do all
+names that begin with ``_``. When all have ended, the driver gives the files that they told of their
+names, and then writes ``_SUCCESS``. What a lost task has left goes with the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, cast
+
+from pyarrow import fs
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from olr_pg.capture.object_storage import is_url
+from olr_pg.datasource.options import parse_options
+from olr_pg.datasource.parquet_parts import (
+    DAY,
+    PartsJob,
+    PartsTask,
+    opened,
+    unwritable,
+    write_empty_part,
+    write_parts_task,
+)
+from olr_pg.datasource.source import arrow_schema, changes_schema
+from olr_pg.datasource.split_reading import storage
+from olr_pg.datasource.survey import survey
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.private import PRIVATE_UMASK
+from olr_pg.redo.sessions import SessionAttributes
+from olr_pg.spark.jobs import run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from olr_pg.datasource.parquet_parts import Part
+    from olr_pg.datasource.redo_split import Decoding, RedoSplit
+
+FILE_BYTES: Final = 128 << 20
+"""Bytes of redo that make a file, at most, unless a split has more."""
+
+_FILES_PER_CORE: Final = 4
+"""Of little redo: so many tasks that no core waits long for another."""
+
+_BLOCK_BYTES: Final = 512
+_TEMPORARY: Final = "_temporary"
+_REQUESTS: Final = 8
+"""Files that are given their names at a time: object storage copies them for that."""
+
+
+class WriteMode(StrEnum):
+    """What to do where the directory has files already, in Spark's words."""
+
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+class WrittenChanges(NamedTuple):
+    """What was written: files, rows, and bytes of the files."""
+
+    files: int
+    rows: int
+    size: int
+
+
+def write_parquet(
+    spark: SparkSession,
+    logs: str | Sequence[str],
+    directory: str | os.PathLike[str],
+    *,
+    mode: str = WriteMode.ERROR,
+    schema: StructType | str | None = None,
+    by_day: bool = False,
+    compression: str = "zstd",
+    **options: str | int,
+) -> WrittenChanges:
+    """Write the changes in archived redo into Parquet files, as many as there are tasks.
+
+    Args:
+        spark: any session; `register` is not needed.
+        logs: what ``load`` of the data source takes: paths, directories, globs or URLs.
+        directory: where the files go, a path that all executors share, or a URL.
+        mode: "error" where files are there already, "append" beside them, or "overwrite" them.
+        schema: the columns, as ``.schema(…)`` of the data source takes them; None: all.
+        by_day: put each day's commits into a folder of its own, ``commit_date=2026-11-24``, which
+            readers take as a column.
+        compression: as pyarrow names it.
+        options: of the data source: ``dictionary="dictionary.json"``, ``table="SHOP.ORDERS"``.
+
+    Raises:
+        OlrPgError: 6040 an option, 6010 the directory has files, 1210 it cannot be written, and
+            what `survey` and tasks raise. Nothing of the files is seen then.
+    """
+    places = {"path": logs} if isinstance(logs, str) else {"paths": json.dumps(list(logs))}
+    chosen = parse_options(places | {name: str(value) for name, value in options.items()})
+    try:
+        target = _Target(os.fspath(directory), WriteMode(mode))
+    except ValueError as error:
+        raise OlrPgError(Code.DATA_SOURCE_OPTION, str(error)) from error
+    surveyed = survey(
+        load_snapshot(chosen.dictionary),
+        chosen.logs,
+        tables=None if chosen.table is None else [chosen.table],
+        split_bytes=chosen.split_bytes,
+        storage=storage(),
+    )
+    columns = _columns(surveyed.decoding, chosen.table, schema)
+    if by_day and DAY not in columns.names:
+        raise OlrPgError(Code.DATA_SOURCE_OPTION, f"files by day need the column {DAY}")
+    job = PartsJob(
+        decoding=_needed(surveyed.decoding, columns),
+        schema=columns,
+        bounds=chosen.bounds,
+        folder=target.folder,
+        by_day=by_day,
+        compression=compression,
+        umask=_umask(),
+    )
+    with target:
+        parts = list(_written(spark, job, surveyed.splits, directory=target.directory))
+        target.commit(parts or [write_empty_part(job)])
+    return WrittenChanges(
+        len(parts), sum(part.rows for part in parts), sum(part.size for part in parts)
+    )
+
+
+def _columns(decoding: Decoding, table: str | None, schema: StructType | str | None) -> pa.Schema:
+    """Return the columns of the files: those that a query has, or that are asked for."""
+    if schema is None:
+        return arrow_schema(changes_schema(decoding, table))
+    if isinstance(schema, str):
+        schema = cast("StructType", StructType.fromDDL(schema))
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _needed(decoding: Decoding, columns: pa.Schema) -> Decoding:
+    """Leave out the sessions where no column tells of them."""
+    if set(SessionAttributes._fields) & set(columns.names):
+        return decoding
+    return decoding._replace(sessions={})
+
+
+def _umask() -> int:
+    """Return the umask of this process, which the system tells who sets one."""
+    before = os.umask(PRIVATE_UMASK)
+    os.umask(before)
+    return before
+
+
+def _written(
+    spark: SparkSession, job: PartsJob, splits: Sequence[RedoSplit], directory: str
+) -> Iterator[Part]:
+    """Yield the files that the tasks of a job have written."""
+    wanted = [
+        split for split in splits if split.commits is not None and split.commits.overlap(job.bounds)
+    ]
+    size = sum(map(_size, wanted))
+    tasks = list(_shared(wanted, min(FILE_BYTES, size // (_FILES_PER_CORE * _cores(spark)))))
+    results = run_tasks(
+        spark,
+        [pickle.dumps(PartsTask(number, one)) for number, one in enumerate(tasks)],
+        write_parts_task,
+        broadcast=pickle.dumps(job),
+        sizes=[sum(map(_size, one)) for one in tasks],
+        description=f"write changes to {directory}, {size / 1e9:.1f} GB of redo",
+    )
+    for _, packed in results:
+        yield from pickle.loads(packed)  # noqa: S301 - of our task
+
+
+def _shared(splits: Iterable[RedoSplit], size_max: int) -> Iterator[tuple[RedoSplit, ...]]:
+    """Put neighbours together, up to so many bytes of redo."""
+    together: list[RedoSplit] = []
+    for split in splits:
+        if together and sum(map(_size, together)) + _size(split) > size_max:
+            yield tuple(together)
+            together = []
+        together.append(split)
+    if together:
+        yield tuple(together)
+
+
+def _size(split: RedoSplit) -> int:
+    return (split.own.end_block - split.own.first_block) * _BLOCK_BYTES
+
+
+def _cores(spark: SparkSession) -> int:
+    return max(1, spark.sparkContext.defaultParallelism)
+
+
+class _Target:
+    """The directory that files go into; a context, whose end removes what is not a part of it.
+
+    Args:
+        directory: a path or a URL.
+        mode: what to do with files that are there.
+
+    Attributes:
+        folder: where tasks write.
+
+    Raises:
+        OlrPgError: 6010, there are files; 2210 to 2213, the URL; 1210 it cannot be read.
+    """
+
+    def __init__(self, directory: str, mode: WriteMode) -> None:
+        self.directory = directory
+        self._mode = mode
+        self._call = uuid.uuid4().hex
+        self._system, self._path = opened(directory)
+        plain, question, query = (
+            directory.partition("?") if is_url(directory) else (self._path, "", "")
+        )
+        self.folder = f"{plain.rstrip('/')}/{_TEMPORARY}/{self._call}{question}{query}"
+        with unwritable(directory):
+            if mode is WriteMode.ERROR and self._present():
+                raise OlrPgError(Code.PARQUET_DIRECTORY_IN_USE, "it has files", path=directory)
+
+    def _present(self) -> list[fs.FileInfo]:
+        """Return what readers see in the directory, and the mark of a write that has ended."""
+        found = self._system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
+        return [info for info in found if info.base_name != _TEMPORARY]
+
+    def __enter__(self) -> Self:
+        """Make the folder for the tasks."""
+        with unwritable(self.directory):
+            self._make_folder(self._temporary)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            self._system.delete_dir(self._temporary)
+        with suppress(OSError):
+            if not self._system.get_file_info(fs.FileSelector(f"{self._path}/{_TEMPORARY}")):
+                self._system.delete_dir(f"{self._path}/{_TEMPORARY}")
+
+    @property
+    def _temporary(self) -> str:
+        return f"{self._path}/{_TEMPORARY}/{self._call}"
+
+    def commit(self, parts: Sequence[Part]) -> None:
+        """Give the files their names, and say that all are there.
+
+        Raises:
+            OlrPgError: 1210, they cannot be named.
+        """
+        with unwritable(self.directory), ThreadPoolExecutor(_REQUESTS) as requests:
+            if self._mode is WriteMode.OVERWRITE:
+                list(requests.map(self._remove, self._present()))
+            for day in {part.day for part in parts if part.day}:
+                self._make_folder(f"{self._path}/commit_date={day}")
+            list(requests.map(self._name, parts))
+            with self._system.open_output_stream(f"{self._path}/_SUCCESS"):
+                pass
+
+    def _name(self, part: Part) -> None:
+        folder = f"{self._path}/commit_date={part.day}" if part.day else self._path
+        name = f"part-{part.task:05d}-{self._call}.parquet"
+        self._system.move(f"{self._temporary}/{part.name}", f"{folder}/{name}")
+
+    def _remove(self, info: fs.FileInfo) -> None:
+        if info.type == fs.FileType.Directory:
+            self._system.delete_dir(info.path)
+        else:
+            self._system.delete_file(info.path)
+
+    def _make_folder(self, path: str) -> None:
+        # Object storage has none: a name is enough.
+        if self._system.type_name != "s3":
+            self._system.create_dir(path, recursive=True)

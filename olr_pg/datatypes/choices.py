@@ -1,0 +1,210 @@
+"""Choices in the place of the default mapping: types, names, and what stands for true and false.
+
+The default loses nothing (`mapping`). A choice says what a column is in the target instead; a value
+that it cannot hold is an error that names the column (`convert`), never rounded or left out. This
+is the only place that knows which name and type a source column has in the target: load,
+replication, schema, assessment and checks ask here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final, Literal
+
+from olr_pg.datatypes.mapping import (
+    OracleType,
+    PgKind,
+    PgType,
+    fold_identifier,
+    oracle_type_name,
+    pg_kind,
+    pg_type,
+)
+from olr_pg.datatypes.policies import BOOLEAN_PAIRS
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from olr_pg.datatypes.mapping import OracleColumn
+    from olr_pg.datatypes.policies import BooleanPairs, Policies
+
+Integers = Literal["fitting", "integer", "bigint", "numeric"]
+PlainNumber = Literal["numeric", "bigint"]
+DateType = Literal["timestamp(0)", "date"]
+RawSixteen = Literal["bytea", "uuid"]
+
+_FLAG: Final = "only what stands for true or false: {pairs}"
+_NOTES: Final = {
+    PgKind.DATE: "days only: a time of day is an error",
+    PgKind.UUID: "16 bytes only",
+    PgKind.INT2: "whole numbers of 5 digits at most: others are an error",
+    PgKind.INT4: "whole numbers of 10 digits at most: others are an error",
+    PgKind.INT8: "whole numbers of 19 digits at most: others are an error",
+    PgKind.FLOAT4: "the nearest float of 4 bytes",
+    PgKind.FLOAT8: "the nearest float of 8 bytes",
+}
+_DIGITS_OF: Final = {"smallint": 4, "integer": 9, "bigint": 18}
+"""Digits of which every number fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """A choice for columns by their names.
+
+    Attributes:
+        type_name: as SQL writes it; empty for none.
+        name: of the target's column; empty for none.
+        pairs: what stands for true and for false, where the target is boolean; empty for none.
+    """
+
+    type_name: str = ""
+    name: str = ""
+    pairs: BooleanPairs = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What is chosen for a target.
+
+    Attributes:
+        integers: of NUMBER(p,0) with p up to 18: the smallest integer that fits, at least integer,
+            bigint, or numeric(p,0).
+        number: of NUMBER without precision, and of NUMBER(*,0).
+        flags: of these types, as ``NUMBER(1)``, columns become boolean.
+        date: of DATE.
+        raw_16: of RAW(16).
+        keep_names: names stay as the dictionary has them, in upper case.
+        columns: by shell patterns of ``OWNER.NAME.COLUMN``; the first that fits and says something
+            of it decides.
+    """
+
+    integers: Integers = "fitting"
+    number: PlainNumber = "numeric"
+    flags: tuple[str, ...] = ()
+    date: DateType = "timestamp(0)"
+    raw_16: RawSixteen = "bytea"
+    keep_names: bool = False
+    columns: Mapping[str, ColumnChoice] = field(default_factory=dict)
+
+    def name(self, name: str, *, column: bool = False) -> str:
+        """Return what is called `name` in the source, in the target."""
+        return fold_identifier(name, column=column, keep_case=self.keep_names)
+
+    def column_name(self, table: str, column: str) -> str:
+        """Return the target's name of a column of ``OWNER.NAME``, looked at by itself."""
+        return self._chosen_name(table, column) or self.name(column, column=True)
+
+    def column_names(self, table: str, columns: Sequence[str]) -> dict[str, str]:
+        """Return the target's names of a table's columns; where two would collide, both stay.
+
+        Raises:
+            OlrPgError: 5016, two have one name by choice.
+        """
+        names = {column: self.column_name(table, column) for column in columns}
+        counts = Counter(names.values())
+        for column, name in names.items():
+            if counts[name] > 1 and self._chosen_name(table, column):
+                both = ", ".join(one for one, other in names.items() if other == name)
+                raise OlrPgError(
+                    Code.TARGET_NAME_CLASH,
+                    f"the columns {both} would all be {name}",
+                    table=table,
+                )
+        return {column: name if counts[name] == 1 else column for column, name in names.items()}
+
+    def _chosen_name(self, table: str, column: str) -> str:
+        return next((one.name for one in self._of(table, column) if one.name), "")
+
+    def chosen_type(self, table: str, column: OracleColumn) -> str:
+        """Return the type that is chosen for a column by name; empty where none is."""
+        return next((one.type_name for one in self._of(table, column.name) if one.type_name), "")
+
+    def pg_type(self, table: str, column: OracleColumn) -> PgType:
+        """Return the PostgreSQL type that a new target column gets.
+
+        Args:
+            table: ``OWNER.NAME``.
+
+        Raises:
+            OlrPgError: 2055 the Oracle type is not supported; 2054 the chosen type is unknown.
+        """
+        default = pg_type(column)
+        name = self.chosen_type(table, column) or self._of_type(column)
+        if not name or name == default.name:
+            return default
+        kind = pg_kind(name)
+        if kind is None:
+            raise OlrPgError(
+                Code.TYPE_NOT_CONVERTIBLE,
+                f"{oracle_type_name(column)} to {name}",
+                table=table,
+                column=column.name,
+            )
+        return PgType(name, kind, self._note(table, column, kind, default))
+
+    def policies(self, table: str, column: str, general: Policies) -> Policies:
+        """Return the policies of a column: with what stands for true and false in it."""
+        pairs = next((one.pairs for one in self._of(table, column) if one.pairs), ())
+        return replace(general, boolean_pairs=pairs) if pairs else general
+
+    def _of(self, table: str, column: str) -> Iterator[ColumnChoice]:
+        if not self.columns:
+            return
+        full = f"{table}.{column}"
+        for pattern, choice in self.columns.items():
+            if fnmatchcase(full, pattern) or fnmatchcase(full, pattern.upper()):
+                yield choice
+
+    def _of_type(self, column: OracleColumn) -> str:
+        code = column.type_code
+        if self.flags and _short_name(column) in self.flags:
+            return "boolean"
+        if code == OracleType.NUMBER:
+            return self._of_number(column)
+        if code == OracleType.DATE:
+            return self.date
+        return self.raw_16 if code == OracleType.RAW and column.length == 16 else ""
+
+    def _of_number(self, column: OracleColumn) -> str:
+        precision, scale = column.precision, column.scale
+        if precision is None:
+            return self.number if self.number != "numeric" and scale in (None, 0) else ""
+        if scale is None or scale > 0 or self.integers == "fitting":
+            return ""
+        digits = precision - scale
+        if digits > _DIGITS_OF["bigint"]:
+            return ""
+        if self.integers == "numeric":
+            return f"numeric({digits},0)"
+        return self.integers if digits <= _DIGITS_OF[self.integers] else ""
+
+    def _note(self, table: str, column: OracleColumn, kind: PgKind, default: PgType) -> str:
+        """Say what the chosen type does not hold that the default's does."""
+        if kind is default.kind:
+            return default.note
+        if kind is PgKind.BOOL:
+            pairs = next((one.pairs for one in self._of(table, column.name) if one.pairs), ())
+            shown = ", ".join("/".join(pair) for pair in pairs or BOOLEAN_PAIRS)
+            return _FLAG.format(pairs=shown)
+        widths = (PgKind.INT2, PgKind.INT4, PgKind.INT8)
+        if kind in widths and default.kind in widths:
+            wider = widths.index(kind) >= widths.index(default.kind)
+            return default.note if wider else _NOTES[kind]
+        return _NOTES.get(kind, default.note)
+
+
+def _short_name(column: OracleColumn) -> str:
+    """Name the type of a flag: ``NUMBER(1)``, ``CHAR(1)``, ``VARCHAR2(1)``."""
+    code = column.type_code
+    if code == OracleType.NUMBER:
+        return f"NUMBER({column.precision})" if column.scale == 0 else ""
+    if code not in (OracleType.CHAR, OracleType.VARCHAR2):
+        return ""
+    length = column.length if column.char_length is None else column.char_length
+    return f"{OracleType(code).title}({length})"
+
+
+DEFAULT_CHOICES: Final = Choices()

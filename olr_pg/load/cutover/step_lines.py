@@ -1,0 +1,107 @@
+"""The steps of a cut-over in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.observability.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from olr_pg.load.cutover.cut_over import Step
+    from olr_pg.load.cutover.steps_done import StepState
+
+_FAILED: Final = "failed"
+_COUNTS: Final = ("inserted", "updated", "deleted", "conflicts")
+
+
+def step_lines(states: Sequence[StepState], steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the steps so far, each with what it found below it."""
+    titles = {step.name: step.title for step in steps}
+    width = max(map(len, titles), default=0)
+    for state in states:
+        yield f"{state.state:8} {state.step:{width}}  {titles[state.step]}"
+        words = _failure if state.state == _FAILED else _WORDS.get(state.step, _other)
+        # A step that has begun, or was broken off, has found nothing yet.
+        for line in words(state.detail) if state.detail else ():
+            yield f"         {'':{width}}  {line}"
+
+
+def grant_lines(states: Sequence[StepState]) -> list[str]:
+    """Return what is to be granted to the applications; empty before the last step."""
+    return [line for state in states for line in state.detail.get("grants", ())]
+
+
+def _quiet(detail: Mapping[str, Any]) -> Iterator[str]:
+    yield f"it ends at SCN {detail['scn']}"
+    yield from _remarks(detail)
+
+
+def _archived(detail: Mapping[str, Any]) -> Iterator[str]:
+    for thread, scn in detail["threads"].items():
+        yield f"thread {thread} up to SCN {scn}"
+
+
+def _applied(detail: Mapping[str, Any]) -> Iterator[str]:
+    for one in detail["tables"]:
+        counts = ", ".join(f"{one[name]:,} {name}" for name in _COUNTS if one.get(name))
+        yield f"{one['table']}: {counts or 'no changes'}, up to SCN {one['commit_scn']}"
+
+
+def _verified(detail: Mapping[str, Any]) -> Iterator[str]:
+    yield from _remarks(detail)
+    if "tables" in detail:
+        tables, rows = detail["tables"], detail["rows"]
+        yield f"{counted(tables, 'table')}, {counted(rows, 'row')}"
+
+
+def _sequences(detail: Mapping[str, Any]) -> Iterator[str]:
+    for one in detail["advanced"]:
+        moved = f"from {one['before']} to {one['after']}"
+        if one["before"] == one["after"]:
+            moved = f"is at {one['after']} already"
+        yield f"{one['sequence']} {moved}"
+    for name in detail["not_in_the_target"]:
+        yield f"{name} is not in the target"
+
+
+def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
+    kinds = {"put_back": "put back", "validated": "validated", "checked": "checked, and holds"}
+    for key, words in kinds.items():
+        for name in detail.get(key, ()):
+            yield f"{name}: {words}"
+    yield from detail.get("remarks", ())
+
+
+def _report(detail: Mapping[str, Any]) -> Iterator[str]:
+    tables = detail["tables"]
+    yield f"nothing has changed since SCN {detail['scn']} in {counted(len(tables), 'table')}"
+    stuck = [one["table"] for one in tables if one.get("conflicts")]
+    if stuck:
+        yield f"with conflicts that were skipped or overwritten: {', '.join(stuck)}"
+
+
+def _failure(detail: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{detail['error']}: {detail['reason']}" if "error" in detail else "no reason is known"
+
+
+def _remarks(detail: Mapping[str, Any]) -> Iterator[str]:
+    if detail.get("remark"):
+        yield detail["remark"]
+
+
+def _other(detail: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in detail.items():
+        yield f"{key.replace('_', ' ')}: {value}"
+
+
+_WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
+    "quiet": _quiet,
+    "archived": _archived,
+    "applied": _applied,
+    "verified": _verified,
+    "sequences": _sequences,
+    "constraints": _constraints,
+    "report": _report,
+}

@@ -1,0 +1,161 @@
+"""The status page of an initial load: what is in of each table, while `initial-load` works.
+
+Where an appliance runs with the same ``context.data``, its page shows the load, and this one is not
+served. What the page shows is read from the target every second, as the bars on a terminal are.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+
+from olr_pg.appliance.identity import identity_of
+from olr_pg.appliance.status_observer import process_status
+from olr_pg.applier.target.loads_under_way import LoadsUnderWay
+from olr_pg.config.model import MIB
+from olr_pg.config.tls import server_context
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.watch import Amount, LoadWatch
+from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.metrics import make_registry
+from olr_pg.monitor.service import FILE_NAME, StatusService
+from olr_pg.monitor.status_values import (
+    LoadStatus,
+    PortStatus,
+    SourceStatus,
+    StageState,
+    Status,
+)
+from olr_pg.observability.periodic import Periodic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.model import Database
+    from olr_pg.load.table_data import SourceTable
+
+LOADING: Final = "LOADING"
+LOOK_SECONDS: Final = 1.0
+
+
+@contextmanager
+def load_page(
+    config: Config,
+    target: str,
+    database: Database,
+    targets: Mapping[str, tuple[str, str]],
+    work: Sequence[SourceTable],
+) -> Iterator[StatusService | None]:
+    """Serve the page for the span of the context.
+
+    Args:
+        config: of one target by itself.
+        target: its connection string.
+        database: the source.
+        targets: ``OWNER.NAME`` → (schema, table) in the target.
+        work: the tables that are loaded.
+
+    Yields:
+        The page; None where an appliance has one, or the configuration wants none.
+
+    Raises:
+        OlrPgError: 4009, 4010, 4030, the page cannot be served.
+    """
+    settings, announcement = config.status, Path(config.context.data) / FILE_NAME
+    if not settings.enabled or config.apply is None or is_served(config):
+        yield None
+        return
+    expected = {one.table.full_name: one.data.rows or 0 for one in work}
+    loading = _Loading(config, target, database, targets, expected)
+    service = StatusService(
+        loading.status,
+        make_registry(loading.status),
+        address=settings.address,
+        tls=server_context(settings.tls) if settings.tls else None,
+        allow=settings.allow,
+        announcement=announcement,
+    )
+    looking = Periodic("olr-load-page", LOOK_SECONDS, loading.look, at_once=True)
+    with service:
+        looking.start()
+        try:
+            yield service
+        finally:
+            looking.stop()
+
+
+def is_served(config: Config) -> bool:
+    """Tell whether something with that configuration has a page already."""
+    try:
+        ask_status(config, page="healthz")
+    except OlrPgError as error:
+        return error.code != Code.NO_APPLIANCE
+    return True
+
+
+class _Loading:
+    """The status of a load; may be asked for from any thread.
+
+    Args:
+        expected: rows of each table, as far as the source tells; 0 where it does not.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        target: str,
+        database: Database,
+        targets: Mapping[str, tuple[str, str]],
+        expected: Mapping[str, int],
+    ) -> None:
+        assert config.apply is not None
+        self._target = target
+        self._subscription = config.apply.subscription
+        self._targets = targets
+        self._expected = expected
+        self._began = time.time()
+        self._status = Status(
+            version=importlib.metadata.version("olr-pg"),
+            at=self._began,
+            started_at=self._began,
+            state=StageState(LOADING, self._began),
+            source=SourceStatus(),
+            port=PortStatus("none"),
+            process=process_status(config.context.memory.max_mb * MIB),
+            target=config.name,
+            targets=(config.name,) if config.name else (),
+            identity=identity_of(config, database, target),
+        )
+
+    def status(self) -> Status:
+        """Return the status as of the last look."""
+        return replace(self._status, at=time.time())
+
+    def look(self) -> None:
+        """Read what is in; a target that does not answer leaves the last look."""
+        looks = LoadsUnderWay(self._subscription)
+        try:
+            with LoadWatch(self._target, self._subscription, self._targets) as watch:
+                looks.look(watch.connection)
+                amounts = watch.read()
+        except psycopg.Error:
+            return
+        loads = tuple(
+            self._with_amount(LoadStatus(*one), amounts.get(one.table, Amount()))
+            for one in looks.loads
+        )
+        memory_max = self._status.process.memory_max_bytes
+        self._status = replace(self._status, loads=loads, process=process_status(memory_max))
+
+    def _with_amount(self, load: LoadStatus, amount: Amount) -> LoadStatus:
+        """Return the load with what PostgreSQL is taking in just now."""
+        rows, size = max(load.rows, amount.rows), max(load.bytes, amount.bytes)
+        expected = self._expected.get(load.table, 0)
+        return replace(load, rows=rows, bytes=size, rows_expected=expected)

@@ -1,0 +1,155 @@
+"""Record batches straight into the tuples of a binary COPY: one kernel writes row after row.
+
+What the kernel does not convert – types and values that only their encoders know – its encoder
+converts for the whole batch, and the kernel takes these bytes as they are. So the tuples are those
+of `column_binding.encode_batch` and `row_images.copy_tuples`, without a column of bytes in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from olr_pg.datatypes.plain import PLAIN_BYTES_MAX, PlainForm, write_plain
+from olr_pg.datatypes.policies import NOTHING
+from olr_pg.kernels.bytes import copy_bytes, copy_forward, store
+from olr_pg.kernels.compile import kernel
+from olr_pg.load.column_binding import check_sizes, converted, encoded_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from olr_pg.datatypes.columns import ValueColumn
+    from olr_pg.datatypes.policies import Counters
+    from olr_pg.load.column_binding import LoadColumn
+
+    U8 = npt.NDArray[np.uint8]
+    U16 = npt.NDArray[np.uint16]
+    I64 = npt.NDArray[np.int64]
+
+ENCODED: Final = 255
+"""A form of values that are PostgreSQL's already."""
+
+_AS_LONG: Final = (PlainForm.UTF8, PlainForm.ASCII, PlainForm.BYTES, ENCODED)
+"""Forms that take as many bytes as a value has."""
+
+
+class PlainTuples(NamedTuple):
+    """The tuples of a batch.
+
+    Attributes:
+        data: the tuples, one behind the other.
+        losses: what policies changed, per column.
+    """
+
+    data: memoryview
+    losses: tuple[Counters, ...]
+
+
+class _Values(NamedTuple):
+    """The values of all columns.
+
+    Attributes:
+        data: the bytes of all of them.
+        offset, length: shape (columns, rows).
+        form: shape (columns); `PlainForm`, or `ENCODED`.
+    """
+
+    data: U8
+    offset: I64
+    length: I64
+    form: U8
+
+
+@kernel
+def tuples_kernel(values: _Values, out: U8, shorts: U16) -> tuple[int, int]:
+    """Write all rows as tuples.
+
+    Args:
+        out, shorts: the same memory; room for all tuples and, behind them, `PLAIN_BYTES_MAX` twice.
+
+    Returns:
+        (−1, where they end), or (the column of a value that is left to its encoder, its row).
+    """
+    width, rows = values.offset.shape
+    scratch = (out.size - 64) & ~1
+    at = 0
+    for row in range(rows):
+        store(out, at, np.int16(width), True)
+        at += 2
+        for column in range(width):
+            how, offset = int(values.form[column]), values.offset[column, row]
+            size, place = values.length[column, row], at + 4
+            if how == 255:
+                if size > 0:
+                    copy_forward(out, place, values.data, offset, offset + size)
+            else:
+                if how == 4 and place & 1:
+                    place = scratch
+                size = write_plain(values.data, offset, size, how, out, shorts, place)
+                if size == -2:
+                    return column, row
+                if place == scratch:
+                    copy_bytes(out, at + 4, out, scratch, scratch + max(size, 0))
+            store(out, at, np.int32(size), True)
+            at += 4 + max(size, 0)
+    return -1, at
+
+
+def plain_tuples(
+    columns: Sequence[LoadColumn], batch: pa.RecordBatch, first_row: int = 0
+) -> PlainTuples:
+    """Convert a batch.
+
+    Args:
+        first_row: the batch's first row in its partition, for messages.
+
+    Raises:
+        OlrPgError: as `encode_batch`.
+    """
+    given = [converted(column, batch, first_row) for column in columns]
+    form = np.array([column.form for column in columns], np.uint8)
+    losses = [NOTHING] * len(columns)
+    values = list(given)
+
+    def encode(number: int) -> None:
+        column = columns[number]
+        values[number], losses[number] = encoded_values(column, given[number], batch, first_row)
+        form[number] = ENCODED
+
+    for number, column in enumerate(columns):
+        if column.form is PlainForm.NONE:
+            encode(number)
+        else:
+            check_sizes(column, given[number], batch, first_row)
+    while True:
+        shorts = np.empty(_room(values, form) // 2 + 1, np.uint16)
+        out = shorts.view(np.uint8)
+        left, end = tuples_kernel(_joined(values, form), out, shorts)
+        if left < 0:
+            return PlainTuples(out[:end].data, tuple(losses))
+        encode(left)
+
+
+def _room(values: Sequence[ValueColumn], form: U8) -> int:
+    rows = len(values[0].length)
+    room = 2 * rows + 2 * PLAIN_BYTES_MAX
+    for column, how in zip(values, form, strict=True):
+        long = int(np.maximum(column.length, 0).sum()) if how in _AS_LONG else 0
+        room += rows * (4 if how in _AS_LONG else 4 + PLAIN_BYTES_MAX) + long
+    return room
+
+
+def _joined(values: Sequence[ValueColumn], form: U8) -> _Values:
+    """Put the columns' bytes into one buffer: a kernel takes no list of them."""
+    shift = np.cumsum([0, *(column.data.size for column in values)])
+    return _Values(
+        np.concatenate([column.data for column in values]),
+        np.stack([column.offset + at for column, at in zip(values, shift, strict=False)]),
+        np.stack([column.length for column in values]),
+        form,
+    )

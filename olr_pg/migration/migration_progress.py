@@ -1,0 +1,263 @@
+"""How far a migration is: rows of the tables under load, lag, and what needs somebody.
+
+`MigrationWatch` looks on from a thread of its own: at the load over a connection of its own, at
+replication through the status of the appliance, which runs in the same process meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+
+from olr_pg.errors import OlrPgError
+from olr_pg.load.watch import LoadWatch
+from olr_pg.monitor.asking import ask_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from olr_pg.config.model import Config
+    from olr_pg.load.watch import Amount
+    from olr_pg.migration.migration_steps import MigrationStep
+
+_WINDOW_SECONDS: Final = 30.0
+"""Of the rates."""
+
+_REPLICATING: Final = ("replication", "")
+
+
+class TableLoad(NamedTuple):
+    """A table under load.
+
+    Attributes:
+        total: rows in all, as far as the source tells; None where it does not.
+        rate: rows per second of late.
+        seconds_left: None where nobody can tell.
+    """
+
+    name: str
+    rows: int
+    total: int | None
+    bytes: int
+    rate: float
+    seconds_left: float | None
+
+
+class Replicating(NamedTuple):
+    """Replication.
+
+    Attributes:
+        state: of the appliance, such as WAITING_FOR_REDO.
+        lag_seconds: of the table that is most behind.
+        rate: changes applied per second of late.
+        waiting: changes that are decoded and not applied.
+    """
+
+    state: str
+    lag_seconds: float
+    rate: float
+    waiting: int
+
+
+class Progress(NamedTuple):
+    """How far a migration is.
+
+    Attributes:
+        step: its name; empty once the target is ready and replication goes on.
+        seconds: since the step began.
+        needs: what somebody has to see to.
+    """
+
+    step: str
+    title: str
+    seconds: float
+    tables: tuple[TableLoad, ...] = ()
+    replicating: Replicating | None = None
+    needs: tuple[str, ...] = ()
+
+
+class RowRates:
+    """Rows per second, by table, over the last half minute."""
+
+    def __init__(self) -> None:
+        self._samples = deque[tuple[float, dict[str, int]]]()
+
+    def add(self, at: float, rows: Mapping[str, int]) -> None:
+        """Note how many rows each table has at that time."""
+        self._samples.append((at, dict(rows)))
+        while len(self._samples) > 2 and self._samples[1][0] <= at - _WINDOW_SECONDS:
+            self._samples.popleft()
+
+    def rate(self, table: str) -> float:
+        """Return the rows per second of a table; 0 before there are two looks at it."""
+        if len(self._samples) < 2:
+            return 0.0
+        (first, before), (last, now) = self._samples[0], self._samples[-1]
+        more = now.get(table, 0) - before.get(table, 0)
+        return max(more, 0) / (last - first) if last > first else 0.0
+
+
+def table_loads(
+    amounts: Mapping[str, Amount], totals: Mapping[str, int | None], rates: RowRates
+) -> tuple[TableLoad, ...]:
+    """Tell of each table how far its load is."""
+    found = []
+    for name, total in totals.items():
+        amount = amounts.get(name)
+        rows, size = (0, 0) if amount is None else (amount.rows, amount.bytes)
+        rate = rates.rate(name)
+        left = None if total is None else max(total - rows, 0)
+        seconds = left / rate if left is not None and rate > 0 else 0.0 if left == 0 else None
+        found.append(TableLoad(name, rows, total, size, rate, seconds))
+    return tuple(found)
+
+
+class MigrationWatch:
+    """Looks on at a migration; `read` is for one thread, the other methods for the migration's.
+
+    Args:
+        config: of one target.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._step, self._title, self._began = "", "", clock()
+        self._noted: tuple[str, ...] = ()
+        self._opened: Callable[[], LoadWatch] | None = None
+        self._watch: LoadWatch | None = None
+        self._totals: Mapping[str, int | None] = {}
+        self._rates = RowRates()
+
+    def begin(self, step: MigrationStep | None) -> None:
+        """Note that a step begins; None: replication goes on behind the last one."""
+        with self._lock:
+            self._step = "" if step is None else step.name
+            self._title = "the target is ready: replicating on" if step is None else step.title
+            self._began = self._clock()
+
+    def loading(
+        self,
+        connect_string: str,
+        subscription: str,
+        targets: Mapping[str, tuple[str, str]],
+        totals: Mapping[str, int | None],
+    ) -> None:
+        """Note which tables are loaded.
+
+        Args:
+            targets: ``OWNER.NAME`` → (schema, table) in the target.
+            totals: rows of each, None where the source does not tell.
+        """
+        with self._lock:
+            self._totals = totals
+            self._opened = lambda: LoadWatch(connect_string, subscription, targets)
+
+    def loaded(self) -> None:
+        """Note that no table is loaded any more."""
+        with self._lock:
+            self._opened = None
+
+    def note(self, needs: tuple[str, ...]) -> None:
+        """Note what somebody has to see to, beside what the status tells."""
+        with self._lock:
+            self._noted = needs
+
+    def read(self) -> Progress:
+        """Look how far it is; what cannot be seen just now is left out."""
+        with self._lock:
+            step, title, noted, began = self._step, self._title, self._noted, self._began
+        tables = self._tables()
+        behind, problems = self._replicating() if step in _REPLICATING else (None, ())
+        seconds = self._clock() - began
+        return Progress(step, title, seconds, tables, behind, (*noted, *problems))
+
+    def close(self) -> None:
+        """Close the connection; by the thread that reads."""
+        if self._watch is not None:
+            self._watch.__exit__()
+            self._watch = None
+
+    def _tables(self) -> tuple[TableLoad, ...]:
+        with self._lock:
+            opened, totals = self._opened, self._totals
+        if opened is None:
+            self.close()
+            return ()
+        try:
+            self._watch = self._watch or opened()
+            amounts = self._watch.read()
+        except psycopg.Error:
+            self.close()
+            return ()
+        self._rates.add(self._clock(), {name: one.rows for name, one in amounts.items()})
+        return table_loads(amounts, totals, self._rates)
+
+    def _replicating(self) -> tuple[Replicating | None, tuple[str, ...]]:
+        try:
+            record = ask_status(self._config)
+        except OlrPgError:
+            return None, ()
+        return replicating(record), tuple(_problems(record))
+
+
+def replicating(record: Mapping[str, Any]) -> Replicating:
+    """Tell of replication what the appliance's status says."""
+    tables = record["tables"]
+    return Replicating(
+        state=record["state"]["name"],
+        lag_seconds=max((table["lag_seconds"] or 0.0 for table in tables), default=0.0),
+        rate=record["rates"]["applied_changes"],
+        waiting=sum(table["waiting"] for table in tables),
+    )
+
+
+def _problems(record: Mapping[str, Any]) -> Iterator[str]:
+    yield from record["problems"]
+    stopped = [table["name"] for table in record["tables"] if table["stopped"]]
+    if stopped:
+        yield f"stopped: {', '.join(stopped)} (`olr-pg errors show`)"
+
+
+def progress_lines(progress: Progress) -> list[str]:
+    """Write it for people, a line for each table that is under way."""
+    head = f"{progress.step or 'ready'}: {progress.title}, {_span(progress.seconds)}"
+    lines = [head]
+    under_way = [table for table in progress.tables if table.rows and table.seconds_left != 0.0]
+    lines += [f"    {table_line(table)}" for table in under_way]
+    done = sum(table.seconds_left == 0.0 for table in progress.tables)
+    if progress.tables:
+        rows = sum(table.rows for table in progress.tables)
+        lines[0] += f": {rows:,} rows, {done} of {len(progress.tables)} tables are in"
+    if progress.replicating is not None:
+        lines[0] += f": {replicating_line(progress.replicating)}"
+    return [*lines, *(f"    needs you: {one}" for one in progress.needs)]
+
+
+def table_line(table: TableLoad) -> str:
+    """Write how far a table is: ``SHOP.ORDERS: 1,200 of 5,000 rows, 300/s, 13 s left``."""
+    of = "" if table.total is None else f" of {table.total:,}"
+    left = "" if table.seconds_left is None else f", {_span(table.seconds_left)} left"
+    return f"{table.name}: {table.rows:,}{of} rows, {table.rate:,.0f}/s{left}"
+
+
+def replicating_line(one: Replicating) -> str:
+    """Write how far replication is behind."""
+    return (
+        f"{one.state}, lag {_span(one.lag_seconds)}, {one.rate:,.0f} changes/s,"
+        f" {one.waiting:,} waiting"
+    )
+
+
+def _span(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -1,0 +1,332 @@
+"""The history of throughput, lag and queue: kept on disk, bounded, in three resolutions.
+
+Every five seconds a reading is written. When a minute, and ten minutes, are over, the readings of
+the finer level become one of the coarser: rates as their mean, lag and queue as their highest, so
+that a peak is not averaged away. The table of readings is SQLite's (the standard library has it),
+with a write-ahead log that no commit waits for the disk with: what a power failure takes are
+seconds of a chart.
+
+Nothing waits for the history, and nothing fails because of it. Where it cannot be written (the disk
+is full) that is said once, and tried again with the next reading. A file that is damaged, or of
+another release, is begun anew.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import structlog
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+FILE_NAME: Final = "history.sqlite"
+"""Its name in `context.data`; SQLite puts two more beside it."""
+
+TABLES_MAX: Final = 100
+"""Of a reading: those with the most lag, then with the most changes. With the three levels that
+bounds the file at about 40 MB for each target."""
+
+WHOLE: Final = ""
+"""The name that the readings of all tables together have."""
+
+VERSION: Final = 1
+_BUSY_SECONDS: Final = 1.0
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_PRIMARY: Final = 0xFF
+"""What of SQLite's extended error code is the kind of error."""
+
+_CREATE: Final = """
+CREATE TABLE reading (
+    level INTEGER, target TEXT, slot INTEGER, name TEXT, redo_bytes REAL, rows REAL, changes REAL,
+    decoding REAL, queue REAL, apply REAL, waiting REAL, queued_bytes REAL,
+    PRIMARY KEY (level, target, slot, name)
+) WITHOUT ROWID
+"""
+_ADD: Final = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_LAST: Final = "SELECT max(slot) FROM reading WHERE level = ? AND target = ?"
+_BETWEEN: Final = """
+SELECT name, redo_bytes, rows, changes, decoding, queue, apply, waiting, queued_bytes, slot
+FROM reading WHERE level = ? AND target = ? AND slot >= ? AND slot < ?
+"""
+_OF_NAMES: Final = f"{_BETWEEN} AND name IN (?, ?)"
+_FORGET: Final = "DELETE FROM reading WHERE level = ? AND target = ? AND slot < ?"
+
+_log = structlog.get_logger(__name__)
+
+_Found = TypeVar("_Found")
+
+
+class Level(NamedTuple):
+    """A resolution.
+
+    Attributes:
+        name: of the range that it is for.
+        step: seconds from one reading to the next.
+        span: seconds after which a reading is forgotten.
+    """
+
+    name: str
+    step: int
+    span: int
+
+
+LEVELS: Final = (Level("1h", 5, 3_600), Level("24h", 60, 86_400), Level("7d", 600, 604_800))
+"""From fine to coarse; each is made of the one before."""
+
+
+class Reading(NamedTuple):
+    """What was measured of a table, or of all together, in a slot of time.
+
+    Attributes:
+        redo_bytes, rows, changes: per second: redo and row changes decoded, changes applied; the
+            first two are not known by table.
+        decoding, queue, apply: the lag in seconds by its parts, of the table with the largest.
+        waiting: changes that the applier has received and not applied.
+        queued_bytes: of the ready queue.
+    """
+
+    redo_bytes: float = 0.0
+    rows: float = 0.0
+    changes: float = 0.0
+    decoding: float = 0.0
+    queue: float = 0.0
+    apply: float = 0.0
+    waiting: float = 0.0
+    queued_bytes: float = 0.0
+
+    @property
+    def lag(self) -> float:
+        """The whole lag in seconds."""
+        return self.decoding + self.queue + self.apply
+
+
+SERIES: Final = {
+    "throughput": ("redo_bytes", "rows", "changes"),
+    "lag": ("decoding", "queue", "apply"),
+    "queue": ("waiting", "queued_bytes"),
+}
+"""The fields of a reading, by what may be asked for."""
+
+
+class Series(NamedTuple):
+    """The readings of a range, on an even grid of time.
+
+    Attributes:
+        start, end: seconds of Unix time; `end` is exclusive.
+        step: seconds between two readings.
+        readings: one per step; None where nothing was kept.
+    """
+
+    start: int
+    end: int
+    step: int
+    readings: Sequence[Reading | None]
+
+
+def level_of(name: str) -> int | None:
+    """Return the number of the level for a range; None where there is no such range."""
+    return next((number for number, level in enumerate(LEVELS) if level.name == name), None)
+
+
+class HistoryStore:
+    """Keeps readings in a file; may be used from any thread.
+
+    Args:
+        path: of the file, made where it is missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._is_failing = False
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._disconnect()
+
+    def add(self, at: float, target: str, readings: Mapping[str, Reading]) -> None:
+        """Keep what was measured now.
+
+        Args:
+            at: seconds of Unix time.
+            target: the name of the target; empty where there is only one.
+            readings: by table, with that of all together as `WHOLE`; a table without is at rest.
+        """
+        self._use(lambda connection: _add(connection, at, target, readings))
+
+    def read(self, at: float, target: str, table: str, level: int) -> Series:
+        """Return the readings of a range that ends now, of a table or of all together (`WHOLE`)."""
+        step, span = LEVELS[level].step, LEVELS[level].span
+        end = int(at) // step * step + step
+        start = end - span
+        names = (WHOLE, table)
+        rows = self._use(
+            lambda connection: connection.execute(
+                _OF_NAMES, (level, target, start, end, *names)
+            ).fetchall()
+        )
+        found: list[Reading | None] = [None] * (span // step)
+        # The reading of all together says that there was one; it sorts before the table's.
+        for name, *values, slot in rows or ():
+            is_wanted = name == table
+            found[(slot - start) // step] = Reading(*values) if is_wanted else Reading()
+        return Series(start, end, step, found)
+
+    def _use(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
+        """Do something with the file; None where that fails."""
+        with self._lock:
+            try:
+                done = work(self._connected())
+            except (sqlite3.Error, OSError) as error:
+                self._fail(error)
+                return None
+            if self._is_failing:
+                self._is_failing = False
+                _log.info("the history is kept again", path=str(self._path))
+            return done
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._opened()
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != VERSION:
+                # Of another release, or just made.
+                self._remove()
+                self._connection = self._opened()
+                with self._connection:
+                    self._connection.execute(_CREATE)
+                    self._connection.execute(f"PRAGMA user_version = {VERSION:d}")
+        return self._connection
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA journal_size_limit = 1048576")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _fail(self, error: sqlite3.Error | OSError) -> None:
+        self._disconnect()
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & _PRIMARY in _DAMAGED:
+            with suppress(OSError):
+                self._remove()
+        if not self._is_failing:
+            self._is_failing = True
+            failure = OlrPgError(Code.HISTORY_UNUSABLE, str(error), path=str(self._path))
+            _log.warning("the history is not kept", error=failure)
+
+    def _remove(self) -> None:
+        self._disconnect()
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+
+def _add(
+    connection: sqlite3.Connection, at: float, target: str, readings: Mapping[str, Reading]
+) -> None:
+    slot = int(at) // LEVELS[0].step * LEVELS[0].step
+    with connection:
+        before = connection.execute(_LAST, (0, target)).fetchone()[0]
+        if before is not None:
+            for number in range(1, len(LEVELS)):
+                step = LEVELS[number].step
+                if before // step != slot // step:
+                    _sum_up(connection, number, target, before // step * step)
+                    _forget(connection, target, slot)
+        _put(connection, 0, target, slot, readings)
+
+
+def _put(
+    connection: sqlite3.Connection,
+    level: int,
+    target: str,
+    slot: int,
+    readings: Mapping[str, Reading],
+) -> None:
+    tables = [name for name in readings if name != WHOLE and any(readings[name])]
+    tables.sort(key=lambda name: (readings[name].lag, readings[name].changes), reverse=True)
+    connection.executemany(
+        _ADD,
+        [
+            (level, target, slot, name, *readings[name])
+            for name in (WHOLE, *tables[:TABLES_MAX])
+            if name in readings
+        ],
+    )
+
+
+def _sum_up(connection: sqlite3.Connection, level: int, target: str, slot: int) -> None:
+    """Make the reading of a level out of those of the finer one."""
+    end = slot + LEVELS[level].step
+    parts: dict[str, list[Reading]] = {}
+    for name, *values, _slot in connection.execute(_BETWEEN, (level - 1, target, slot, end)):
+        parts.setdefault(name, []).append(Reading(*values))
+    count = len(parts.get(WHOLE, ()))
+    if count:
+        summed = {name: summed_up(readings, count) for name, readings in parts.items()}
+        _put(connection, level, target, slot, summed)
+
+
+def summed_up(readings: Sequence[Reading], count: int) -> Reading:
+    """Make one reading of those of a longer time.
+
+    Args:
+        count: how many there would be, had the table not been at rest.
+    """
+    worst = max(readings, key=lambda one: one.lag)
+    return Reading(
+        sum(one.redo_bytes for one in readings) / count,
+        sum(one.rows for one in readings) / count,
+        sum(one.changes for one in readings) / count,
+        worst.decoding,
+        worst.queue,
+        worst.apply,
+        max(one.waiting for one in readings),
+        max(one.queued_bytes for one in readings),
+    )
+
+
+def _forget(connection: sqlite3.Connection, target: str, now: int) -> None:
+    for number, level in enumerate(LEVELS):
+        connection.execute(_FORGET, (number, target, now - level.span))
+
+
+def series_document(series: Series, what: Sequence[str]) -> dict[str, Any]:
+    """Return a series for JSON: each field a list of numbers, null where nothing was kept.
+
+    Args:
+        what: keys of `SERIES`.
+    """
+    fields = [field for key in what for field in SERIES[key]]
+    return {
+        "from": series.start,
+        "to": series.end,
+        "step": series.step,
+        "series": {
+            field: [
+                None if reading is None else round(getattr(reading, field), 3)
+                for reading in series.readings
+            ]
+            for field in fields
+        },
+    }

@@ -1,0 +1,114 @@
+"""Takes a reading of each target every few seconds, for the history."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.monitor.history import LEVELS, WHOLE, Reading
+from olr_pg.observability.periodic import Periodic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from olr_pg.monitor.history import HistoryStore
+    from olr_pg.monitor.status_values import Status
+
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks at the clock; each slot of time is to have its reading."""
+
+
+class _Counts(NamedTuple):
+    """What was counted up to a moment; `changes` by table."""
+
+    at: float
+    redo_bytes: int
+    rows: int
+    changes: Mapping[str, int]
+
+
+class HistoryRecorder:
+    """Writes readings in a thread; a context manager of the span.
+
+    Args:
+        statuses: the status of each target, by its name.
+        clock: seconds of Unix time.
+    """
+
+    def __init__(
+        self,
+        store: HistoryStore,
+        statuses: Mapping[str, Callable[[], Status]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._statuses = statuses
+        self._clock = clock
+        self._before: dict[str, _Counts] = {}
+        self._slot = 0
+        self._looking = Periodic("olr-history", _LOOK_SECONDS, self.look)
+
+    def __enter__(self) -> HistoryRecorder:
+        self._looking.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._looking.stop()
+        self._store.close()
+
+    def look(self) -> None:
+        """Take a reading where this slot of time has none yet."""
+        slot = int(self._clock()) // LEVELS[0].step
+        if slot == self._slot:
+            return
+        self._slot = slot
+        for name, status in self._statuses.items():
+            now = status()
+            counts = _counted(now)
+            before = self._before.get(name)
+            if before is not None:
+                self._store.add(now.at, name, readings_of(now, before, counts))
+            self._before[name] = counts
+
+
+def _counted(status: Status) -> _Counts:
+    changes = {t.name: t.inserted + t.updated + t.deleted for t in status.tables}
+    return _Counts(status.at, status.source.redo_bytes, status.source.rows, changes)
+
+
+def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Reading]:
+    """Return the readings of a status, with rates since an earlier one."""
+    seconds = max(now.at - before.at, _LOOK_SECONDS)
+
+    def rate(new: int, old: int) -> float:
+        # A restarted run counts from its own beginning.
+        return max(0, new - old) / seconds
+
+    found = {
+        table.name: Reading(
+            changes=rate(now.changes[table.name], before.changes.get(table.name, 0)),
+            decoding=table.lag.decoding,
+            queue=table.lag.queue,
+            apply=table.lag.apply,
+            waiting=table.waiting,
+        )
+        for table in status.tables
+    }
+    worst = max(found.values(), key=lambda one: one.lag, default=Reading())
+    found[WHOLE] = Reading(
+        rate(now.redo_bytes, before.redo_bytes),
+        rate(now.rows, before.rows),
+        sum(one.changes for one in found.values()),
+        worst.decoding,
+        worst.queue,
+        worst.apply,
+        sum(one.waiting for one in found.values()),
+        status.port.queued_bytes,
+    )
+    return found

@@ -1,0 +1,418 @@
+"use strict";
+/* The status page: shows what /events sends, and draws what /history.json keeps.
+   Everything from outside goes in as text: nothing is ever parsed as HTML. */
+const byId = id => document.getElementById(id);
+const whole = n => Math.round(n).toLocaleString("en");
+const scn = n => n ? String(n) : "–";
+function make(name, kind, ...inner) {
+  const one = document.createElement(name);
+  if (kind) one.className = kind;
+  one.append(...inner.map(part => part instanceof Node ? part : String(part)));
+  return one;
+}
+
+/* --- amounts in words --- */
+
+function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
+  return (i && n < 100 ? n.toFixed(1).replace(/\.0$/, "") : Math.round(n)) + " " + units[i];
+}
+function span(s) {
+  if (s === null || s === undefined) return "–";
+  if (s < 60) return s.toFixed(1) + " s";
+  if (s < 3600) return Math.floor(s / 60) + " min " + Math.floor(s % 60) + " s";
+  if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
+  return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
+}
+const short = s => span(s).replace(/\.0 s$| 0 (s|min|h)$/, (_, unit) => unit ? "" : " s");
+const few = n => n >= 1e6 ? +(n / 1e6).toFixed(1) + " M" : n >= 1e4 ? +(n / 1e3).toFixed(1) + " k"
+  : n >= 10 ? whole(n) : String(+n.toFixed(1));
+const moment = t => new Date(t * 1000).toISOString();
+const clock = t => moment(t).slice(11, 16);
+
+/* --- parts of the page --- */
+
+function cell(value, kind, label) {
+  const td = make("td", kind, value);
+  if (label) td.dataset.label = label;
+  return td;
+}
+function rows(id, list) {
+  byId(id).querySelector("tbody").replaceChildren(...list.map(cells => make("tr", "", ...cells)));
+}
+function pairs(id, list) {
+  byId(id).replaceChildren(...list.flatMap(([name, value, kind]) =>
+    [make("dt", "", name), make("dd", kind, value)]));
+}
+function meter(parts) {
+  const outer = make("div", "meter");
+  for (const [kind, share, title] of parts) {
+    const part = make("i", kind);
+    part.style.width = Math.min(100, 100 * share) + "%";
+    if (title) part.title = title;
+    outer.append(part);
+  }
+  return outer;
+}
+function changed(element, value) {  // what has not changed stays: a selection in it, the focus
+  const text = JSON.stringify(value);
+  if (element.dataset.shown === text) return false;
+  element.dataset.shown = text;
+  return true;
+}
+async function copy(text, button) {
+  const code = button.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {  // without TLS a browser has no clipboard for a page
+    getSelection().selectAllChildren(code);
+    document.execCommand("copy");
+  }
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+}
+function command(text) {
+  const button = make("button", "", "Copy");
+  button.type = "button";
+  button.addEventListener("click", () => copy(text, button));
+  return make("div", "command", make("code", "", text), button);
+}
+
+/* --- what is now --- */
+
+function targets(s) {
+  const nav = byId("targets");
+  if (!s.targets || nav.childElementCount) return;
+  nav.hidden = false;
+  for (const name of s.targets) {
+    const link = make(name === s.target ? "b" : "a", "", name);
+    if (name !== s.target) link.href = "?target=" + encodeURIComponent(name);
+    else link.setAttribute("aria-current", "page");
+    nav.append(link);
+  }
+}
+function head(s) {
+  const health = byId("health");
+  health.textContent = s.health; health.className = "pill " + s.health;
+  document.title = "olr_pg: " + s.health + (s.identity.instance ? ", " + s.identity.instance : "");
+  byId("state").textContent = s.state.words;
+  byId("code").textContent = s.state.name;
+  byId("since").textContent = "for " + span(s.at - s.state.since);
+  const told = s.problems.some(problem => problem.includes(s.state.reason));
+  byId("reason").hidden = !s.state.reason || told;
+  byId("reason").textContent = s.state.reason || "";
+  const who = [
+    ["Source", [s.identity.source, s.identity.source_place].filter(Boolean).join(", ")],
+    ["Container", s.identity.container],
+    ["Target", s.identity.target],
+    ["Subscription", s.identity.subscription],
+    ["Instance", s.identity.instance],
+    ["Version", "olr_pg " + s.version + ", up " + span(s.at - s.started_at)],
+  ].filter(([, value]) => value);
+  byId("who").replaceChildren(...who.map(([name, value]) =>
+    make("div", "", make("dt", "", name), make("dd", "", value))));
+}
+function problems(s) {
+  const section = byId("problems");
+  section.hidden = !s.problems.length;
+  if (!changed(section, [s.problems, s.commands])) return;
+  section.querySelector("ol").replaceChildren(...s.problems.map((problem, i) =>
+    make("li", "", make("p", "", problem), ...(s.commands[i] || []).map(command))));
+}
+function loads(s) {
+  byId("loads").hidden = !s.loads.length;
+  byId("loads").querySelector(".loads").replaceChildren(...s.loads.map(load => {
+    const share = load.rows_expected ? load.rows / load.rows_expected
+      : load.parts ? load.parts_done / load.parts : 0;
+    const seconds = Math.max(s.at - load.began, .001), rate = load.rows / seconds;
+    const left = share > 0 && share < 1 ? ", about " + short(seconds * (1 - share) / share) + " left" : "";
+    return make("div", "load", make("b", "", load.table), meter([["fill", share]]),
+      make("span", "n", Math.floor(100 * Math.min(share, 1)) + " %, " + whole(load.rows) + " rows, "
+        + few(rate) + "/s" + left));
+  }));
+}
+/* Before anybody has said where to start, nothing is known of what is missing. */
+const isKnown = s => !["STARTING", "WAITING_FOR_CLIENT", "LOADING"].includes(s.state.name);
+const SHOWN_MAX = 200;
+let latest = null, wanted = "";
+function tableRow(t, largest, known) {
+  const name = make("button", "", t.name);
+  name.type = "button";
+  name.title = "Show its history";
+  name.addEventListener("click", () => { pick(t.name); byId("history").scrollIntoView({block: "nearest"}); });
+  const title = make("td", t.stopped ? "name stopped" : "name", name);
+  if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
+  const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
+  const waits = ["decoding", "queue", "apply"].map(cause =>
+    [cause, largest ? t.lag[cause] / largest : 0, cause + " " + span(t.lag[cause])]);
+  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + span(known ? t.lag_seconds : null), t.stopped ? "n stopped" : "n"),
+    cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
+    count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
+    cell(scn(t.applied_scn), "n count", "applied SCN")];
+}
+function tables(s) {
+  byId("tables").hidden = !s.tables.length;
+  byId("wanted").hidden = s.tables.length <= 12;
+  const largest = Math.max(0, ...s.tables.map(t => t.lag_seconds));
+  const fitting = s.tables.filter(t => t.name.toLowerCase().includes(wanted))
+    .sort((a, b) => !!b.stopped - !!a.stopped || b.lag_seconds - a.lag_seconds || (a.name < b.name ? -1 : 1));
+  const focused = document.activeElement?.closest?.("#tables td.name")?.textContent;
+  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest, isKnown(s))));
+  if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();
+  byId("table_count").textContent = s.tables.length === 1 ? "1" : whole(s.tables.length);
+  byId("more_tables").hidden = fitting.length <= SHOWN_MAX;
+  byId("more_tables").textContent = whole(fitting.length - SHOWN_MAX) + " more: find them by name.";
+}
+function details(s) {
+  pairs("positions", [
+    ["decoded below", scn(s.source.decoded_scn)],
+    ["taken by the client below", scn(s.port.taken_scn)],
+    ["confirmed", scn(s.confirmed_scn)],
+    ["restart from", scn(s.port.saved_scn)],
+  ]);
+  pairs("waiting", [
+    ["since the last archived log", span(s.archive_seconds)],
+    ["for other redo threads", whole(s.source.waiting_transactions)],
+    ["open transactions", whole(s.source.open_transactions)],
+    ["oldest, age", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "–"],
+    ["oldest, XID", s.source.oldest_open_xid || "–"],
+    ["spilled to disk", bytes(s.source.spilled_bytes)],
+  ]);
+  pairs("queue", [
+    ["ready", whole(s.port.ready)],
+    ["to be confirmed", whole(s.port.transmitted)],
+    ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "–"],
+    ["decoding waits", s.port.full ? "yes" : "no", s.port.full ? "warning" : ""],
+  ]);
+  const used = Math.max(s.port.bytes_max ? s.port.queued_bytes / s.port.bytes_max : 0,
+    s.port.transactions_max ? (s.port.ready + s.port.transmitted) / s.port.transactions_max : 0);
+  const fill = byId("queue_fill");
+  fill.style.width = Math.min(100, 100 * used) + "%";
+  fill.className = used > .8 ? "fill high" : "fill";
+  const refused = Object.entries(s.port.refused).map(([code, n]) => n + " × " + code).join(", ");
+  pairs("process", [
+    ["memory", bytes(s.process.resident_bytes)],
+    ["threads, descriptors", s.process.threads + ", " + s.process.descriptors],
+    ["port", s.port.address],
+    ["client", s.port.client || "none"],
+    ["it last asked", s.port.client ? span(s.port.silent_seconds) + " ago" : "–"],
+    ["connections", whole(s.port.connections)],
+    ["refused", refused || "none", refused ? "warning" : ""],
+  ]);
+  const left = [
+    ["rows by the filter", s.source.rows_filtered],
+    ["whole transactions by the filter", s.source.transactions_filtered],
+    ["LOB values not whole in the redo", s.source.lob_unavailable, "warning"],
+    ["LOBs changed without their rows", s.source.lob_unclaimed, "warning"],
+  ].filter(([, count]) => count);
+  byId("left_out").hidden = !left.length;
+  pairs("left", left.map(([name, count, kind]) => [name, whole(count), kind]));
+}
+function show(s) {
+  latest = s;
+  targets(s); head(s); problems(s); loads(s);
+  byId("redo_rate").textContent = bytes(s.rates.redo_bytes) + "/s";
+  byId("rows_rate").textContent = whole(s.rates.decoded_rows) + "/s";
+  byId("apply_rate").textContent = whole(s.rates.applied_changes) + "/s";
+  byId("lag").textContent = s.tables.length && isKnown(s) ? span(Math.max(...s.tables.map(t => t.lag_seconds))) : "–";
+  tables(s); details(s); choices(s);
+  byId("threads").hidden = !s.source.threads.length && !s.source.gaps.length;
+  rows("threads", s.source.threads.map(t => [cell(t.thread), cell(t.archived_sequence, "n"),
+    cell(t.decoded_sequence || "–", "n"), cell(scn(t.archived_scn), "n"),
+    cell(scn(t.decoded_scn), "n"), cell(span(s.at - t.archived_at) + " ago", "n")]));
+  byId("gaps").replaceChildren(...s.source.gaps.map(gap => make("li", "", gap)));
+  byId("no_events").hidden = s.events.length > 0;
+  if (changed(byId("events"), s.events)) rows("events", s.events.slice(-20).reverse().map(e => {
+    const {event, message, level, timestamp, component, ...rest} = e;
+    const more = Object.entries(rest).map(([key, value]) => key + ": " + value).join("; ");
+    return [cell((timestamp || "").replace("T", " ").slice(0, 19), "soft"), cell(level, level),
+      cell((event || message || "") + (more ? " — " + more : ""), "text")];
+  }));
+}
+
+/* --- history --- */
+
+const perSecond = n => few(n) + "/s";
+const CHARTS = [
+  {name: "Redo decoded", of: "all", words: v => bytes(v) + "/s", steps: "bytes", least: 1024,
+    series: [["redo_bytes", "redo", "decoding"]]},
+  {name: "Rows", of: "all", words: perSecond, least: 10,
+    series: [["rows", "decoded", "decoding"], ["changes", "applied", "apply"]]},
+  {name: "Changes applied", of: "table", words: perSecond, least: 10,
+    series: [["changes", "applied", "apply"]]},
+  {name: "Lag", words: short, steps: "seconds", least: 1, stacked: true,
+    series: [["decoding", "decoding", "decoding"], ["queue", "queue", "queue"], ["apply", "apply", "apply"]]},
+  {name: "Ready queue", of: "all", words: bytes, steps: "bytes", least: 1024,
+    series: [["queued_bytes", "bytes that wait", "queue"]]},
+  {name: "Waiting in the applier", of: "table", words: few, least: 10,
+    series: [["waiting", "changes", "queue"]]},
+];
+const STEPS = {
+  seconds: [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 604800],
+  bytes: [0, 1, 2, 3, 4].flatMap(p => [1, 2, 4, 8, 16, 32, 64, 128, 256, 512].map(m => m * 1024 ** p)),
+};
+let range = "1h", ofTable = "", kept = null;
+
+function stepOf(chart, top) {
+  const rough = top / 3;
+  const found = (STEPS[chart.steps] || []).find(step => step >= rough);
+  if (found) return found;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map(m => m * power).find(step => step >= rough * .999);
+}
+function svg(name, attributes, text) {
+  const one = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+  if (text !== undefined) one.textContent = text;
+  return one;
+}
+/* Moments to write below a chart: whole minutes, hours or days of UTC. */
+function moments(from, to, width) {
+  const most = width < 360 ? 4 : 7;
+  const step = [300, 600, 900, 1200, 3600, 10800, 14400, 21600, 43200, 86400, 172800].find(s => (to - from) / s <= most);
+  const found = [];
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
+    found.push([t, step < 86400 ? clock(t) : moment(t).slice(5, 10)]);
+  }
+  return found;
+}
+/* Lines from value to value; where nothing was kept (it did not run) the line ends. */
+function lines(values, x, y) {
+  let path = "", pen = false;
+  values.forEach((value, i) => {
+    if (value === null) { pen = false; return; }
+    path += (pen ? "L" : "M") + x(i).toFixed(1) + " " + y(value).toFixed(1);
+    if (!pen && (i + 1 === values.length || values[i + 1] === null)) path += "h.1";
+    pen = true;
+  });
+  return path;
+}
+function areas(low, high, x, y) {
+  let path = "", i = 0;
+  while (i < high.length) {
+    if (high[i] === null) { i++; continue; }
+    const first = i;
+    while (i < high.length && high[i] !== null) i++;
+    const there = [], back = [];
+    for (let k = first; k < i; k++) {
+      there.push(x(k).toFixed(1) + " " + y(high[k]).toFixed(1));
+      back.unshift(x(k).toFixed(1) + " " + y(low[k]).toFixed(1));
+    }
+    path += "M" + there.concat(back).join("L") + "Z";
+  }
+  return path;
+}
+function draw(chart, history, figure) {
+  const width = Math.max(figure.clientWidth, 240), height = 170;
+  const box = {left: 62, right: width - 10, top: 8, bottom: height - 22};
+  const all = chart.series.map(([name]) => history.series[name]);
+  const count = all[0].length;
+  const sums = [];
+  for (let k = 0; k < all.length; k++) {
+    sums.push(all[k].map((value, i) => value === null ? null
+      : value + (chart.stacked && k ? sums[k - 1][i] : 0)));
+  }
+  const highest = Math.max(chart.least, ...sums.flat().filter(value => value !== null));
+  const step = stepOf(chart, highest), top = Math.ceil(highest / step) * step;
+  const x = i => box.left + (box.right - box.left) * (i + .5) / count;
+  const y = value => box.bottom - (box.bottom - box.top) * value / top;
+  const at = t => box.left + (box.right - box.left) * (t - history.from) / (history.to - history.from);
+  const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img"});
+  for (let value = 0; value <= top * 1.001; value += step) {
+    picture.append(svg("line", {class: value ? "grid" : "axis", x1: box.left, x2: box.right, y1: y(value), y2: y(value)}),
+      svg("text", {x: box.left - 6, y: y(value) + 4, "text-anchor": "end"}, value ? chart.words(value) : "0"));
+  }
+  for (const [t, words] of moments(history.from, history.to, width)) {
+    const place = at(t), anchor = place > box.right - 18 ? "end" : place < box.left + 18 ? "start" : "middle";
+    picture.append(svg("line", {class: "axis", x1: place, x2: place, y1: box.bottom, y2: box.bottom + 4}),
+      svg("text", {x: place, y: height - 4, "text-anchor": anchor}, words));
+  }
+  chart.series.forEach(([, , kind], k) => {
+    if (chart.stacked) {
+      const below = k ? sums[k - 1] : all[k].map(() => 0);
+      picture.append(svg("path", {class: "area " + kind, d: areas(below, sums[k], x, y)}));
+    }
+    picture.append(svg("path", {class: kind, d: lines(sums[k], x, y)}));
+  });
+  const line = svg("line", {class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden"});
+  picture.append(line);
+  const value = (k, i) => all[k][i] === null ? "–" : chart.words(all[k][i]);
+  const legend = make("span", "legend");
+  const say = (i, words) => {
+    legend.replaceChildren(...chart.series.flatMap(([, name, kind], k) =>
+      [make("i", "key " + kind), name + " ", make("span", "value", value(k, i) + " ")]), words);
+  };
+  let last = count - 1;
+  while (last > 0 && all[0][last] === null) last--;
+  say(last, "");
+  picture.addEventListener("pointermove", event => {
+    const place = (event.clientX - picture.getBoundingClientRect().left) * width / picture.clientWidth;
+    const i = Math.min(count - 1, Math.max(0, Math.floor((place - box.left) / (box.right - box.left) * count)));
+    line.setAttribute("x1", x(i)); line.setAttribute("x2", x(i)); line.setAttribute("visibility", "visible");
+    say(i, "at " + moment(history.from + i * history.step).replace("T", " ").slice(5, 19));
+  });
+  picture.addEventListener("pointerleave", () => { line.setAttribute("visibility", "hidden"); say(last, ""); });
+  picture.setAttribute("aria-label", chart.name + ", " + chart.series.map(([, name], k) =>
+    name + " now " + value(k, last)).join(", ") + "; at most " + chart.words(Math.max(0, ...sums.flat().filter(Boolean))));
+  figure.replaceChildren(make("figcaption", "", make("b", "", chart.name), legend), picture);
+}
+function drawAll() {
+  if (!kept) return;
+  const empty = kept.series.changes.every(value => value === null);
+  byId("no_history").hidden = !empty;
+  byId("charts").hidden = empty;
+  const wantedCharts = CHARTS.filter(chart => !chart.of || (chart.of === "table") === !!ofTable);
+  const figures = wantedCharts.map(() => make("figure"));
+  byId("charts").replaceChildren(...figures);
+  wantedCharts.forEach((chart, i) => draw(chart, kept, figures[i]));
+}
+async function ask() {
+  const query = new URLSearchParams(location.search);
+  query.set("range", range);
+  if (ofTable) query.set("table", ofTable);
+  const asked = query.toString();
+  try {
+    const answer = await fetch("history.json?" + asked);
+    if (!answer.ok) throw new Error(String(answer.status));
+    const found = await answer.json();
+    if (found.range === range && found.table === ofTable) { kept = found; drawAll(); }
+  } catch {
+    if (!kept) { byId("no_history").hidden = false; byId("charts").hidden = true; }
+  }
+}
+function pick(table) {
+  ofTable = table;
+  byId("history_table").value = table;
+  kept = null;
+  ask();
+}
+function choices(s) {
+  const select = byId("history_table");
+  const names = s.tables.map(t => t.name);
+  if (!changed(select, names)) return;
+  select.replaceChildren(new Option("everything", ""), ...names.map(name => new Option(name, name)));
+  select.value = ofTable;
+}
+byId("history_table").addEventListener("change", event => pick(event.target.value));
+byId("wanted").addEventListener("input", event => { wanted = event.target.value.toLowerCase(); if (latest) tables(latest); });
+for (const button of document.querySelectorAll("[data-range]")) {
+  button.addEventListener("click", () => {
+    range = button.dataset.range;
+    for (const one of document.querySelectorAll("[data-range]")) one.setAttribute("aria-pressed", String(one === button));
+    kept = null;
+    ask();
+  });
+}
+let drawn = innerWidth;
+addEventListener("resize", () => { if (innerWidth !== drawn) { drawn = innerWidth; drawAll(); } });
+ask();
+setInterval(() => { if (!document.hidden) ask(); }, 10_000);
+
+const source = new EventSource("events" + location.search);
+source.onmessage = message => show(JSON.parse(message.data));
+source.onerror = () => {
+  const health = byId("health");
+  health.textContent = "no answer"; health.className = "pill lost";
+};

@@ -1,0 +1,117 @@
+"""What needs somebody, in words, with the commands that help: complete, to be copied."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.errors import OlrPgError
+    from olr_pg.monitor.status_values import Status, TableStatus
+
+TROUBLED: Final = ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE", "WAITING_FOR_TARGET")
+"""States that are a problem."""
+
+_NAMED: Final = 3
+"""How many of the tables that stopped for one cause are named."""
+
+
+class Problem(NamedTuple):
+    """A problem, and the commands that look into it or end it."""
+
+    text: str
+    commands: tuple[str, ...] = ()
+
+
+def with_problems(
+    status: Status, failure: BaseException | None, warnings: Sequence[OlrPgError | None]
+) -> Status:
+    """Return the status with its problems.
+
+    Args:
+        failure: what ended the bundled applier.
+        warnings: of the port.
+    """
+    found = _problems(status, failure, warnings)
+    return replace(
+        status,
+        problems=tuple(problem.text for problem in found),
+        commands=tuple(problem.commands for problem in found),
+    )
+
+
+def _problems(
+    status: Status, failure: BaseException | None, warnings: Sequence[OlrPgError | None]
+) -> list[Problem]:
+    command = _Commands(status)
+    found: list[Problem] = []
+    if failure is not None:
+        text = f"the bundled applier has ended and is started again: {failure}"
+        found.append(Problem(text, (command("doctor"),)))
+    if status.state.name in TROUBLED:
+        reason = status.state.reason or "no reason is known"
+        first = (f"olr-pg logs --config {command.config}",)
+        commands = (*(first if status.state.name == "WAITING_FOR_REDO" else ()), command("doctor"))
+        text = f"{status.state.words} ({status.state.name}): {reason}"
+        found.append(Problem(text, commands))
+    found += _stopped([table for table in status.tables if table.stopped], command)
+    found += [
+        Problem(
+            f"table {table.name} lacks {table.incomplete} LOB values that redo did not hold",
+            (command("errors list"), command("fetch-lobs", "--table", table.name)),
+        )
+        for table in status.tables
+        if table.incomplete
+    ]
+    if status.source.losses:
+        text = f"{status.source.losses} changes or vectors are unaccounted for"
+        found.append(Problem(text, (command("verify"),)))
+    if status.port.held_back:
+        text = f"the client {status.port.client} does not confirm what it has taken"
+        found.append(Problem(text))
+    found += [Problem(f"{warning}; {warning.action}") for warning in warnings if warning]
+    return found
+
+
+class _Commands:
+    """Writes commands for the configuration and the target that a status is of."""
+
+    def __init__(self, status: Status) -> None:
+        self.config = shlex.quote(status.identity.config or "FILE")
+        self._target = status.target
+
+    def __call__(self, command: str, *arguments: str) -> str:
+        target = ["--target", self._target] if self._target else []
+        words = [command, *map(shlex.quote, arguments), "--config", self.config, *target]
+        return " ".join(["olr-pg", *words])
+
+
+def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]:
+    """Say which tables have stopped: what has one cause is one problem."""
+    by_code: dict[str, list[TableStatus]] = {}
+    for table in tables:
+        by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
+    return [_stopped_together(group, command) for group in by_code.values()]
+
+
+def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Problem:
+    first = tables[0]
+    number = str(first.error_id)
+    show = command("errors show", number) if first.error_id else command("errors list")
+    if len(tables) > 1:
+        names = ", ".join(table.name for table in tables[:_NAMED])
+        more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
+        text = f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
+        return Problem(text, (command("errors list"), show, command("errors retry")))
+    text = f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
+    commands = (show, command("errors retry", first.name))
+    return Problem(
+        text, (*commands, command("errors skip", number)) if first.error_id else commands
+    )
+
+
+def _behind(table: TableStatus) -> str:
+    return f" and lacks what commits from SCN {table.held_scn} on" if table.held_scn else ""

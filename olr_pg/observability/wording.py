@@ -1,0 +1,27 @@
+"""Words for numbers, as people read them."""
+
+from __future__ import annotations
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Say a number of things: "1 log", "1,200 logs".
+
+    Args:
+        one: the word for one of them.
+        many: that for several, if an s does not make it.
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def span(seconds: float | None) -> str:
+    """Say a time span in words that belong on one line; "never" for none."""
+    if seconds is None:
+        return "never"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -1,0 +1,90 @@
+"""``olr-pg tables``, while nothing runs; at work: tests/load/test_tables_at_work.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from olr_pg.cli.main import app
+
+
+@pytest.fixture
+def config(tmp_path: Path, postgres_database: str) -> Path:
+    return write(tmp_path, postgres_database)
+
+
+def write(folder: Path, database: str, **apply: Any) -> Path:
+    document = {
+        "context": {"data": str(folder / "data")},
+        "source": {"kind": "offline", "dictionary": "d.json", "logs": "logs"},
+        "apply": {"connect-string": database, "tables": ["S.T", 'S."Odd t"', "S.U"], **apply},
+    }
+    path = folder / "c.json"
+    path.write_text(json.dumps(document), "utf-8")
+    (folder / "data").mkdir(exist_ok=True)
+    return path
+
+
+def run(config: Path, *arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["tables", *arguments, "--config", str(config)])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result.output
+
+
+def test_pause_and_resume(config: Path) -> None:
+    assert run(config, "list") == "the target knows no table yet\n"
+    assert run(config, "pause", "s.t", "S.Odd t") == "paused: S.T, S.Odd t\n"
+    assert run(config, "pause", "S.T") == "nothing to do: S.T as before\n"
+    assert "paused      S.T → s.t  SCN 0  0 transactions are held" in run(config, "list")
+    assert "goes on" in run(config, "resume", "S.T")
+    assert "OLR-08014" in run(config, "resume", "S.T", code=9)
+    assert "OLR-08013" in run(config, "pause", "S.ELSE", code=9)
+    listed = json.loads(run(config, "list", "--json"))
+    assert {one["source_table"]: one["state"] for one in listed["tables"]} == {
+        "S.T": "replicated",
+        "S.Odd t": "paused",
+    }
+
+
+def test_the_whole_subscription(config: Path) -> None:
+    assert run(config, "pause", "--all", "--by", "alice") == "paused: the whole subscription\n"
+    assert "PAUSED as a whole, by alice" in run(config, "list")
+    assert run(config, "pause", "--all") == "nothing to do: the subscription as before\n"
+    assert run(config, "resume", "--all") == "resumed: the whole subscription\n"
+    run(config, "pause", code=2)
+    run(config, "pause", "S.T", "--all", code=2)
+
+
+def test_where_all_tables_go_on_together(tmp_path: Path, postgres_database: str) -> None:
+    config = write(tmp_path, postgres_database, consistency="transaction")
+    assert "OLR-08013" in run(config, "pause", "S.T", code=9)
+    run(config, "pause", "--all")
+
+
+def test_the_list_of_tables(config: Path, postgres_database: str) -> None:
+    assert "OLR-08015" in run(config, "add", "S.T", code=9)
+    assert run(config, "add", "s.more", "--no-load") == "noted: the next start takes it\n"
+    assert "OLR-08015" in run(config, "add", "S.MORE", "--no-load", code=9)
+    run(config, "pause", "S.U")
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute(
+            "INSERT INTO olr_pg.load VALUES ('olr_pg', 'S.U', 's.u', 1, 1, 'x', 1, now(), now())"
+        )
+    run(config, "remove", "S.U")
+    with psycopg.connect(postgres_database) as connection:
+        for table in ("ledger", "held", "load"):
+            assert connection.execute(f"SELECT * FROM olr_pg.{table}".encode()).fetchall() == []
+    assert "OLR-08015" in run(config, "remove", "S.U", code=9)
+    run(config, "remove", "S.T", "S.MORE")
+    assert "no table would be left" in run(config, "remove", 'S."Odd t"', code=9)
+    changes = json.loads((config.parent / "data" / "tables.json").read_text())
+    assert changes == {
+        "version": 1,
+        "added": [],
+        "removed": [["S", "U"], ["S", "T"], ["S", "MORE"]],
+    }

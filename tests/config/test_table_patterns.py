@@ -1,0 +1,110 @@
+"""Patterns in `apply.tables`: they find what `filter` would, here and in Oracle's words."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olr_pg.config.names import TableName, parse_table_name, table_list_query
+from olr_pg.config.table_patterns import TablePattern, parse_pattern
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+from olr_pg.dictionary.table_list import query_tables, would_name
+from olr_pg.errors import OlrPgError
+from olr_pg.oracle.plain_query import check_plain
+
+NAMES = [
+    *("SHOP.ORDERS", "SHOP.ORDER_LINES", "SHOP.ORD%X", "SHOP.STOCK", "SHOP.LOG_1", "SHOP.LOG_2"),
+    *("SHOP.LOGX3", "HR.PEOPLE", "SYS.ORDERS", "SHOP.BIN$abc", "SHOP.DR$IDX$I"),
+]
+
+
+def snapshot(names: list[str]) -> Snapshot:
+    columns = (Column("ID", 1, 1, 1, 2, 22),)
+    pairs = [name.split(".", 1) for name in names]
+    tables = tuple(Table(pair[0], pair[1], i, i, columns) for i, pair in enumerate(pairs, 1))
+    return Snapshot(1, Database("TEST"), tables)
+
+
+def listed(*entries: str) -> list[TableName | TablePattern]:
+    return [parse_pattern(entry) or parse_table_name(entry) for entry in entries]
+
+
+def found(*entries: str) -> list[str]:
+    query = table_list_query(listed(*entries))
+    check_plain(query)
+    return [table.full_name for table in query_tables(snapshot(NAMES), query)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "names"),
+    [
+        (["shop.ord*"], ["SHOP.ORDERS", "SHOP.ORDER_LINES", "SHOP.ORD%X"]),
+        (["SHOP.LOG_?"], ["SHOP.LOG_1", "SHOP.LOG_2"]),
+        (["SHOP.LOG_[2-9]"], ["SHOP.LOG_2"]),
+        (["SHOP.ORD%*"], ["SHOP.ORD%X"]),
+        (["*.ORDERS"], ["SHOP.ORDERS"]),
+        (["SYS.ORD*"], ["SYS.ORDERS"]),
+        (["HR.PEOPLE", "SHOP.*", "!SHOP.L*", "!shop.stock"], [
+            *("HR.PEOPLE", "SHOP.ORDERS", "SHOP.ORDER_LINES", "SHOP.ORD%X"),
+        ]),
+        (["SHOP.ST*", "SHOP.STOCK"], ["SHOP.STOCK"]),
+        (["[HS]*.[PS]*"], ["SHOP.STOCK", "HR.PEOPLE"]),
+    ],
+)  # fmt: skip
+def test_what_is_found(entries: list[str], names: list[str]) -> None:
+    assert found(*entries) == names
+
+
+@pytest.mark.parametrize(
+    ("entry", "near"),
+    [
+        ("shop.ordrs*", "shop.ordrs*; did you mean SHOP.ORDERS"),
+        ("SHOP.STOK", "SHOP.STOK; did you mean SHOP.STOCK"),
+        ("NOBODY.X*", "NOBODY.X*"),
+    ],
+)
+def test_what_finds_nothing_is_named_with_what_is_like_it(entry: str, near: str) -> None:
+    with pytest.raises(OlrPgError) as caught:
+        found("HR.PEOPLE", entry)
+    assert caught.value.code == 3012
+    assert caught.value.detail.startswith(f"there is no {near}")
+
+
+def test_a_table_that_is_made_later_is_found_too() -> None:
+    query = table_list_query(listed("SHOP.O*", "!SHOP.OLD*"))
+    assert would_name(query, "SHOP", "OFFERS")
+    assert not would_name(query, "SHOP", "OLD_1")
+    assert not would_name(query, "HR", "OFFERS")
+
+
+@pytest.mark.parametrize("text", ["shop.orders", '"Shop"."Ord*"', '"a?"."b[c]"'])
+def test_a_plain_name_is_no_pattern(text: str) -> None:
+    assert parse_pattern(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "SHOP*", "!", "A.B.C*", "A.[", "A.[]", "A.[!B]", "A.[z-a]", "A.[0-9][0-9][0-9]"]
+)
+def test_other_patterns_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"pattern|spellings|set|character"):
+        parse_pattern(text)
+
+
+PARTS = st.text("AB_%*?", min_size=1, max_size=6)
+
+
+@given(PARTS, PARTS, st.text("AB_%X", min_size=1, max_size=6))
+def test_a_pattern_means_what_the_filter_means(owner: str, name: str, other: str) -> None:
+    entry = f"{owner}.{name}"
+    pattern = parse_pattern(entry)
+    tables = [("AB", "A_B"), ("A", other), ("B_", other), (other, "BA")]
+    known = snapshot([".".join(table) for table in dict.fromkeys(tables)])
+    wanted = [t.full_name for t in known.tables if fnmatchcase(t.owner, owner)
+              and fnmatchcase(t.name, name)]  # fmt: skip
+    if pattern is None or not wanted:
+        return
+    query = table_list_query([pattern])
+    assert [table.full_name for table in query_tables(known, query)] == wanted

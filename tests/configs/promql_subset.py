@@ -1,0 +1,162 @@
+"""The part of PromQL that the alert rules use, evaluated on recorded metrics.
+
+Selectors with equality matchers, comparisons with a number, `and`, `or`, brackets and `increase`
+over a range. Whatever else a rule says is an error here. `test_alert_rules` lets promtool judge the
+same rules on the same metrics where it is at hand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+STALE_SECONDS: Final = 300
+"""A series that has no newer sample is over."""
+
+Labels = frozenset[tuple[str, str]]
+Vector = dict[Labels, float]
+
+_TOKEN: Final = re.compile(
+    r"\s*(?P<token>(?:and|or)\b|increase\b|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]="
+    r"|\d+(?:\.\d+)?|[()])"
+)
+_MATCHER: Final = re.compile(r'\s*(\w+)\s*=\s*"([^"]*)"\s*,?')
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+class Alert(NamedTuple):
+    """A rule: it fires once its expression has held for so many seconds."""
+
+    name: str
+    expression: str
+    seconds: float
+
+
+class Recording:
+    """The samples of all series: name, labels, then (seconds, value) in order."""
+
+    def __init__(self) -> None:
+        self._series: dict[str, dict[Labels, list[tuple[float, float]]]] = defaultdict(dict)
+
+    def add(self, name: str, labels: Mapping[str, str], at: float, value: float) -> None:
+        self._series[name].setdefault(frozenset(labels.items()), []).append((at, value))
+
+    def items(self) -> Iterable[tuple[str, Labels, list[tuple[float, float]]]]:
+        for name, series in self._series.items():
+            for labels, samples in series.items():
+                yield name, labels, samples
+
+    def instant(self, name: str, wanted: Labels, at: float) -> Vector:
+        """The newest value of each series, where it is not stale."""
+        found = Vector()
+        for labels, samples in self._series[name].items():
+            before = [value for when, value in samples if at - STALE_SECONDS < when <= at]
+            if wanted <= labels and before:
+                found[labels] = before[-1]
+        return found
+
+    def increase(self, name: str, wanted: Labels, seconds: float, at: float) -> Vector:
+        """How much counters grew, resets included; not extrapolated to the range's ends."""
+        found = Vector()
+        for labels, samples in self._series[name].items():
+            values = [value for when, value in samples if at - seconds <= when <= at]
+            if wanted <= labels and len(values) > 1:
+                pairs = itertools.pairwise(values)
+                found[labels] = sum(new - old if new >= old else new for old, new in pairs)
+        return found
+
+
+class _Parser:
+    def __init__(self, text: str, recording: Recording, at: float) -> None:
+        self._recording, self._at = recording, at
+        self._tokens: list[str] = []
+        end = 0
+        for match in _TOKEN.finditer(text):
+            assert match.start() == end, f"what is {text[end:]!r}?"
+            self._tokens.append(match["token"])
+            end = match.end()
+        assert not text[end:].strip(), f"what is {text[end:]!r}?"
+
+    def whole(self) -> Vector:
+        found = self._either()
+        assert not self._tokens, self._tokens
+        return found
+
+    def _next(self) -> str:
+        return self._tokens[0] if self._tokens else ""
+
+    def _either(self) -> Vector:
+        found = self._both()
+        while self._next() == "or":
+            self._tokens.pop(0)
+            found = self._both() | found
+        return found
+
+    def _both(self) -> Vector:
+        found = self._comparison()
+        while self._next() == "and":
+            self._tokens.pop(0)
+            other = self._comparison()
+            found = {labels: value for labels, value in found.items() if labels in other}
+        return found
+
+    def _comparison(self) -> Vector:
+        found = self._operand()
+        if self._next() in _COMPARISONS:
+            holds, bound = _COMPARISONS[self._tokens.pop(0)], float(self._tokens.pop(0))
+            found = {labels: value for labels, value in found.items() if holds(value, bound)}
+        return found
+
+    def _operand(self) -> Vector:
+        token = self._tokens.pop(0)
+        if token == "(":
+            found = self._either()
+            assert self._tokens.pop(0) == ")"
+            return found
+        if token == "increase":
+            assert self._tokens.pop(0) == "("
+            name, wanted = self._tokens.pop(0), self._labels()
+            span = self._tokens.pop(0).strip("[]")
+            assert self._tokens.pop(0) == ")"
+            seconds = float(span[:-1]) * _UNITS[span[-1]]
+            return self._recording.increase(name, wanted, seconds, self._at)
+        return self._recording.instant(token, self._labels(), self._at)
+
+    def _labels(self) -> Labels:
+        if not self._next().startswith("{"):
+            return frozenset()
+        return frozenset(_MATCHER.findall(self._tokens.pop(0)[1:-1]))
+
+
+def names(expression: str) -> set[str]:
+    """The metrics that an expression names."""
+    bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|\"[^\"]*\"", " ", expression)
+    return set(re.findall(r"\b(?:olr_pg|process|up)\w*", bare))
+
+
+def firing(
+    alerts: Iterable[Alert], recording: Recording, times: Iterable[float]
+) -> dict[float, set[str]]:
+    """The alerts that fire at each of the times, as Prometheus evaluates them."""
+    since: dict[tuple[str, Labels], float] = {}
+    alerts = list(alerts)
+    found: dict[float, set[str]] = {}
+    for at in times:
+        active = {
+            (alert.name, labels): alert.seconds
+            for alert in alerts
+            for labels in _Parser(alert.expression, recording, at).whole()
+        }
+        since = {key: since.get(key, at) for key in active}
+        found[at] = {key[0] for key, seconds in active.items() if at - since[key] >= seconds}
+    return found

@@ -1,0 +1,240 @@
+"""The alert rules fire for what they are for, and for nothing else.
+
+The metrics are those that an appliance exports, of a status that changes with the time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from olr_pg.monitor.metrics import make_registry
+from olr_pg.monitor.status_values import (
+    PortStatus,
+    ProcessStatus,
+    SourceStatus,
+    StageState,
+    Status,
+    TableStatus,
+    ThreadStatus,
+)
+from tests.configs.promql_subset import Alert, Recording, firing, names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT: Final = Path(__file__).parents[2]
+RULES: Final = ROOT / "configs" / "prometheus" / "olr-pg.rules.yml"
+STEP: Final = 15
+HOUR: Final = 3600
+BEGIN, END = 10 * 60, 20 * 60
+"""Of what happens."""
+
+Course = "Callable[[Status, float], Status | None]"
+"""The status at a time, from the quiet one; None: no appliance answers."""
+
+START: Final = 1_800_000_000.0
+QUIET: Final = Status(
+    version="1.2.3",
+    at=START,
+    started_at=START - HOUR,
+    state=StageState("CAUGHT_UP", START, None),
+    source=SourceStatus(decoded_scn=100, threads=(ThreadStatus(1, 21, 100, START, 21, 100),)),
+    port=PortStatus("127.0.0.1:9700", connections=1, client="127.0.0.1:4"),
+    process=ProcessStatus(1, 1 << 28, 40, 20, 1 << 29),
+    tables=(TableStatus("SHOP.ORDERS", applied_scn=99), TableStatus("SHOP.STOCK", applied_scn=98)),
+    archive_seconds=5.0,
+    data_free_bytes=100 << 30,
+)
+
+
+def rules() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    return list(group["rules"])
+
+
+def alerts() -> list[Alert]:
+    units = {"s": 1, "m": 60, "h": 3600}
+    return [
+        Alert(rule["alert"], rule["expr"], int(span[:-1]) * units[span[-1]])
+        for rule in rules()
+        for span in [rule.get("for", "0s")]
+    ]
+
+
+def record(course: Callable[[Status, float], Status | None], seconds: float) -> Recording:
+    """Scrape the appliance each `STEP` seconds."""
+    recording = Recording()
+    target = {"job": "olr_pg", "instance": "a:9701"}
+    for at in range(0, int(seconds) + 1, STEP):
+        status = course(replace(QUIET, at=START + at), at)
+        recording.add("up", target, at, float(status is not None))
+        if status is None:
+            continue
+        for family in make_registry(lambda status=status: status).collect():  # type: ignore[misc]
+            for sample in family.samples:
+                recording.add(sample.name, {**sample.labels, **target}, at, sample.value)
+    return recording
+
+
+def state(name: str) -> Callable[[Status, float], Status | None]:
+    return lambda quiet, at: replace(quiet, state=StageState(name, START + BEGIN, "why"))
+
+
+def lagging(status: Status, at: float) -> Status:
+    """Everything waits since the begin."""
+    tables = tuple(replace(table, lag_seconds=at - BEGIN) for table in status.tables)
+    return replace(status, tables=tables)
+
+
+def outage(quiet: Status, at: float) -> Status | None:
+    away = replace(quiet, state=StageState("WAITING_FOR_TARGET", START + BEGIN, "away"))
+    return lagging(replace(away, problems=("WAITING_FOR_TARGET: away",)), at)
+
+
+def gap(quiet: Status, at: float) -> Status | None:
+    source = replace(quiet.source, gaps=("OLR-02010: sequence 9 is missing [thread 1]",))
+    waiting = StageState("WAITING_FOR_REDO", START + BEGIN, "a log is missing")
+    return lagging(replace(quiet, source=source, state=waiting), at)
+
+
+def stopped_table(quiet: Status, at: float) -> Status | None:
+    first, *others = quiet.tables
+    held = replace(first, stopped="OLR-05009: …", held_scn=90, lag_seconds=at - BEGIN)
+    return replace(
+        quiet, tables=(held, *others), state=StageState("TARGET_BEHIND", START + BEGIN, "stopped")
+    )
+
+
+def conflicts(quiet: Status, at: float) -> Status | None:
+    first, *others = quiet.tables
+    return replace(quiet, tables=(replace(first, conflicts=int(at - BEGIN) // 60), *others))
+
+
+def refused(quiet: Status, at: float) -> Status | None:
+    return replace(quiet, port=replace(quiet.port, refused={"OLR-04031": int(at - BEGIN)}))
+
+
+EVENTS: Final[dict[str, tuple[Any, str]]] = {
+    "PostgreSQL is away, or full": (outage, "OlrPgTargetUnreachable"),
+    "a log is missing": (gap, "OlrPgLogMissing"),
+    "the disk is full": (
+        lambda quiet, _: replace(quiet, data_free_bytes=1 << 20),
+        "OlrPgDiskFull",
+    ),
+    "the disk gets full": (
+        lambda quiet, _: replace(quiet, data_free_bytes=1 << 30),
+        "OlrPgDiskLow",
+    ),
+    "a table has stopped": (stopped_table, "OlrPgTableStopped"),
+    "the source is down": (state("WAITING_FOR_SOURCE"), "OlrPgSourceUnreachable"),
+    "decoding has ended": (state("STOPPED"), "OlrPgFailed"),
+    "the appliance is down": (lambda _quiet, _at: None, "OlrPgDown"),
+    "rows are overwritten": (conflicts, "OlrPgConflicts"),
+    "somebody knocks": (refused, "OlrPgRefusedConnections"),
+    "changes are lost": (
+        lambda quiet, _: replace(quiet, source=replace(quiet.source, losses=2)),
+        "OlrPgUnaccounted",
+    ),
+}
+
+
+def during(event: Any) -> Callable[[Status, float], Status | None]:
+    def course(quiet: Status, at: float) -> Status | None:
+        return event(quiet, at) if BEGIN <= at < END else quiet
+
+    return course
+
+
+def busy(quiet: Status, at: float) -> Status | None:
+    """Work as it comes: every state that is no fault, a little lag."""
+    names = ("DECODING", "SPILLING", "PAUSED_FOR_FLOW_CONTROL", "TARGET_BEHIND", "CAUGHT_UP")
+    name = names[int(at) // 60 % len(names)]
+    tables = tuple(replace(table, lag_seconds=at % 300) for table in quiet.tables)
+    return replace(quiet, state=StageState(name, START, None), tables=tables)
+
+
+def idle(quiet: Status, at: float) -> Status | None:
+    """An hour in which Oracle archives nothing."""
+    return replace(quiet, archive_seconds=at, tables=quiet.tables)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_what_happens_fires_its_alert_and_no_other(event: str) -> None:
+    course, alert = EVENTS[event]
+    times = range(0, 40 * 60 + 1, STEP)
+    found = firing(alerts(), record(during(course), times[-1]), times)
+    assert set().union(*found.values()) == {alert}
+    first = min(at for at, fired in found.items() if fired)
+    assert first <= BEGIN + 5 * 60 + STEP
+    assert found[times[-1]] == set()
+
+
+@pytest.mark.parametrize("course", [idle, busy], ids=lambda course: course.__name__)
+def test_an_hour_of_quiet_fires_nothing(course: Any) -> None:
+    times = range(0, HOUR + 1, STEP)
+    found = firing(alerts(), record(course, HOUR), times)
+    assert set().union(*found.values()) == set()
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_a_rule_is_whole(rule: dict[str, Any]) -> None:
+    exported = {name for name, _, _ in record(lambda quiet, _: quiet, 0).items()} | {
+        # Of what there is none of yet.
+        *("olr_pg_refused_total", "olr_pg_oldest_open_transaction_seconds"),
+    }
+    assert names(rule["expr"]) <= exported
+    assert rule["labels"]["severity"] in ("critical", "warning")
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text("utf-8"), re.MULTILINE)
+    known = {re.sub(r"[^\w\s-]", "", one.lower()).replace(" ", "-") for one in headings}
+    assert anchor in known
+    assert rule["annotations"]["summary"]
+    assert rule["annotations"]["description"].endswith(".")
+
+
+def promtool() -> str | None:
+    return os.environ.get("OLR_PG_PROMTOOL") or shutil.which("promtool")
+
+
+def test_promtool_agrees(tmp_path: Path) -> None:
+    program = promtool()
+    if program is None:
+        pytest.skip("promtool judges the rules where it is on the PATH, or in OLR_PG_PROMTOOL")
+    subprocess.run([program, "check", "rules", RULES], check=True, capture_output=True)
+    cases = {name: (during(course), alert) for name, (course, alert) in EVENTS.items()}
+    tests = [promtool_case(*case) for case in cases.values()]
+    tests += [promtool_case(course, None) for course in (idle, busy)]
+    document = {"rule_files": [str(RULES)], "evaluation_interval": f"{STEP}s", "tests": tests}
+    path = tmp_path / "rules.test.yml"
+    path.write_text(yaml.safe_dump(document), "utf-8")
+    done = subprocess.run(
+        [program, "test", "rules", path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def promtool_case(course: Any, alert: str | None) -> dict[str, Any]:
+    """What fires shortly before the end of what happens, and at the end of all."""
+    seconds = HOUR if alert is None else 40 * 60
+    recording = record(course, seconds)
+    count = seconds // STEP + 1
+    series = []
+    for name, labels, samples in recording.items():
+        values = dict(samples)
+        told = ", ".join(f'{key}="{value}"' for key, value in sorted(labels))
+        written = " ".join(str(values.get(at * STEP, "_")) for at in range(count))
+        series.append({"series": f"{name}{{{told}}}", "values": written})
+    expression = 'count by (alertname) (ALERTS{alertstate="firing"}) > bool 0'
+    wanted = [] if alert is None else [{"labels": f'{{alertname="{alert}"}}', "value": 1}]
+    at_end = {"expr": expression, "eval_time": f"{seconds}s", "exp_samples": []}
+    tests = [at_end, {**at_end, "eval_time": f"{END - STEP}s", "exp_samples": wanted}]
+    return {"interval": f"{STEP}s", "input_series": series, "promql_expr_test": tests}

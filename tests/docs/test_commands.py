@@ -1,0 +1,100 @@
+"""The commands on the pages are commands: they exist, and so does each of their options.
+
+The long form (OLR_PG_README=1) types the README's first command in a clean clone, as a user would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+from typer.main import get_command
+
+from olr_pg.cli.main import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+PAGES: Final = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK: Final = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+PROGRAM: Final = re.compile(r"(?:^|&& |\| |; )(?:uv run |python3 -m uv run )?olr-pg( [^|;&]*)?")
+
+
+class Typed(NamedTuple):
+    """A command line of a page."""
+
+    page: str
+    words: tuple[str, ...]
+
+
+def typed() -> Iterator[Typed]:
+    for page in PAGES:
+        for block in BLOCK.findall(page.read_text("utf-8")):
+            for line in block.replace("\\\n", " ").splitlines():
+                for words in PROGRAM.findall(line.strip()):
+                    yield Typed(page.name, tuple(shlex.split(words, comments=True)))
+
+
+def unknown(words: tuple[str, ...]) -> str | None:
+    """What of a command line there is not; None where all of it is."""
+    command: Any = get_command(app)
+    options = {name for param in command.params for name in param.opts}
+    for word in words:
+        if word.startswith("-") and not re.fullmatch(r"-?\d+", word):
+            if word.partition("=")[0] not in options | {"--help", "-h"}:
+                return f"{command.name} has no {word}"
+        elif hasattr(command, "commands"):
+            if word not in command.commands:
+                return f"{command.name} has no command {word}"
+            command = command.commands[word]
+            options |= {
+                name for param in command.params for name in (*param.opts, *param.secondary_opts)
+            }
+    return None
+
+
+def test_there_are_commands_on_the_pages() -> None:
+    assert len({one.words[0] for one in typed() if one.words}) > 10
+
+
+@pytest.mark.parametrize("one", sorted(set(typed())), ids=lambda one: " ".join(one.words)[:60])
+def test_a_command_of_a_page_exists(one: Typed) -> None:
+    assert unknown(one.words) is None, one
+
+
+@pytest.mark.parametrize("words", [("runn",), ("run", "--onse"), ("errors", "lst")])
+def test_what_does_not_exist_is_noticed(words: tuple[str, ...]) -> None:
+    assert unknown(words) is not None
+
+
+@pytest.mark.timeout(3600)
+def test_the_first_command_in_a_clean_clone(tmp_path: Path) -> None:
+    if not os.environ.get("OLR_PG_README"):
+        pytest.skip("installs 1.3 GB of packages into a clean clone: set OLR_PG_README=1 for it")
+    clone, temporary = tmp_path / "clone", tmp_path / "tmp"
+    temporary.mkdir()
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+    (command,) = re.findall(r"^.*&& python3 -m uv run olr-pg demo$",
+                            (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)  # fmt: skip
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    environment.pop("VIRTUAL_ENV", None)
+
+    def run(line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=clone, env=environment,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    text = run(command)
+    assert "Source and target are identical." in text
+    assert "olr-pg demo --clean" in text
+    assert "removed: " in run("python3 -m uv run olr-pg demo --clean")
+    assert not list(temporary.glob("olr-pg-demo-*"))

@@ -1,0 +1,195 @@
+"""The page in a real browser, in each state: what it says, that nothing is cut, and how it looks.
+
+The statuses were recorded from an appliance at work (`record_states`). `OLR_PG_SCREENSHOTS=FOLDER`
+keeps the pictures: desktop and telephone, light and dark.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olr_pg.config.address import Address
+from olr_pg.monitor import service as service_module
+from olr_pg.monitor.history import LEVELS, WHOLE, HistoryStore, Reading
+from olr_pg.monitor.metrics import make_registry
+from olr_pg.monitor.service import StatusService
+from olr_pg.monitor.status_values import Status
+from tests.monitor.browser import CHROMIUM, Browser
+from tests.monitor.conftest import NOW
+from tests.monitor.recorded_states import STATES, read_state
+
+PATIENCE = 60.0
+KEPT = os.environ.get("OLR_PG_SCREENSHOTS")
+ANY = Address("127.0.0.1", 0)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on the PATH")
+
+
+class Shown:
+    """What is served; a test may change it."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+    def __call__(self) -> Status:
+        return self.status
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser") / "chromium") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = Path(KEPT) if KEPT else tmp_path_factory.mktemp("pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def fill(store: HistoryStore, end: float) -> None:
+    """An hour of a shop, with an outage of the target, and one of the appliance."""
+    chance = random.Random(7)
+    level = LEVELS[0]
+    for at in range(int(end) // level.step * level.step - level.span, int(end), level.step):
+        if not 2_700 < end - at < 3_000:
+            add(store, at, end - at, chance)
+
+
+def add(store: HistoryStore, at: int, age: float, chance: random.Random) -> None:
+    day = 0.55 + 0.45 * math.sin(at / 86_400 * 2 * math.pi)
+    rows = 4_000 * day * chance.uniform(0.8, 1.2)
+    away = 1_200 < age < 1_500
+    lag = 1_500 - age if away else 0.0
+    whole = Reading(
+        rows * 260,
+        rows,
+        0.0 if away else rows,
+        chance.uniform(0.6, 1.4),
+        lag * 0.7,
+        lag * 0.3 + chance.uniform(0.1, 0.3),
+        rows * (1 if away else 0.2),
+        lag * 600_000 + rows * 40,
+    )
+    store.add(at, "", {WHOLE: whole, "SHOP.ORDERS": whole._replace(changes=whole.changes * 0.6)})
+
+
+def await_true(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.05)
+
+
+OVERFLOWING = """[...document.querySelectorAll('body *')].filter(e =>
+    !e.closest('.scroll, svg, [hidden]') && e.getBoundingClientRect().right > innerWidth + 1)
+    .map(e => e.tagName + '#' + e.id + '.' + e.className)"""
+SMALL = """[...document.querySelectorAll('svg text')].filter(e => {
+    const own = e.getBoundingClientRect(), outer = e.ownerSVGElement.getBoundingClientRect();
+    return own.left < outer.left - 1 || own.right > outer.right + 1; }).map(e => e.textContent)"""
+
+
+@pytest.fixture(autouse=True)
+def quick_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "EVENT_SECONDS", 0.05)
+
+
+def test_every_state_is_readable_on_every_screen(
+    browser: Browser, pictures: Path, tmp_path: Path
+) -> None:
+    shown = Shown(read_state(STATES[0], NOW))
+    store = HistoryStore(tmp_path / "history.sqlite")
+    fill(store, NOW)
+    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+        for is_phone in (False, True):
+            if is_phone:
+                browser.narrow()
+            else:
+                browser.wide()
+            browser.open(service.url)
+            for name in STATES:
+                shown.status = read_state(name, NOW)
+                words, code = shown.status.state.words, shown.status.state.name
+                browser.await_text("code", code)
+                assert browser.text("state") == words
+                await_true(lambda: browser.evaluate("document.querySelectorAll('svg').length") == 4)
+                assert browser.evaluate(OVERFLOWING) == []
+                assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+                small = browser.evaluate(SMALL)
+                assert small == [], small
+                commands = browser.evaluate(
+                    "[...document.querySelectorAll('.command code')].map(e => e.textContent)"
+                )
+                assert commands == [one for many in shown.status.commands for one in many]
+                for scheme in ("light", "dark"):
+                    if scheme == ("light" if is_phone else "dark") and not KEPT:
+                        continue  # each of both is looked at on one of the screens
+                    browser.scheme(scheme)
+                    screen = "phone" if is_phone else "desktop"
+                    picture = pictures / f"{name}-{screen}-{scheme}.png"
+                    browser.screenshot(picture)
+                    assert picture.stat().st_size > 10_000
+    store.close()
+
+
+def test_what_the_page_says(browser: Browser, status: Status, tmp_path: Path) -> None:
+    shown = Shown(status)
+    store = HistoryStore(tmp_path / "history.sqlite")
+    browser.wide()
+    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+        browser.open(service.url)
+        browser.await_text("health", "degraded")
+        assert browser.text("code") == "WAITING_FOR_REDO"
+        who = browser.text("who")
+        for part in ("FREE, db1:1521/shop", "SHOPPDB", "pg1:5432, database shop", "replica-1"):
+            assert part in who
+        assert "<i>a value</i> does not fit" in browser.text("problems")
+        assert "olr-pg errors show 17 --config /etc/olr-pg/x.json" in browser.text("problems")
+        assert "25 %, 250,000 rows, 8,333/s, about 1 min 30 s left" in browser.text("loads")
+        tables = browser.text("tables")
+        assert tables.index('<b onclick="alert(1)">x') < tables.index("SHOP.ORDERS")  # stopped
+        assert "7.5 s" in tables
+        assert "50,000" in tables
+        assert "sequence 9 is not among the logs" in browser.text("threads")
+        assert "7 × OLR-04033" in browser.text("process")
+        assert "230 MiB of 256 MiB" in browser.text("queue")
+        assert "table: SHOP.X" in browser.text("events")
+        assert browser.text("no_history") == "Nothing is kept yet."
+        left = browser.text("left_out")
+        assert [word for word in left.split() if word.isdecimal()] == ["17", "5", "3", "1"]
+        assert browser.evaluate("document.title") == "olr_pg: degraded, replica-1"
+        # What comes by the stream is shown, without a reload.
+        shown.status = replace(status, problems=(), commands=(), loads=())
+        await_true(lambda: browser.evaluate("document.getElementById('problems').hidden"))
+        assert browser.evaluate("document.getElementById('loads').hidden") is True
+        # History of one table, of another range.
+        add(store, int(NOW) - 60, 60.0, random.Random(1))
+        browser.evaluate("document.querySelector('[data-range=\"1h\"]').click()")
+        await_true(lambda: browser.evaluate("document.querySelectorAll('svg').length") == 4)
+        browser.evaluate(
+            "[...document.querySelectorAll('#tables td.name button')]"
+            ".find(b => b.textContent == 'SHOP.ORDERS').click()"
+        )
+        await_true(lambda: browser.evaluate("document.querySelectorAll('svg').length") == 3)
+        assert "Changes applied" in browser.text("charts")
+        service.stop()
+        browser.await_text("health", "no answer")
+    store.close()
+
+
+def test_recorded_states_have_what_a_status_has_now(status: Status) -> None:
+    now = json.loads(json.dumps(status.as_record(), default=str))
+    for name in STATES:
+        recorded = json.loads(json.dumps(read_state(name).as_record(), default=str))
+        assert recorded.keys() == now.keys(), "record them anew: see record_states"

@@ -1,0 +1,89 @@
+"""What needs somebody, and the commands beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.problems import TROUBLED, with_problems
+from olr_pg.monitor.status_values import (
+    STATE_WORDS,
+    Identity,
+    SourceStatus,
+    StageState,
+    Status,
+    TableStatus,
+)
+
+
+@pytest.fixture
+def quiet(status: Status) -> Status:
+    return replace(
+        status,
+        state=StageState("CAUGHT_UP", 0.0),
+        tables=(),
+        problems=(),
+        commands=(),
+        source=SourceStatus(),
+        identity=Identity(config="/etc/my olr/x.json"),
+    )
+
+
+def found(status: Status) -> dict[str, tuple[str, ...]]:
+    told = with_problems(status, None, ())
+    return dict(zip(told.problems, told.commands, strict=True))
+
+
+def test_nothing_is_the_matter(quiet: Status) -> None:
+    assert found(quiet) == {}
+
+
+def test_a_stopped_table_comes_with_its_commands_complete(quiet: Status) -> None:
+    stopped = TableStatus('SHOP."Or ders"', stopped="OLR-05008: x; y", held_scn=7, error_id=17)
+    ((text, commands),) = found(replace(quiet, tables=(stopped,), target="eu")).items()
+    assert text == (
+        'table SHOP."Or ders" has stopped and lacks what commits from SCN 7 on: OLR-05008: x; y'
+    )
+    end = "--config '/etc/my olr/x.json' --target eu"
+    assert commands == (
+        f"olr-pg errors show 17 {end}",
+        f"olr-pg errors retry 'SHOP.\"Or ders\"' {end}",
+        f"olr-pg errors skip 17 {end}",
+    )
+
+
+def test_one_cause_is_one_problem(quiet: Status) -> None:
+    tables = tuple(TableStatus(f"A.T{n}", stopped="OLR-05008: x", error_id=n) for n in range(9))
+    ((text, commands),) = found(replace(quiet, tables=tables)).items()
+    assert text.startswith("9 tables have stopped: A.T0, A.T1, A.T2 and 6 more; the first one: ")
+    assert commands[0].startswith("olr-pg errors list --config ")
+
+
+@pytest.mark.parametrize("name", STATE_WORDS)
+def test_states_that_are_a_problem(quiet: Status, name: str) -> None:
+    problems = found(replace(quiet, state=StageState(name, 0.0, "OLR-0: why")))
+    if name not in TROUBLED:
+        assert problems == {}
+        return
+    ((text, commands),) = problems.items()
+    assert text == f"{STATE_WORDS[name]} ({name}): OLR-0: why"
+    assert "olr-pg doctor --config '/etc/my olr/x.json'" in commands
+
+
+def test_each_problem_has_its_place_among_the_commands(quiet: Status) -> None:
+    told = with_problems(
+        replace(
+            quiet,
+            state=StageState("WAITING_FOR_REDO", 0.0, "why"),
+            tables=(TableStatus("A.B", incomplete=3),),
+            source=SourceStatus(losses=1),
+        ),
+        OlrPgError(Code.POSTGRES_UNREACHABLE, "gone"),
+        (None, OlrPgError(Code.CLIENT_SILENT, "silent")),
+    )
+    assert len(told.problems) == len(told.commands) == 5
+    assert told.commands[1][0] == "olr-pg logs --config '/etc/my olr/x.json'"
+    assert told.commands[2][1] == "olr-pg fetch-lobs --table A.B --config '/etc/my olr/x.json'"
+    assert told.commands[4] == ()

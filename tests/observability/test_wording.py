@@ -1,0 +1,33 @@
+"""Numbers in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from olr_pg.observability.wording import counted, span
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 logs"), (1, "1 log"), (2, "2 logs"), (1_200, "1,200 logs")],
+)
+def test_one_thing_is_no_plural(number: int, words: str) -> None:
+    assert counted(number, "log") == words
+
+
+def test_some_plurals_are_words_of_their_own() -> None:
+    assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "never"),
+        (3.21, "3.2 s"),
+        (61, "1 min 1 s"),
+        (3_725, "1 h 2 min"),
+        (2 * 86_400 + 7_300, "2 d 2 h"),
+    ],
+)
+def test_spans(seconds: float | None, text: str) -> None:
+    assert span(seconds) == text
