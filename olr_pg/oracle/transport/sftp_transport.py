@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _PIECE: Final = 32 << 10
 """Bytes of one request: what every server takes."""
 
-_TOGETHER: Final = 128
-"""Requests that are answered while others are on the way."""
-
 _CONNECT_SECONDS: Final = 30
 
 # What goes wrong is in the errors that are raised; the library would log it with a traceback.
@@ -97,9 +94,15 @@ class SftpLogs:
             done = min(local.tell(), size)
             local.truncate(done)
             local.seek(done)
-            for pieces in _batches(done, size):
-                for data in remote.readv(pieces):
-                    local.write(data)
+            remote.seek(done)
+            # One request after the other: the library's requests ahead end in a thread of their
+            # own where a connection breaks. Several logs come at a time instead.
+            while done < size:
+                data = remote.read(min(_PIECE, size - done))
+                if not data:
+                    raise EOFError
+                local.write(data)
+                done += len(data)
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -107,12 +110,6 @@ class SftpLogs:
             self._closed = True
             for client in self._clients:
                 client.close()
-
-
-def _batches(first: int, end: int) -> list[list[tuple[int, int]]]:
-    """Divide a range of bytes into requests that are sent together."""
-    pieces = [(at, min(_PIECE, end - at)) for at in range(first, end, _PIECE)]
-    return [pieces[at : at + _TOGETHER] for at in range(0, len(pieces), _TOGETHER)]
 
 
 def _words(error: Exception) -> str:

@@ -28,7 +28,7 @@ async def _serve(folder: Path) -> None:
         0,
         server_host_keys=[str(folder / "host_key")],
         authorized_client_keys=str(folder / "id.pub"),
-        sftp_factory=lambda channel: asyncssh.SFTPServer(channel, str(folder / "root")),
+        sftp_factory=lambda channel: asyncssh.SFTPServer(channel, bytes(folder / "root")),
     )
     sys.stdout.write(f"{server.get_port()}\n")
     sys.stdout.flush()

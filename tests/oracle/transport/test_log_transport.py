@@ -26,15 +26,12 @@ pytestmark = pytest.mark.usefixtures("one_session")
 
 def transported(live: LiveSource, folder: Path, database: str, **transport: Any) -> Path:
     """The configuration of a run that finds nothing where Oracle names it."""
-    return live.write_config(
-        folder,
-        database,
-        **{
-            "path-mapping": {},
-            "vault": {"directory": str(folder / "vault"), "keep-hours": 1},
-            "transport": transport,
-        },
-    )
+    changes: dict[str, Any] = {
+        "path-mapping": {},
+        "vault": {"directory": str(folder / "vault"), "keep-hours": 1},
+        "transport": transport,
+    }
+    return live.write_config(folder, database, **changes)
 
 
 def test_a_command_brings_the_logs(
