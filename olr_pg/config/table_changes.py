@@ -72,7 +72,7 @@ def read_changes(path: Path) -> TableChanges:
     """
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return TableChanges()
     except OSError as error:
         raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, str(error), file=str(path)) from error

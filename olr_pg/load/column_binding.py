@@ -95,7 +95,9 @@ def bind_columns(
         except OlrPgError as error:
             raise located(error, table=table.full_name) from error
         encoder = _encoder(arrow, column, target, settings, table.full_name)
-        form = plain_form(arrow.described, encoder.kind, settings.facts)
+        form = PlainForm.NONE
+        if encoder.plain:
+            form = plain_form(arrow.described, encoder.kind, settings.facts)
         bound.append(LoadColumn(place, field, target, arrow, encoder, form))
     return tuple(bound)
 

@@ -45,14 +45,15 @@ _PRIMARY: Final = 0xFF
 _CREATE: Final = """
 CREATE TABLE reading (
     level INTEGER, target TEXT, slot INTEGER, name TEXT, redo_bytes REAL, rows REAL, changes REAL,
-    decoding REAL, queue REAL, apply REAL, waiting REAL, queued_bytes REAL,
+    reading REAL, decoding REAL, queue REAL, apply REAL, waiting REAL, queued_bytes REAL,
     PRIMARY KEY (level, target, slot, name)
 ) WITHOUT ROWID
 """
-_ADD: Final = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD: Final = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LAST: Final = "SELECT max(slot) FROM reading WHERE level = ? AND target = ?"
 _BETWEEN: Final = """
-SELECT name, redo_bytes, rows, changes, decoding, queue, apply, waiting, queued_bytes, slot
+SELECT name, redo_bytes, rows, changes, reading, decoding, queue, apply, waiting, queued_bytes,
+    slot
 FROM reading WHERE level = ? AND target = ? AND slot >= ? AND slot < ?
 """
 _OF_NAMES: Final = f"{_BETWEEN} AND name IN (?, ?)"
@@ -87,7 +88,8 @@ class Reading(NamedTuple):
     Attributes:
         redo_bytes, rows, changes: per second: redo and row changes decoded, changes applied; the
             first two are not known by table.
-        decoding, queue, apply: the lag in seconds by its parts, of the table with the largest.
+        reading, decoding, queue, apply: the lag in seconds by its parts, of the table with the
+            largest.
         waiting: changes that the applier has received and not applied.
         queued_bytes: of the ready queue.
     """
@@ -95,6 +97,7 @@ class Reading(NamedTuple):
     redo_bytes: float = 0.0
     rows: float = 0.0
     changes: float = 0.0
+    reading: float = 0.0
     decoding: float = 0.0
     queue: float = 0.0
     apply: float = 0.0
@@ -104,12 +107,12 @@ class Reading(NamedTuple):
     @property
     def lag(self) -> float:
         """The whole lag in seconds."""
-        return self.decoding + self.queue + self.apply
+        return self.reading + self.decoding + self.queue + self.apply
 
 
 SERIES: Final = {
     "throughput": ("redo_bytes", "rows", "changes"),
-    "lag": ("decoding", "queue", "apply"),
+    "lag": ("reading", "decoding", "queue", "apply"),
     "queue": ("waiting", "queued_bytes"),
 }
 """The fields of a reading, by what may be asked for."""
@@ -298,6 +301,7 @@ def summed_up(readings: Sequence[Reading], count: int) -> Reading:
         sum(one.redo_bytes for one in readings) / count,
         sum(one.rows for one in readings) / count,
         sum(one.changes for one in readings) / count,
+        worst.reading,
         worst.decoding,
         worst.queue,
         worst.apply,

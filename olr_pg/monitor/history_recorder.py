@@ -93,6 +93,7 @@ def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Read
     found = {
         table.name: Reading(
             changes=rate(now.changes[table.name], before.changes.get(table.name, 0)),
+            reading=table.lag.reading,
             decoding=table.lag.decoding,
             queue=table.lag.queue,
             apply=table.lag.apply,
@@ -105,6 +106,7 @@ def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Read
         rate(now.redo_bytes, before.redo_bytes),
         rate(now.rows, before.rows),
         sum(one.changes for one in found.values()),
+        worst.reading,
         worst.decoding,
         worst.queue,
         worst.apply,

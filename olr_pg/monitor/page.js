@@ -145,7 +145,7 @@ function tableRow(t, largest, known) {
   const title = make("td", t.stopped ? "name stopped" : "name", name);
   if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
-  const waits = ["decoding", "queue", "apply"].map(cause =>
+  const waits = ["reading", "decoding", "queue", "apply"].map(cause =>
     [cause, largest ? t.lag[cause] / largest : 0, cause + " " + span(t.lag[cause])]);
   return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + span(known ? t.lag_seconds : null), t.stopped ? "n stopped" : "n"),
     cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
@@ -243,7 +243,7 @@ const CHARTS = [
   {name: "Changes applied", of: "table", words: perSecond, least: 10,
     series: [["changes", "applied", "apply"]]},
   {name: "Lag", words: short, steps: "seconds", least: 1, stacked: true,
-    series: [["decoding", "decoding", "decoding"], ["queue", "queue", "queue"], ["apply", "apply", "apply"]]},
+    series: [["reading", "reading", "reading"], ["decoding", "decoding", "decoding"], ["queue", "queue", "queue"], ["apply", "apply", "apply"]]},
   {name: "Ready queue", of: "all", words: bytes, steps: "bytes", least: 1024,
     series: [["queued_bytes", "bytes that wait", "queue"]]},
   {name: "Waiting in the applier", of: "table", words: few, least: 10,
@@ -306,7 +306,7 @@ function areas(low, high, x, y) {
 }
 function draw(chart, history, figure) {
   const width = Math.max(figure.clientWidth, 240), height = 170;
-  const box = {left: 62, right: width - 10, top: 8, bottom: height - 22};
+  const box = {left: 72, right: width - 10, top: 8, bottom: height - 22};
   const all = chart.series.map(([name]) => history.series[name]);
   const count = all[0].length;
   const sums = [];

@@ -7,6 +7,7 @@ import re
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
@@ -68,6 +69,9 @@ class S3Server:
     def running(self) -> Iterator[S3Server]:
         """Serve."""
         self._thread.start()
+        # All servers of a process have one storage.
+        reset = f"http://127.0.0.1:{self._server.port}/moto-api/reset"
+        urlopen(Request(reset, method="POST")).close()
         try:
             yield self
         finally:

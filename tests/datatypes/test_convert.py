@@ -213,7 +213,7 @@ def test_every_target_of_every_type_is_an_encoder_or_a_documented_error() -> Non
             else:
                 # Oracle has no empty value but an empty LOB.
                 empty = b"" if code in (OracleType.CLOB, OracleType.BLOB) else None
-                if empty is not None and kind is PgKind.UUID:
+                if empty is not None and kind in (PgKind.UUID, PgKind.BOOL):
                     with pytest.raises(OlrPgError, match="OLR-02053"):
                         encoder(column_of([None, b""]))
                     continue

@@ -73,14 +73,15 @@ def add(store: HistoryStore, at: int, age: float, chance: random.Random) -> None
     away = 1_200 < age < 1_500
     lag = 1_500 - age if away else 0.0
     whole = Reading(
-        rows * 260,
-        rows,
-        0.0 if away else rows,
-        chance.uniform(0.6, 1.4),
-        lag * 0.7,
-        lag * 0.3 + chance.uniform(0.1, 0.3),
-        rows * (1 if away else 0.2),
-        lag * 600_000 + rows * 40,
+        redo_bytes=rows * 260,
+        rows=rows,
+        changes=0.0 if away else rows,
+        reading=chance.uniform(0.1, 0.2),
+        decoding=chance.uniform(0.6, 1.4),
+        queue=lag * 0.7,
+        apply=lag * 0.3 + chance.uniform(0.1, 0.3),
+        waiting=rows * (1 if away else 0.2),
+        queued_bytes=lag * 600_000 + rows * 40,
     )
     store.add(at, "", {WHOLE: whole, "SHOP.ORDERS": whole._replace(changes=whole.changes * 0.6)})
 

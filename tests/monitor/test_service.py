@@ -113,7 +113,7 @@ def test_history_of_a_range(shown: Shown, status: Status, tmp_path: Path) -> Non
         assert found["series"]["rows"][-4:] == [None, 12.5, None, None]
         assert found["series"].keys() == set(Reading._fields)
         lag = json.loads(get(service, "/history.json?what=lag&table=SHOP.ORDERS")[1])["series"]
-        assert lag.keys() == {"decoding", "queue", "apply"}
+        assert lag.keys() == {"reading", "decoding", "queue", "apply"}
         table = json.loads(get(service, "/history.json?range=1h&table=SHOP.ORDERS")[1])
         assert table["series"]["changes"][-4:] == [None, 7.0, None, None]
         assert get(service, "/history.json?range=2h")[0] == 400

@@ -100,7 +100,7 @@ def test_a_call_leaves_nothing_to_the_garbage_collector(spark: SparkSession) -> 
     gc.disable()
     try:
         assert len(list(run_tasks(spark, numbered(9), lambda p: p))) == 9
-        left = [one for one in gc.get_objects() if isinstance(one, SparkCall | ResultFiles)]
+        left = [one for one in gc.get_objects() if type(one) in (SparkCall, ResultFiles)]
     finally:
         gc.enable()
     assert not left

@@ -18,7 +18,7 @@ _TABLE: Final = (*_WRITING, "TRUNCATE")
 _LEDGER: Final = {
     "version": ("SELECT",),
     **dict.fromkeys(("ledger", "error", "subscription"), _WRITING[:3]),
-    **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside"), _WRITING),
+    **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside", "paused"), _WRITING),
 }
 """What role.sql grants on the tables of ledger.sql."""
 

@@ -29,4 +29,4 @@ def test_a_change_without_its_key_is_a_conflict_that_names_the_cause() -> None:
     error = KeyMissingError(4)
     assert isinstance(error, UnwritableError)
     assert (error.number, error.error.code) == (4, Code.CHANGE_CONFLICTS)
-    assert "supplemental logging" in error.error.detail
+    assert "supplemental logging" in error.error.action
