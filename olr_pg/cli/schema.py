@@ -169,11 +169,14 @@ def put_back(
     may be at work on the target. Exit code 1: something could not be put back, or rows break a
     foreign key; both are listed.
     """
+    from olr_pg.appliance.opened_target import opened_target
     from olr_pg.applier.target.set_aside import put_back as put_all_back
     from olr_pg.applier.target.set_aside import validate
+    from olr_pg.load.sources import apply_section
 
-    with _target(read_config(config, target_name)) as (connection, subscription):
-        back = put_all_back(connection, subscription)
+    loaded = read_config(config, target_name)
+    with opened_target(loaded) as (connection, _):
+        back = put_all_back(connection, apply_section(loaded).subscription)
         problems = [*back.lost, *validate(connection, back.done)]
     if as_json:
         print_json(
@@ -194,23 +197,6 @@ def put_back(
             print_line("nothing is set aside")
     if problems:
         raise typer.Exit(EXIT_DIFFERENT)
-
-
-@contextmanager
-def _target(config: Config) -> Iterator[tuple[Connection[Any], str]]:
-    """Open a connection to the target; with the name of the subscription."""
-    from olr_pg.appliance.appliance import open_target
-    from olr_pg.appliance.target import target_directory
-    from olr_pg.applier.target.connection import connect
-    from olr_pg.applier.target.ledger import ensure_ledger
-    from olr_pg.load.sources import apply_section
-
-    section = apply_section(config)
-    with ExitStack() as stack:
-        target = open_target(section, target_directory(config), stack)
-        connection = stack.enter_context(connect(target, replica=False))
-        ensure_ledger(connection)
-        yield connection, section.subscription
 
 
 @contextmanager

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import structlog
 
 from olr_pg.appliance.all_checks import diagnose
-from olr_pg.appliance.appliance import open_target, run_appliance
-from olr_pg.appliance.target import target_directory
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.connection import connect, unreachable
-from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -34,11 +31,11 @@ from olr_pg.schema.statement import BEFORE_DATA
 from olr_pg.spark import session as spark_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from psycopg import Connection
     from pyspark.sql import SparkSession
 
+    from olr_pg.appliance.opened_target import OpenedTarget
     from olr_pg.config.model import Config
     from olr_pg.load.cutover.steps_done import StepState
     from olr_pg.migration.migration_steps import MigrationStep
@@ -53,27 +50,9 @@ _NOT_COMPARED: Final = "not_compared"
 _log = structlog.get_logger(__name__)
 
 
-class _Target(NamedTuple):
-    connection: Connection[Any]
-    connect_string: str
-
-
-@contextmanager
-def _opened(config: Config) -> Iterator[_Target]:
-    """Open the target for one piece of work: an embedded one is not kept running."""
-    with ExitStack() as stack:
-        target = open_target(sources.apply_section(config), target_directory(config), stack)
-        try:
-            with connect(target, replica=False) as connection:
-                ensure_ledger(connection)
-                yield _Target(connection, target)
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
-
-
 def state_of(config: Config) -> list[StepState]:
     """Return the steps so far, in their order."""
-    with _opened(config) as target:
+    with opened_target(config) as target:
         found = migration_state(target.connection, sources.apply_section(config).subscription)
     return [found[step.name] for step in STEPS if step.name in found]
 
@@ -182,7 +161,7 @@ class _Migration:
 
     def note(self, step: MigrationStep, state: str, detail: dict[str, Any]) -> None:
         """Note how far a step is."""
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             note_migration(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("migration", step=step.name, state=state)
 
@@ -202,7 +181,9 @@ class _Migration:
             )
         return {"warnings": [f"{one.check}: {one.what}" for one in findings]}
 
-    def _statements(self, target: _Target, wanted: Callable[[Statement], bool]) -> dict[str, Any]:
+    def _statements(
+        self, target: OpenedTarget, wanted: Callable[[Statement], bool]
+    ) -> dict[str, Any]:
         """Make what is wanted of the schema and not there yet.
 
         Raises:
@@ -232,12 +213,12 @@ class _Migration:
         }
 
     def _schema(self) -> dict[str, Any]:
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             return self._statements(target, lambda one: one.kind in BEFORE_DATA)
 
     def _load(self) -> dict[str, Any]:
         config = self._config
-        with sources.open_tables(config, for_load=True) as source, _opened(config) as target:
+        with sources.open_tables(config, for_load=True) as source, opened_target(config) as target:
             snapshot = source.snapshot
             settings = sources.target_settings(config, snapshot, target.connect_string)
             builder = StructureBuilder(settings, snapshot.structure, source.choose(()))
@@ -265,7 +246,7 @@ class _Migration:
         return {"tables": len(done.tables), "rows": sum(one.rows for one in done.tables)}
 
     def _indexes(self) -> dict[str, Any]:
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             return self._statements(target, lambda one: one.kind == "index")
 
     def _replication(self) -> dict[str, Any]:
@@ -275,7 +256,7 @@ class _Migration:
 
     def _verify(self) -> dict[str, Any]:
         config = self._config
-        with _opened(config) as target, sources.open_tables(config) as source:
+        with opened_target(config) as target, sources.open_tables(config) as source:
             settings = sources.target_settings(config, source.snapshot, target.connect_string)
             work = source.sources(source.choose(()))
             try:
@@ -297,14 +278,14 @@ class _Migration:
         return {"tables": len(found.tables), "rows": sum(o.target_rows for o in found.tables)}
 
     def _rest(self) -> dict[str, Any]:
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             done = self._statements(
                 target, lambda one: one.kind not in BEFORE_DATA and one.kind != "index"
             )
             self._set_aside(target)
             return done
 
-    def _set_aside(self, target: _Target) -> None:
+    def _set_aside(self, target: OpenedTarget) -> None:
         """Set aside what was made, where the applier is not to meet it before the cut-over."""
         _, snapshot, replicated = read_source(self._config)
         settings = sources.target_settings(self._config, snapshot, target.connect_string)

@@ -186,6 +186,17 @@ def open_listed(copies: Sequence[ListedLog]) -> ArchivedLog:
     )
 
 
+def not_brought(listed: ListedLog, reason: str) -> OlrPgError:
+    """Say why a log did not come."""
+    return OlrPgError(
+        Code.LOG_NOT_BROUGHT,
+        reason,
+        name=listed.name,
+        thread=listed.thread,
+        sequence=listed.sequence,
+    )
+
+
 def check_listed(log: ArchivedLog, listed: ListedLog) -> None:
     """See that a log is the one that Oracle lists.
 

@@ -7,18 +7,15 @@ in the source; until applications write to the target, the way back is to let th
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import structlog
 
-from olr_pg.appliance.appliance import open_target, run_appliance
-from olr_pg.appliance.target import target_directory
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.connection import connect, unreachable
-from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -41,12 +38,13 @@ from olr_pg.load.verification.verification import verify
 from olr_pg.observability.redaction import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from psycopg import Connection
     from pyspark.sql import SparkSession
 
+    from olr_pg.appliance.opened_target import OpenedTarget
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.set_aside import PutBack
     from olr_pg.config.model import Config
@@ -124,14 +122,14 @@ class CutoverOptions(NamedTuple):
 
 def cutover_state(config: Config) -> list[StepState]:
     """Return the steps so far, in their order."""
-    with _opened(config) as target:
+    with opened_target(config) as target:
         found = read_steps(target.connection, sources.apply_section(config).subscription)
     return [found[step.name] for step in STEPS if step.name in found]
 
 
 def restart_cutover(config: Config) -> None:
     """Forget the steps so far."""
-    with _opened(config) as target:
+    with opened_target(config) as target:
         forget_steps(target.connection, sources.apply_section(config).subscription)
 
 
@@ -179,25 +177,6 @@ def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
     return OlrPgError(code, mask(error.diag.message_primary or str(error).strip()))
 
 
-class _Target(NamedTuple):
-    """The target, of a step's length: an embedded one is not kept running."""
-
-    connection: Connection[Any]
-    connect_string: str
-
-
-@contextmanager
-def _opened(config: Config) -> Iterator[_Target]:
-    with ExitStack() as stack:
-        target = open_target(sources.apply_section(config), target_directory(config), stack)
-        try:
-            with connect(target, replica=False) as connection:
-                ensure_ledger(connection)
-                yield _Target(connection, target)
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
-
-
 class _Cutover:
     def __init__(
         self, config: Config, session: Callable[[], SparkSession], options: CutoverOptions
@@ -219,12 +198,12 @@ class _Cutover:
 
     def known(self, step: Step) -> StepState | None:
         """Tell how far a step is; None where it has not begun."""
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
     def note(self, step: Step, state: str, detail: dict[str, Any]) -> None:
         """Note how far it is."""
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             note_step(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("cut-over", step=step.name, state=state)
 
@@ -232,7 +211,7 @@ class _Cutover:
         """Do a step; its state and what it found."""
         return self._work[step.name]()
 
-    def _replicated(self, target: _Target) -> tuple[tuple[Table, ...], ApplierSettings]:
+    def _replicated(self, target: OpenedTarget) -> tuple[tuple[Table, ...], ApplierSettings]:
         with sources.open_tables(self._config) as source:
             string = target.connect_string
             return source.choose(()), sources.target_settings(self._config, source.snapshot, string)
@@ -270,7 +249,7 @@ class _Cutover:
             OlrPgError: 5128 a table has stopped, 5123 there are later commits.
         """
         scn = self._scn()
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             tables, _ = self._replicated(target)
             names = [table.full_name for table in tables]
             rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
@@ -296,7 +275,7 @@ class _Cutover:
         # A live source is read as of its end; files say for themselves what they are as of.
         scn = None if isinstance(config.source, OfflineSource) else self._scn()
         with (
-            _opened(config) as target,
+            opened_target(config) as target,
             sources.open_tables(config, folder=folder, scn=scn) as source,
         ):
             string = target.connect_string
@@ -325,7 +304,7 @@ class _Cutover:
     def _sequences(self) -> tuple[str, dict[str, Any]]:
         scn = self._scn()
         advanced, missing = list[dict[str, Any]](), list[str]()
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             connection = target.connection
             tables, settings = self._replicated(target)
             for one in self._source.sequences({table.owner for table in tables}, scn):
@@ -349,7 +328,7 @@ class _Cutover:
         return DONE, {"advanced": advanced, "not_in_the_target": missing}
 
     def _constraints(self) -> tuple[str, dict[str, Any]]:
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             connection = target.connection
             back = put_back(connection, self._apply.subscription)
             tables, settings = self._replicated(target)
@@ -379,7 +358,7 @@ class _Cutover:
         # A step of a former release did not note the target's names.
         advanced = known.detail.get("advanced", ()) if known is not None else ()
         sequences = [(one["target"][0], one["target"][1]) for one in advanced if "target" in one]
-        with _opened(self._config) as target:
+        with opened_target(self._config) as target:
             tables, settings = self._replicated(target)
             targets = [
                 read_table(target.connection, *target_name(settings, table.owner, table.name))

@@ -9,8 +9,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
+from olr_pg.oracle.archive import not_brought
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,9 +56,11 @@ class LogCommand:
             else:
                 said = self._run(command, listed, subprocess.DEVNULL)
         except OSError as error:
-            raise _failed(listed, f"{command[0]}: {error.strerror}") from error
+            raise not_brought(listed, f"{command[0]}: {error.strerror}") from error
         if not into.exists():
-            raise _failed(listed, f"the command ended without {into.name}; it said: {said or '—'}")
+            raise not_brought(
+                listed, f"the command ended without {into.name}; it said: {said or '—'}"
+            )
 
     def _run(self, command: list[str], listed: ListedLog, output: int) -> str:
         """Run the command to its end; what it said."""
@@ -74,16 +76,18 @@ class LogCommand:
             try:
                 _, said = process.communicate(timeout=self._section.timeout_seconds)
             except subprocess.TimeoutExpired as error:
-                raise _failed(listed, f"{self._section.timeout_seconds:g} s were not enough") from (
-                    error
-                )
+                raise not_brought(
+                    listed, f"{self._section.timeout_seconds:g} s were not enough"
+                ) from (error)
             finally:
                 _end(process)
                 with self._lock:
                     self._running.discard(process)
         text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
         if process.returncode:
-            raise _failed(listed, f"exit code {process.returncode}: {text or 'it said nothing'}")
+            raise not_brought(
+                listed, f"exit code {process.returncode}: {text or 'it said nothing'}"
+            )
         return text
 
     def _begin(self, process: subprocess.Popen[bytes], listed: ListedLog) -> None:
@@ -91,7 +95,7 @@ class LogCommand:
             self._running.add(process)
             if self._closed:
                 _end(process)
-                raise _failed(listed, "the appliance ends")
+                raise not_brought(listed, "the appliance ends")
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -112,10 +116,3 @@ def _filled(part: str, words: dict[str, str]) -> str:
     for word, value in words.items():
         part = part.replace(f"{{{word}}}", value)
     return part
-
-
-def _failed(listed: ListedLog, reason: str) -> OlrPgError:
-    return OlrPgError(
-        Code.LOG_NOT_BROUGHT, reason, name=listed.name, thread=listed.thread,
-        sequence=listed.sequence,
-    )  # fmt: skip

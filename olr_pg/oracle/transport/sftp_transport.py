@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import paramiko
 
-from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.archive import map_path
+from olr_pg.oracle.archive import map_path, not_brought
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,13 +43,13 @@ class SftpLogs:
         client = paramiko.SSHClient()
         with self._lock:
             if self._closed:
-                raise _failed(listed, "the appliance ends")
+                raise not_brought(listed, "the appliance ends")
             self._clients.add(client)
         try:
             self._connect(client)
             self._copy(client, map_path(listed.name, self._section.path_mapping), into)
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise _failed(listed, f"{self._place}: {_words(error)}") from error
+            raise not_brought(listed, f"{self._place}: {_words(error)}") from error
         finally:
             client.close()
             with self._lock:
@@ -118,10 +117,3 @@ def _words(error: Exception) -> str:
     if isinstance(error, EOFError):
         return "the connection ended"
     return str(error) or "the connection ended"
-
-
-def _failed(listed: ListedLog, reason: str) -> OlrPgError:
-    return OlrPgError(
-        Code.LOG_NOT_BROUGHT, reason, name=listed.name, thread=listed.thread,
-        sequence=listed.sequence,
-    )  # fmt: skip

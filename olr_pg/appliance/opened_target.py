@@ -1,0 +1,52 @@
+"""The target of a configuration, opened for one piece of work: nothing of it is kept running."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+
+from olr_pg.appliance.appliance import open_target
+from olr_pg.appliance.target import target_directory
+from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from olr_pg.config.model import Config
+
+
+class OpenedTarget(NamedTuple):
+    """Holds a connection in autocommit, and how to make more of them."""
+
+    connection: Connection[Any]
+    connect_string: str
+
+
+@contextmanager
+def opened_target(config: Config, *, replica: bool = False) -> Iterator[OpenedTarget]:
+    """Open the target, with the ledger's tables; an embedded one runs for as long.
+
+    Args:
+        config: of one target by itself.
+        replica: as of `applier.target.connection.connect`.
+
+    Raises:
+        OlrPgError: 1091 there is no target, 5003 it cannot be reached, 5004 and 5014 what it lacks,
+            5015 its ledger, 5029 a pooler shares sessions.
+    """
+    if config.apply is None:
+        raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
+    with ExitStack() as stack:
+        target = open_target(config.apply, target_directory(config), stack)
+        try:
+            with connect(target, replica=replica) as connection:
+                ensure_ledger(connection)
+                yield OpenedTarget(connection, target)
+        except psycopg.OperationalError as error:
+            raise unreachable(error) from error
