@@ -1,6 +1,6 @@
 """A soak of the whole appliance: a live workload, and every part killed at random, for a while.
 
-    uv run python tests/soak.py --minutes 60
+    uv run python tests/soak.py --minutes 60 [--online]
 
 A simulated database takes orders and archives its logs; ``olr-pg run`` replicates them into a
 PostgreSQL. Meanwhile the appliance is killed or told to end, and started again, as a container's
@@ -194,8 +194,9 @@ class Appliance:
 class Soak:
     """One run of it."""
 
-    def __init__(self, folder: Path, seconds: float, seed: int) -> None:
+    def __init__(self, folder: Path, seconds: float, seed: int, *, online: bool = False) -> None:
         self.folder = folder
+        self.online = online
         self.seconds = seconds
         self.fault_seconds = min(FAULT_SECONDS, seconds / 8)
         self.random = random.Random(seed)
@@ -257,6 +258,7 @@ class Soak:
                 "kind": "offline",
                 "dictionary": "source/dictionary.json",
                 "logs": "source/logs",
+                **({"redo": "online", "online-logs": "source/online"} if self.online else {}),
             },
             "target": {"address": ":0", "limits": {"request-seconds": 2, "idle-seconds": 4}},
             "apply": {
@@ -547,13 +549,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=3.0, help="of workload  [3]")
     parser.add_argument("--seed", type=int, default=1, help="of workload and faults  [1]")
+    parser.add_argument("--online", action="store_true", help="online logs are read as well")
     parser.add_argument("--keep", action="store_true", help="keep the folder in any case")
     options = parser.parse_args()
     # Not in a folder that only root may enter: PostgreSQL runs as another user.
     folder = Path(tempfile.mkdtemp(prefix="olr-pg-soak-"))
     folder.chmod(0o755)
     sys.stderr.write(f"soak: seed {options.seed}, {options.minutes} minutes, in {folder}\n")
-    outcome = Soak(folder, options.minutes * 60, options.seed).run()
+    outcome = Soak(folder, options.minutes * 60, options.seed, online=options.online).run()
     sys.stdout.write(json.dumps(outcome, indent=2) + "\n")
     held = all(outcome["held"].values())
     if held and not options.keep:

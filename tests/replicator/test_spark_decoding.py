@@ -18,6 +18,8 @@ from olr_pg.replicator.spark_decoding import SparkDecoding, SplitCounts, describ
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from olr_pg.decoding.split import Subscription
@@ -71,7 +73,8 @@ def test_while_the_session_starts_a_backlog_is_decoded_here(
     source: tuple[Subscription, list[Split]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subscription, splits = source
-    starts, at_once = threading.Event(), spark_decoding.get_session
+    starts = threading.Event()
+    at_once: Callable[[SparkSettings], SparkSession] = vars(spark_decoding)["get_session"]
 
     def start(settings: SparkSettings) -> SparkSession:
         starts.wait()
