@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.decoding.filters import charsets_of, filters_of_target
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.java.runtime import find_java
@@ -52,6 +53,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
             ByteOrder(config.port.byte_order),
             facts or DEFAULT_FACTS,
         )
+        settings = replace(settings, containers=database.containers if database else ())
         found += check_target(settings, tables)
     found += _check_disk(config)
     try:
@@ -68,7 +70,7 @@ def _check_source(
     source, filters = config.source, filters_of_target(config)
     if isinstance(source, OfflineSource):
         try:
-            snapshot = load_snapshot(str(source.dictionary))
+            snapshot = load_dictionary(map(str, source.dictionary))
             tables = query_tables(snapshot, query) if query else ()
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, ()

@@ -10,7 +10,7 @@ from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def open_source(
     if source.redo == "online":
         online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
     if isinstance(source, OfflineSource):
-        snapshot = load_snapshot(str(source.dictionary))
+        snapshot = load_dictionary(map(str, source.dictionary))
         offline = OfflineDatabase(
             snapshot,
             [str(place) for place in source.logs],

@@ -150,7 +150,10 @@ class OfflineSource(Section):
     """`source` of kind ``offline``: a dictionary snapshot and archived logs."""
 
     kind: Literal["offline"] = Field(description='"oracle" or "offline"')
-    dictionary: ConfigPath = Field(description="the path of the dictionary snapshot")
+    dictionary: ConfigPaths = Field(
+        description="the path of the dictionary snapshot; of several containers a list, one for"
+        " each"
+    )
     logs: ConfigPaths = Field(
         description="archived logs: a path or a list of files, directories and globs"
     )

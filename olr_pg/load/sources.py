@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.parquet import find_table
@@ -122,7 +122,7 @@ def apply_section(config: Config) -> Apply:
 
 def read_snapshot(config: Config) -> Snapshot:
     """Read the source's dictionary."""
-    return load_snapshot(str(offline_source(config).dictionary))
+    return load_dictionary(map(str, offline_source(config).dictionary))
 
 
 def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted
 
@@ -77,7 +77,7 @@ class _Offline:
         self, source: OfflineSource, dictionary: Path | None, final_scn: int | None
     ) -> None:
         self._source = source
-        self._dictionary = dictionary or source.dictionary
+        self._dictionary = source.dictionary if dictionary is None else (dictionary,)
         self._final_scn = final_scn
 
     def quiet(self) -> Quiet:
@@ -93,13 +93,13 @@ class _Offline:
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
-        snapshot = load_snapshot(str(self._dictionary))
+        snapshot = load_dictionary(map(str, self._dictionary))
         found = tuple(one for one in snapshot.structure.sequences if one.owner in owners)
         if found and snapshot.scn < scn:
             raise OlrPgError(
                 Code.SEQUENCES_TOO_OLD,
                 f"the dictionary is as of SCN {snapshot.scn}, the source ends at {scn}",
-                file=str(self._dictionary),
+                file=", ".join(map(str, self._dictionary)),
             )
         return found
 
