@@ -12,6 +12,7 @@ import pytest
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.split import decode_split, open_split, plan_splits
 from olr_pg.dictionary.loader import load_dictionary, load_snapshot
+from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import DatabaseShape
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
 
-SIZE: Final = 60_000
+SIZE: Final = 200_000
 
 
 def twins(folder: Path, seed: int = 3, size: int = SIZE, **shape: Any) -> Snapshot:
@@ -100,7 +101,11 @@ def test_a_decoder_that_ignores_the_container_is_found(
         ),
         tables=tuple(replace(one, con_id=3) for one in both.tables),
     )
-    assert difference(decoded(blind, tmp_path), truth) is not None
+    try:
+        found = decoded(blind, tmp_path)
+    except OlrPgError:
+        return  # rows of the other container do not even fit the columns
+    assert difference(found, truth) is not None
 
 
 def test_one_pass_reads_each_split_once(tmp_path: Path) -> None:
