@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.offline_checks import check_logs
 from olr_pg.appliance.offline_logging import check_supplemental
+from olr_pg.appliance.open_source import check_several
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
@@ -75,6 +76,10 @@ def _check_source(
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, ()
         found = check_logs(config, source, snapshot.database)
+        try:
+            check_several(config, snapshot.database)
+        except OlrPgError as problem:
+            found.append(coded("offline.dictionary", problem))
         found += check_supplemental(snapshot, tables)
         try:
             filters.chosen(tables, snapshot.database)

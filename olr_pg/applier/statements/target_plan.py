@@ -332,6 +332,15 @@ def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str,
     return settings.schema_names.get(owner) or choices.name(own), choices.name(table)
 
 
+def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:
+    """Return (schema, table) in the target of ``OWNER.NAME`` or ``PDB.OWNER.NAME``."""
+    owner, _, name = table.partition(".")
+    if owner in settings.containers:
+        own, _, name = name.partition(".")
+        owner = f"{owner}.{own}"
+    return target_name(settings, owner, name)
+
+
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
     """Refuse two source tables that go into one target table, and one beside the ledger.
 
