@@ -55,6 +55,7 @@ class Code(IntEnum):
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
     NOT_OF_SEVERAL_CONTAINERS = 1170
+    CONTAINER_NAMES_UNUSABLE = 1171
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -363,6 +364,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "this cannot be done for several containers together",
         "do it with a configuration that names one of them; docs/containers.md says what goes with"
         " several",
+    ),
+    Code.CONTAINER_NAMES_UNUSABLE: ErrorEntry(
+        "the names that the containers' schemas were given cannot be kept or read",
+        "make `context.data` writable, with room; a damaged file may be put back from a backup, or"
+        " be removed where no schema came to be in another container since it was written",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",

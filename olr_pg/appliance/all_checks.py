@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import applier_settings
+from olr_pg.appliance.container_names import check_several, offline_dictionary
 from olr_pg.appliance.offline_checks import check_logs
 from olr_pg.appliance.offline_logging import check_supplemental
-from olr_pg.appliance.open_source import check_several
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.decoding.filters import charsets_of, filters_of_target
-from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.java.runtime import find_java
@@ -71,7 +70,7 @@ def _check_source(
     source, filters = config.source, filters_of_target(config)
     if isinstance(source, OfflineSource):
         try:
-            snapshot = load_dictionary(map(str, source.dictionary))
+            snapshot = offline_dictionary(config, source)
             tables = query_tables(snapshot, query) if query else ()
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, ()

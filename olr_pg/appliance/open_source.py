@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.appliance.container_names import check_several, offline_dictionary
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
-from olr_pg.dictionary.loader import load_dictionary
-from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,38 +18,9 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Config
-    from olr_pg.dictionary.model import Database
 
 DICTIONARY: Final = "dictionary.json"
 """In `context.data`: the dictionary that a run of a live source began with."""
-
-
-def containers_of(config: Config) -> tuple[str, ...]:
-    """Return the names of the source's containers, where they are several.
-
-    Raises:
-        OlrPgError: 3xxx, the dictionaries of an offline source.
-    """
-    source = config.source
-    if not isinstance(source, OfflineSource) or len(source.dictionary) == 1:
-        return ()
-    return load_dictionary(map(str, source.dictionary)).database.containers
-
-
-def check_several(config: Config, database: Database) -> None:
-    """Check that what the configuration wants goes with several containers, if it names them.
-
-    Raises:
-        OlrPgError: 1170, it does not.
-    """
-    applied = [part.apply for part in config.targets if part.apply is not None]
-    if database.containers and any(one.consistency == "transaction" for one in applied):
-        # The ledger of a stream knows transactions by XID: two containers may have the same one.
-        raise OlrPgError(
-            Code.NOT_OF_SEVERAL_CONTAINERS,
-            "whole source transactions are applied of one container only",
-            key="apply.consistency",
-        )
 
 
 @contextmanager
@@ -73,7 +43,7 @@ def open_source(
     if source.redo == "online":
         online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
     if isinstance(source, OfflineSource):
-        snapshot = load_dictionary(map(str, source.dictionary))
+        snapshot = offline_dictionary(config, source, keep=True)
         check_several(config, snapshot.database)
         offline = OfflineDatabase(
             snapshot,

@@ -38,7 +38,7 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
         OlrPgError: 1091 it has no target, 5003 the target cannot be reached, 5015 its ledger.
     """
     from olr_pg.appliance.appliance import applier_settings
-    from olr_pg.appliance.open_source import containers_of
+    from olr_pg.appliance.container_names import containers_of
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.applier.settings import TriggerHandling
     from olr_pg.datatypes.convert import DEFAULT_FACTS

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.datatypes.binary_xml import NO_TOKENS
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.dictionary.structure import Structure
+from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pydantic import BaseModel
 
@@ -33,11 +34,16 @@ _SAME: Final = ("name", "activation", "big_endian")
 """What containers of one database have in common."""
 
 
-def join_containers(snapshots: Sequence[Snapshot]) -> Snapshot:
+def join_containers(
+    snapshots: Sequence[Snapshot], known: Mapping[str, str] = MappingProxyType({})
+) -> Snapshot:
     """Join the dictionaries of several containers; that of a single one is returned as it is.
 
     Their SCNs may differ: what a container did before its own is not followed. The joined one has
     the lowest.
+
+    Args:
+        known: what schemas are called already, as of `names_given`.
 
     Raises:
         OlrPgError: 3020, they are not of different containers of one database; 3021, they differ in
@@ -50,7 +56,7 @@ def join_containers(snapshots: Sequence[Snapshot]) -> Snapshot:
         _check_alike(first, one.database)
     _check_different([one.database for one in snapshots])
     clashing = _clashing_owners(snapshots)
-    members = tuple(_member(one, clashing) for one in snapshots)
+    members = tuple(_member(one, clashing, known) for one in snapshots)
     names = tuple(one.database.con_name or "" for one in snapshots)
     return replace(
         snapshots[0],
@@ -145,8 +151,22 @@ def _clashing_owners(snapshots: Iterable[Snapshot]) -> frozenset[str]:
     return frozenset(owner for owner, count in counts.items() if count > 1)
 
 
-def _member(snapshot: Snapshot, clashing: frozenset[str]) -> Snapshot:
+def names_given(joined: Snapshot) -> dict[str, str]:
+    """Return the container of each schema whose tables are called without it, else nothing ("")."""
+    given = dict[str, str]()
+    for member in joined.members:
+        for table in member.tables:
+            if table.container:
+                given.setdefault(table.source_owner, "")
+            else:
+                given[table.source_owner] = member.database.con_name or ""
+    return given
+
+
+def _member(snapshot: Snapshot, clashing: frozenset[str], known: Mapping[str, str]) -> Snapshot:
     database = snapshot.database
+    clashing |= known.keys()
+    clashing -= {owner for owner, container in known.items() if container == database.con_name}
     names = ContainerNames(database.con_id, database.con_name or "", clashing)
     return replace(
         snapshot,
@@ -160,8 +180,8 @@ def _qualified_structure(structure: Structure, names: ContainerNames) -> Structu
         owners = {name: getattr(part, name) for name in _OWNERS if name in type(part).model_fields}
         return part.model_copy(update={name: names.owner(one) for name, one in owners.items()})
 
-    return Structure.model_construct(
-        **{kind: tuple(map(of, getattr(structure, kind))) for kind in Structure.model_fields}
+    return structure.model_copy(
+        update={kind: tuple(map(of, getattr(structure, kind))) for kind in Structure.model_fields}
     )
 
 
@@ -170,8 +190,8 @@ _OWNERS: Final = ("owner", "parent_owner")
 
 
 def _joined_structure(structures: Sequence[Structure]) -> Structure:
-    return Structure.model_construct(
-        **{
+    return NO_STRUCTURE.model_copy(
+        update={
             kind: tuple(part for one in structures for part in getattr(one, kind))
             for kind in Structure.model_fields
         }

@@ -62,7 +62,7 @@ class DdlSource:
             redo, Random(7), self._archive, identity=identity, start_scn=1_000_000,
             start=datetime(2026, 3, 1, tzinfo=UTC), zone=timedelta(), pace=pace,
         )  # fmt: skip
-        self.threads = beside.threads if beside else [
+        self.threads: list[RedoThread] = beside.threads if beside else [
             self.instance.start_thread(number, 10 * number) for number in range(1, threads + 1)
         ]  # fmt: skip
         self.dictionary = SysDictionary(OWNER, self.instance.scn)
