@@ -58,7 +58,7 @@ class DdlSource:
         )
         redo = RedoFormat(COMPATIBLE["19"])
         pace = Pace(log_blocks=log_blocks, flush_at_commit=1.0, new_scn=1.0, commit_new_scn=1.0)
-        self.instance = beside.instance if beside else Instance(
+        self.instance: Instance = beside.instance if beside else Instance(
             redo, Random(7), self._archive, identity=identity, start_scn=1_000_000,
             start=datetime(2026, 3, 1, tzinfo=UTC), zone=timedelta(), pace=pace,
         )  # fmt: skip
