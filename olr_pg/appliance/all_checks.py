@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import applier_settings
-from olr_pg.appliance.container_names import check_several, offline_dictionary
+from olr_pg.appliance.container_names import (
+    check_several,
+    offline_dictionary,
+    refuse_several,
+)
 from olr_pg.appliance.offline_checks import check_logs
 from olr_pg.appliance.offline_logging import check_supplemental
 from olr_pg.appliance.target import target_path
@@ -88,6 +92,10 @@ def _check_source(
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.source_checks import check_oracle
 
+    try:
+        refuse_several(source, "`olr-pg doctor` with a live source")
+    except OlrPgError as problem:
+        return [coded("oracle.connection", problem)], None, ()
     saved = read_saved(target_path(config) / CHECKPOINT).scn
 
     def condition(table: Table, facts: SourceFacts) -> RowCondition | None:

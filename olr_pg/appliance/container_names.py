@@ -1,4 +1,4 @@
-"""The dictionary of an offline source of several containers, under names that last.
+"""The dictionary of a source of several containers, under names that last.
 
 A schema that several containers have is named with its container (`dictionary.containers`). A
 container that is added later, or a schema that is made in another one, must not rename the tables
@@ -21,9 +21,10 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import check_version, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.config.model import Config
+    from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot
 
 FILE_NAME: Final = "containers.json"
@@ -41,6 +42,13 @@ def offline_dictionary(config: Config, source: OfflineSource, *, keep: bool = Fa
         OlrPgError: 3xxx the dictionary, 1171 the names cannot be kept.
     """
     snapshots = [load_snapshot(str(path)) for path in source.dictionary]
+    return join_under_known_names(config, snapshots, keep=keep)
+
+
+def join_under_known_names(
+    config: Config, snapshots: Sequence[Snapshot], *, keep: bool
+) -> Snapshot:
+    """Join the dictionaries of the source's containers; see `offline_dictionary`."""
     if len(snapshots) == 1:
         return snapshots[0]
     path = Path(config.context.data) / FILE_NAME
@@ -59,9 +67,25 @@ def containers_of(config: Config) -> tuple[str, ...]:
         OlrPgError: as `offline_dictionary`.
     """
     source = config.source
-    if not isinstance(source, OfflineSource) or len(source.dictionary) == 1:
+    if not isinstance(source, OfflineSource):
+        return tuple(map(str.upper, source.containers)) if len(source.containers) > 1 else ()
+    if len(source.dictionary) == 1:
         return ()
     return offline_dictionary(config, source).database.containers
+
+
+def refuse_several(source: OracleSource, what: str) -> None:
+    """Refuse what goes with a live source of one container only.
+
+    Raises:
+        OlrPgError: 1170, it names several.
+    """
+    if len(source.containers) > 1:
+        raise OlrPgError(
+            Code.NOT_OF_SEVERAL_CONTAINERS,
+            f"{what} goes with one container only",
+            key="source.containers",
+        )
 
 
 def check_several(config: Config, database: Database) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.container_names import check_several, offline_dictionary
+from olr_pg.appliance.container_names import (
+    check_several,
+    join_under_known_names,
+    offline_dictionary,
+)
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
@@ -78,8 +83,10 @@ def open_source(
             None if source.transport is None else make_transport(source.transport),
         ),
         online=online,
+        join=partial(join_under_known_names, config, keep=True),
     )
     try:
+        check_several(config, live.database)
         yield FilteredDatabase(live, filters)
     finally:
         live.close()

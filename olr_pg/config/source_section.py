@@ -94,6 +94,12 @@ class OracleSource(Section):
     server: OracleServer = Field(
         description="host:port/service, a connect descriptor or a name of tnsnames.ora"
     )
+    containers: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="a list of PDBs that `olr-pg run` replicates together (containers.md); the user"
+        " is a common one, who may SET CONTAINER. Without it that of `server` is replicated",
+    )
     path_mapping: PathMapping = Field(
         default=(),
         description="pairs of an archive path as Oracle names it and as it is mounted here",
@@ -132,6 +138,14 @@ class OracleSource(Section):
     )
     redo: RedoLogs = Field(default="archived", description=_REDO)
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
+
+    @model_validator(mode="after")
+    def _containers_differ(self) -> Self:
+        if not all(self.containers) or len(set(self.containers)) < len(self.containers):
+            raise problem("`containers` with different names of PDBs", show="nothing")
+        if len(self.containers) > 1 and self.fetch_lobs != "never":
+            raise problem('fetch-lobs "never" with several `containers`', show="nothing")
+        return self
 
     @model_validator(mode="after")
     def _what_is_brought_has_a_place(self) -> Self:

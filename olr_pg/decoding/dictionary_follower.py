@@ -209,7 +209,8 @@ class DictionaryFollower:
 
     def snapshot_scn(self, con_id: int) -> int:
         """Return the SCN of the dictionary that a container began with."""
-        return self._containers[con_id].snapshot_scn
+        container = self._containers.get(con_id)
+        return self.snapshot.scn if container is None else container.snapshot_scn
 
     def subscribe(
         self,

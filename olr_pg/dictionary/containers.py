@@ -103,13 +103,14 @@ class ContainerNames(NamedTuple):
         container = self.container if owner != table.owner else ""
         return replace(table, owner=owner, container=container, con_id=self.con_id)
 
-    def unqualify(self, table: Table) -> Table:
-        """Return a table as its container knows it by itself."""
-        return replace(table, owner=table.source_owner, container="", con_id=0)
-
     def spellings(self, owner: str) -> tuple[str, ...]:
         """Return all that an owner of this container may be called, without and with its name."""
         return (owner, f"{self.container}.{owner}") if self.con_id else (owner,)
+
+
+def unqualified(table: Table) -> Table:
+    """Return a table as its container knows it by itself."""
+    return replace(table, owner=table.source_owner, container="", con_id=0)
 
 
 def _check_alike(first: Database, other: Database) -> None:

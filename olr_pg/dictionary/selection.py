@@ -92,6 +92,12 @@ def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[T
     return tuple(found.values())
 
 
+def has_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> bool:
+    """Tell whether there are tables of all these (owner, name) pairs."""
+    known = _by_name(snapshot)
+    return all(pair in known for pair in names)
+
+
 def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:
     """Index the tables by all that they may be called."""
     known: dict[tuple[str, str], list[Table]] = {}

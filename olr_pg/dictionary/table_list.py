@@ -28,7 +28,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -123,6 +123,39 @@ def query_tables(
     if not tables:
         raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
     return tables
+
+
+def names_in_containers(
+    known: Mapping[str, Collection[tuple[str, str]]],
+    query: str,
+    is_abandoned: Callable[[], bool] | None = None,
+) -> list[tuple[str, str]]:
+    """Find the tables of several containers that a TableList query names, each once.
+
+    Args:
+        known: (owner, name) of the tables of each container, by its name.
+        is_abandoned: as of `query_tables`.
+
+    Returns:
+        (``PDB.OWNER``, name) of each.
+
+    Raises:
+        OlrPgError: 3010 to 3017, as of `query_tables`.
+    """
+    names = [(f"{one}.{owner}", name) for one, tables in known.items() for owner, name in tables]
+    there, found = set(names), dict[tuple[str, str], None]()
+    watch = _Watch(STEPS_MAX, SECONDS_MAX, is_abandoned)
+    with closing(_run(names, query, watch, tuple(known))) as rows:
+        for owner, name in rows:
+            places = [(owner, name), *((f"{one}.{owner}", name) for one in known)]
+            fitting = [place for place in places if place in there]
+            if not fitting:
+                full_name = f"{owner}.{name}"
+                raise OlrPgError(Code.TABLE_UNKNOWN, f"there is no {full_name}", table=full_name)
+            found.update(dict.fromkeys(fitting))
+    if not found:
+        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
+    return list(found)
 
 
 def would_name(query: str, owner: str, name: str) -> bool:

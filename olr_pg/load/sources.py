@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.container_names import offline_dictionary
+from olr_pg.appliance.container_names import offline_dictionary, refuse_several
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.table_list import query_tables
@@ -60,6 +60,7 @@ def open_tables(
         )
     from olr_pg.load.live_rows import LiveTables
 
+    refuse_several(config.source, "reading whole tables of a live source")
     query = apply_section(config).table_query
     live = LiveTables(config.source, query, filters, scn, for_load=for_load)
     try:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.appliance.appliance import applier_settings
+from olr_pg.appliance.container_names import refuse_several
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, read_inventory_file
@@ -52,6 +53,7 @@ def read_source(
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.table_list_query import run_table_list
 
+    refuse_several(config.source, "exporting and assessing schemas")
     oracle = OracleDatabase(config.source)
     try:
         names = run_table_list(oracle, query)

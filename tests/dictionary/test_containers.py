@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.config.names import parse_table_name, table_list_query
 from olr_pg.config.table_patterns import parse_pattern
-from olr_pg.dictionary.containers import ContainerNames, join_containers
+from olr_pg.dictionary.containers import ContainerNames, join_containers, unqualified
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.selection import select_tables, user_tables
 from olr_pg.dictionary.structure import ForeignKey, Structure
@@ -116,8 +116,8 @@ def test_structure_refers_to_the_tables_of_its_container() -> None:
 def test_a_table_is_called_as_its_container_knows_it() -> None:
     names = ContainerNames.of(joined().containers[1])
     (order, *_) = joined().containers[1].tables
-    assert names.unqualify(order) == table("SHOP.ORDERS", 100)
-    assert names.qualify(names.unqualify(order)) == order
+    assert unqualified(order) == table("SHOP.ORDERS", 100)
+    assert names.qualify(unqualified(order)) == order
     assert names.owner("HR") == "HR"
 
 

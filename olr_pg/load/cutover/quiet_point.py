@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from olr_pg.appliance.container_names import offline_dictionary
+from olr_pg.appliance.container_names import offline_dictionary, refuse_several
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
@@ -76,6 +76,7 @@ def cutover_source(config: Config, dictionary: Path | None, final_scn: int | Non
         return _Offline(config, config.source, dictionary, final_scn)
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
+    refuse_several(config.source, "the cut-over of a live source")
     return _Live(OracleDatabase(config.source))
 
 
