@@ -101,8 +101,8 @@ class LiveDatabase:
         self._scanned: LogScan | None = None
         self._list_again = 0.0
         self._source = source
-        names = [one.upper() for one in source.containers] or [None]
-        self._members = {one: OracleDatabase(source, one) for one in names}
+        names: list[str | None] = [one.upper() for one in source.containers]
+        self._members = {one: OracleDatabase(source, one) for one in names or [None]}
         self._oracle = next(iter(self._members.values()))
         fetches = source.fetch_lobs == "unavailable"
         self._lob_fetcher = LobFetcher(self._oracle) if fetches else None
