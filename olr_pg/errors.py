@@ -54,6 +54,8 @@ class Code(IntEnum):
     CONFIG_FILE_EXISTS = 1140
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
+    NOT_OF_SEVERAL_CONTAINERS = 1170
+    CONTAINER_NAMES_UNUSABLE = 1171
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -130,6 +132,8 @@ class Code(IntEnum):
     TABLE_QUERY_NOT_READ_ONLY = 3016
     TABLE_QUERY_RETURNS_NO_NAME = 3017
     TABLE_NAME_MALFORMED = 3018
+    CONTAINERS_NOT_TOGETHER = 3020
+    CONTAINERS_DIFFER = 3021
     DICTIONARY_ROW_UNREADABLE = 3070
     TABLE_GONE = 3071
     COLUMNS_CHANGED = 3072
@@ -355,6 +359,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "end the run, drop the tables again, and begin with `olr-pg initial-load`, behind which"
         " `olr-pg run` goes on; or load them now: `olr-pg initial-load --anew --table OWNER.NAME`,"
         " while no appliance runs",
+    ),
+    Code.NOT_OF_SEVERAL_CONTAINERS: ErrorEntry(
+        "this cannot be done for several containers together",
+        "do it with a configuration that names one of them; docs/containers.md says what goes with"
+        " several",
+    ),
+    Code.CONTAINER_NAMES_UNUSABLE: ErrorEntry(
+        "the names that the containers' schemas were given cannot be kept or read",
+        "make `context.data` writable, with room; a damaged file may be put back from a backup, or"
+        " be removed where no schema came to be in another container since it was written",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
@@ -788,7 +802,18 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_NAME_MALFORMED: ErrorEntry(
         "a table name is not understood",
-        'write OWNER.NAME; names with lower case or special characters as "Owner"."Name"',
+        'write OWNER.NAME; names with lower case or special characters as "Owner"."Name"; of'
+        " several containers PDB.OWNER.NAME",
+    ),
+    Code.CONTAINERS_NOT_TOGETHER: ErrorEntry(
+        "dictionaries are not of several containers of one database",
+        "give each container's dictionary once, all exported from the same database; `con_name` in"
+        " each says of which container it is",
+    ),
+    Code.CONTAINERS_DIFFER: ErrorEntry(
+        "containers that are to be decoded together differ in what values are converted with",
+        "run an appliance of its own for a container whose character sets, DBTIMEZONE or tokens of"
+        " binary XML are not those of the others",
     ),
     Code.DICTIONARY_ROW_UNREADABLE: ErrorEntry(
         "a row of the dictionary's own tables cannot be read from redo",

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import applier_settings
+from olr_pg.appliance.container_names import (
+    check_several,
+    offline_dictionary,
+    refuse_several,
+)
 from olr_pg.appliance.offline_checks import check_logs
 from olr_pg.appliance.offline_logging import check_supplemental
 from olr_pg.appliance.target import target_path
@@ -15,7 +21,6 @@ from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.decoding.filters import charsets_of, filters_of_target
-from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.java.runtime import find_java
@@ -52,6 +57,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
             ByteOrder(config.port.byte_order),
             facts or DEFAULT_FACTS,
         )
+        settings = replace(settings, containers=database.containers if database else ())
         found += check_target(settings, tables)
     found += _check_disk(config)
     try:
@@ -68,11 +74,15 @@ def _check_source(
     source, filters = config.source, filters_of_target(config)
     if isinstance(source, OfflineSource):
         try:
-            snapshot = load_snapshot(str(source.dictionary))
+            snapshot = offline_dictionary(config, source)
             tables = query_tables(snapshot, query) if query else ()
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, ()
         found = check_logs(config, source, snapshot.database)
+        try:
+            check_several(config, snapshot.database)
+        except OlrPgError as problem:
+            found.append(coded("offline.dictionary", problem))
         found += check_supplemental(snapshot, tables)
         try:
             filters.chosen(tables, snapshot.database)
@@ -82,6 +92,10 @@ def _check_source(
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.source_checks import check_oracle
 
+    try:
+        refuse_several(source, "`olr-pg doctor` with a live source")
+    except OlrPgError as problem:
+        return [coded("oracle.connection", problem)], None, ()
     saved = read_saved(target_path(config) / CHECKPOINT).scn
 
     def condition(table: Table, facts: SourceFacts) -> RowCondition | None:

@@ -272,6 +272,7 @@ def _open(
             applied_file=directory / applied.FILE_NAME,
             spool_max=None if limit is None else limit * MIB,
             dbid=database.dbid or None,
+            containers=database.containers,
         )
         tables = delivery.tables(section.table_query)
         if isinstance(config.source, OracleSource):

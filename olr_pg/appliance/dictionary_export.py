@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from olr_pg.appliance.container_names import refuse_several
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, write_inventory
 from olr_pg.dictionary.snapshot_file import write_snapshot
@@ -39,6 +40,7 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     from olr_pg.oracle.structure_queries import read_structure
     from olr_pg.oracle.table_list_query import run_table_list
 
+    refuse_several(config.source, "exporting a dictionary")
     oracle = OracleDatabase(config.source)
     try:
         names = run_table_list(oracle, text)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.dictionary.sys_rows import SysRows
 
 CHECK: Final = "offline.supplemental"
 _NAMED_MAX: Final = 5
@@ -27,7 +28,12 @@ def check_supplemental(snapshot: Snapshot, chosen: Sequence[Table]) -> Iterator[
     A dictionary without the rows of the SYS tables tells nothing. One that was written before the
     database's own level was noted leaves open whether that does: one warning for all tables then.
     """
-    rows = snapshot.sys_rows
+    for member in snapshot.containers:
+        own = {table.object_key for table in member.tables}
+        yield from _of_container(member.sys_rows, [one for one in chosen if one.object_key in own])
+
+
+def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Finding]:
     if rows is None:
         return
     if rows.supp_log_db_min == 0:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.appliance.container_names import (
+    check_several,
+    join_under_known_names,
+    offline_dictionary,
+)
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
-from olr_pg.dictionary.loader import load_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +48,8 @@ def open_source(
     if source.redo == "online":
         online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
     if isinstance(source, OfflineSource):
-        snapshot = load_snapshot(str(source.dictionary))
+        snapshot = offline_dictionary(config, source, keep=True)
+        check_several(config, snapshot.database)
         offline = OfflineDatabase(
             snapshot,
             [str(place) for place in source.logs],
@@ -77,8 +83,10 @@ def open_source(
             None if source.transport is None else make_transport(source.transport),
         ),
         online=online,
+        join=partial(join_under_known_names, config, keep=True),
     )
     try:
+        check_several(config, live.database)
         yield FilteredDatabase(live, filters)
     finally:
         live.close()

@@ -95,6 +95,7 @@ class ApplierSettings:
         create_tables: create missing target schemas and tables.
         schema_names: Oracle owner → PostgreSQL schema, where the default folding is not wanted.
         table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
+        containers: of the source, where it is several: owners may begin with their names.
         conflict: see `ConflictPolicy`.
         truncate: see `TruncatePolicy`.
         triggers: see `TriggerHandling`.
@@ -135,6 +136,7 @@ class ApplierSettings:
     create_tables: bool = False
     schema_names: Mapping[str, str] = field(default_factory=dict)
     table_names: Mapping[str, str] = field(default_factory=dict)
+    containers: tuple[str, ...] = ()
     conflict: ConflictPolicy = ConflictPolicy.ERROR
     truncate: TruncatePolicy = TruncatePolicy.APPLY
     triggers: TriggerHandling = TriggerHandling.REPLICA

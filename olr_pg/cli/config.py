@@ -104,7 +104,7 @@ def summarize(config: Config) -> dict[str, Any]:
     else:
         origin = {
             "source": "offline",
-            "dictionary": str(source.dictionary),
+            "dictionary": ", ".join(map(str, source.dictionary)),
             "logs": ", ".join(map(str, source.logs)),
         }
         if source.tables is not None:

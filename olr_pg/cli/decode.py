@@ -69,8 +69,13 @@ def decode(
     ],
     *,
     dictionary: Annotated[
-        Path,
-        typer.Option("--dictionary", "-d", metavar="FILE", help="The dictionary snapshot."),
+        list[Path],
+        typer.Option(
+            "--dictionary",
+            "-d",
+            metavar="FILE",
+            help="The dictionary snapshot; of several containers (PDBs) one for each.",
+        ),
     ],
     table: Annotated[
         list[str] | None,
@@ -78,7 +83,8 @@ def decode(
             "--table",
             "-t",
             metavar="OWNER.NAME",
-            help="Only this table; may be repeated. Default: every table but Oracle's own.",
+            help="Only this table (of several containers PDB.OWNER.NAME, or without PDB those of"
+            " all); may be repeated. Default: every table but Oracle's own.",
         ),
     ] = None,
     form: Annotated[
@@ -145,12 +151,12 @@ def decode(
     log_to_stderr()
     from olr_pg.decoding.heap import keep_freed_memory
     from olr_pg.decoding.spill import SpillFiles
-    from olr_pg.dictionary.loader import load_snapshot
+    from olr_pg.dictionary.loader import load_dictionary
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.decode_once import LogDecoding, is_wanted
 
     keep_freed_memory()
-    snapshot = load_snapshot(str(dictionary))
+    snapshot = load_dictionary(map(str, dictionary))
     sessions = SessionDirectory() if session or out else None
     accounts: list[Accounting] = []
     lines_of = snapshot.database if sessions is None and not account else None
@@ -164,7 +170,9 @@ def decode(
                 sessions=sessions,
                 storage=SpillFiles(Path(gettempdir()), SPILL_BYTES),
                 decode=decoder,
-                ddl=_ddl_printer(partial(is_wanted, table or None))
+                ddl=_ddl_printer(
+                    partial(is_wanted, table or None, containers=snapshot.database.containers)
+                )
                 if ddl and not account
                 else None,
             )

@@ -318,10 +318,9 @@ def _known(
 
 
 def _target(settings: ApplierSettings, name: str) -> str:
-    from olr_pg.applier.statements.target_plan import target_name
+    from olr_pg.applier.statements.target_plan import named_target
 
-    owner, _, table = name.partition(".")
-    return ".".join(target_name(settings, owner, table))
+    return ".".join(named_target(settings, name))
 
 
 def _who(by: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from olr_pg.cli.load import read_config
@@ -37,6 +38,7 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
         OlrPgError: 1091 it has no target, 5003 the target cannot be reached, 5015 its ledger.
     """
     from olr_pg.appliance.appliance import applier_settings
+    from olr_pg.appliance.container_names import containers_of
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.applier.settings import TriggerHandling
     from olr_pg.datatypes.convert import DEFAULT_FACTS
@@ -48,4 +50,5 @@ def open_target_of(config: Config) -> Iterator[tuple[Connection[Any], ApplierSet
         assert section is not None  # else there would be no target
         order = ByteOrder(config.port.byte_order)
         # The facts of the source are kept with what is held.
-        yield connection, applier_settings(section, target, ("", 0), order, DEFAULT_FACTS)
+        settings = applier_settings(section, target, ("", 0), order, DEFAULT_FACTS)
+        yield connection, replace(settings, containers=containers_of(config))

@@ -94,6 +94,12 @@ class OracleSource(Section):
     server: OracleServer = Field(
         description="host:port/service, a connect descriptor or a name of tnsnames.ora"
     )
+    containers: tuple[str, ...] = Field(
+        default=(),
+        strict=False,
+        description="a list of PDBs that `olr-pg run` replicates together (containers.md); the user"
+        " is a common one, who may SET CONTAINER. Without it that of `server` is replicated",
+    )
     path_mapping: PathMapping = Field(
         default=(),
         description="pairs of an archive path as Oracle names it and as it is mounted here",
@@ -134,6 +140,14 @@ class OracleSource(Section):
     verify_ms: int = Field(default=0, ge=0, le=10_000, description=_VERIFY)
 
     @model_validator(mode="after")
+    def _containers_differ(self) -> Self:
+        if not all(self.containers) or len(set(self.containers)) < len(self.containers):
+            raise problem("`containers` with different names of PDBs", show="nothing")
+        if len(self.containers) > 1 and self.fetch_lobs != "never":
+            raise problem('fetch-lobs "never" with several `containers`', show="nothing")
+        return self
+
+    @model_validator(mode="after")
     def _what_is_brought_has_a_place(self) -> Self:
         if self.transport is not None and self.vault is None:
             raise problem(
@@ -150,7 +164,10 @@ class OfflineSource(Section):
     """`source` of kind ``offline``: a dictionary snapshot and archived logs."""
 
     kind: Literal["offline"] = Field(description='"oracle" or "offline"')
-    dictionary: ConfigPath = Field(description="the path of the dictionary snapshot")
+    dictionary: ConfigPaths = Field(
+        description="the path of the dictionary snapshot; of several containers a list, one for"
+        " each"
+    )
     logs: ConfigPaths = Field(
         description="archived logs: a path or a list of files, directories and globs"
     )

@@ -23,7 +23,7 @@ SPELLINGS_MAX: Final = 64
 
 _WILD: Final = re.compile(r"[*?\[]")
 _PART: Final = r'(?:"[^"\0]+"|(?:\[[^\]\s".,;\0]+\]|[^\s".,;\0\[\]])+)'
-_PATTERN: Final = re.compile(rf"\s*(!?)\s*({_PART})\s*\.\s*({_PART})\s*")
+_PATTERN: Final = re.compile(rf"\s*(!?)\s*(?:({_PART})\s*\.\s*)?({_PART})\s*\.\s*({_PART})\s*")
 _TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
 _OWN: Final = ("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%")
 """Tables that Oracle makes beside those of users: recycle bin, logs of materialised views, overflow
@@ -31,7 +31,7 @@ of index-organised tables, text indexes."""
 
 
 class TablePattern(NamedTuple):
-    """A pattern of ``OWNER.NAME``.
+    """A pattern of ``OWNER.NAME``, or of ``PDB.OWNER.NAME``, whose owner is ``PDB.OWNER``.
 
     Attributes:
         owner, name: as LIKE has them, each spelling by itself; escaped with a backslash.
@@ -59,11 +59,16 @@ def parse_pattern(text: str) -> TablePattern | None:
         if text.lstrip().startswith("!") or _WILD.search(text):
             raise ValueError(f"{text!r} is no pattern of OWNER.NAME")
         return None
-    bang, owner, name = match.groups()
-    is_wild = any(_WILD.search(part) for part in (owner, name) if not part.startswith('"'))
+    bang, container, owner, name = match.groups()
+    parts = (container or "", owner, name)
+    is_wild = any(_WILD.search(part) for part in parts if not part.startswith('"'))
     if not bang and not is_wild:
         return None
-    return TablePattern(_spellings(owner), _spellings(name), bool(bang), text.strip())
+    owners = _spellings(owner)
+    if container:
+        both = itertools.product(_spellings(container), owners)
+        owners = tuple(f"{one}.{other}" for one, other in both)
+    return TablePattern(owners, _spellings(name), bool(bang), text.strip())
 
 
 def _spellings(part: str) -> tuple[str, ...]:

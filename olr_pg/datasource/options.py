@@ -34,7 +34,7 @@ class SourceOptions(NamedTuple):
 
     Attributes:
         logs: files, directories or globs of archived logs.
-        dictionary: the file with the snapshot.
+        dictionary: the file with the snapshot; of several containers one for each.
         table: ``OWNER.NAME``; None for every table that is not Oracle's own.
         bounds: which transactions are wanted.
         split_bytes: about how much of a log a task reads.
@@ -43,7 +43,7 @@ class SourceOptions(NamedTuple):
     """
 
     logs: tuple[str, ...]
-    dictionary: str
+    dictionary: tuple[str, ...]
     table: str | None = None
     bounds: Bounds = Bounds()
     split_bytes: int = SPLIT_BYTES
@@ -72,13 +72,26 @@ def parse_options(texts: Mapping[str, str]) -> SourceOptions:
     first, last = _number(given, "startscn", 0), _number(given, "endscn", MAX_SCN)
     return SourceOptions(
         logs=logs,
-        dictionary=given["dictionary"],
+        dictionary=_files(given["dictionary"]),
         table=given.get("table") or None,
         bounds=Bounds(first_scn=first, last_scn=last),
         split_bytes=max(1, _number(given, "splitbytes", SPLIT_BYTES)),
         max_files=_limit(given, "maxfilespertrigger"),
         max_bytes=_limit(given, "maxbytespertrigger"),
     )
+
+
+def _files(text: str) -> tuple[str, ...]:
+    """Return the file that is named, or those of a JSON list."""
+    if not text.startswith("["):
+        return (text,)
+    try:
+        named = json.loads(text)
+    except ValueError as error:
+        raise _refused(f"the option dictionary is no JSON list: {error}") from error
+    if not named or not all(isinstance(one, str) for one in named):
+        raise _refused("the option dictionary is no list of files")
+    return tuple(named)
 
 
 def _number(given: Mapping[str, str], name: str, default: int) -> int:

@@ -38,7 +38,7 @@ from olr_pg.datasource.parquet_parts import (
 from olr_pg.datasource.source import arrow_schema, changes_schema
 from olr_pg.datasource.split_reading import storage
 from olr_pg.datasource.survey import survey
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import PRIVATE_UMASK
 from olr_pg.redo.sessions import SessionAttributes
@@ -116,7 +116,7 @@ def write_parquet(
     except ValueError as error:
         raise OlrPgError(Code.DATA_SOURCE_OPTION, str(error)) from error
     surveyed = survey(
-        load_snapshot(chosen.dictionary),
+        load_dictionary(chosen.dictionary),
         chosen.logs,
         tables=None if chosen.table is None else [chosen.table],
         split_bytes=chosen.split_bytes,

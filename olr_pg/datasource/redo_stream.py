@@ -22,7 +22,7 @@ from olr_pg.capture.logs import LogPlaces, report_skipped
 from olr_pg.datasource.ownership import Place
 from olr_pg.datasource.stream_offset import StreamOffset, ThreadOffset
 from olr_pg.datasource.survey import Surveyor, incarnation_ends, incarnation_thread
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.replicator.decode_once import thread_starts, whole_stream
 from olr_pg.scalars import MAX_SCN
@@ -158,7 +158,7 @@ class RedoStream:
     def snapshot(self) -> Snapshot:
         """The dictionary."""
         if self._snapshot is None:
-            self._snapshot = load_snapshot(self._options.dictionary)
+            self._snapshot = load_dictionary(self._options.dictionary)
         return self._snapshot
 
     def _look(self) -> None:

@@ -22,7 +22,7 @@ from olr_pg.datasource.split_reading import SplitReader, storage
 from olr_pg.datasource.stream_reader import RedoStreamReader
 from olr_pg.datasource.survey import survey
 from olr_pg.decoding.heap import keep_freed_memory
-from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode_once import chosen_tables
 
@@ -84,7 +84,7 @@ class RedoSource(DataSource):
         if self._survey is None:
             chosen = self.chosen
             self._survey = survey(
-                load_snapshot(chosen.dictionary),
+                load_dictionary(chosen.dictionary),
                 chosen.logs,
                 tables=None if chosen.table is None else [chosen.table],
                 split_bytes=chosen.split_bytes,
@@ -101,7 +101,7 @@ class RedoSource(DataSource):
             # A stream waits for logs that are missing. A query says so when it is read.
             if error.code // 1000 != _LOG_ERRORS:
                 raise
-            found = _schema_before_logs(load_snapshot(self.chosen.dictionary), table)
+            found = _schema_before_logs(load_dictionary(self.chosen.dictionary), table)
         return from_arrow_schema(found)
 
     def reader(self, schema: StructType) -> RedoReader:

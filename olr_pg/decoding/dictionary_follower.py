@@ -27,6 +27,9 @@ A DDL takes effect at the commit of the transaction that changed the SYS tables.
 on a table begin only when no transaction has uncommitted changes of it, so no transaction changed
 rows of the table before x and commits behind it.
 
+Each container of the database has a dictionary of its own (`decoding.container_follower`); what one
+of them does changes nothing of another's.
+
 Without the rows of SYS tables in the snapshot, definitions cannot be followed. A DDL statement
 (24.1) on a table then ends that table at the statement's commit; the others go on.
 
@@ -39,47 +42,33 @@ there (OLR-02013): otherwise its changes would be missing silently.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import structlog
 
 from olr_pg.conditions.typed_conditions import DEFAULT_CHARSETS, Charsets
 from olr_pg.datatypes.binary_xml import NO_TOKENS
+from olr_pg.decoding.container_follower import ContainerFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.split import subscribe
 from olr_pg.decoding.target_view import EVERYTHING, TargetView
 from olr_pg.dictionary.decoding_plan import Span
-from olr_pg.dictionary.evolution import (
-    ROW_COMMANDS,
-    TRUNCATE_TABLE,
-    UNKNOWN_DDL,
-    Evolution,
-    judge,
-    unknown_ddl,
-)
-from olr_pg.dictionary.followed_dictionary import FollowedDictionary, as_followed, followed_tables
+from olr_pg.dictionary.evolution import UNKNOWN_DDL
+from olr_pg.dictionary.followed_dictionary import as_followed
 from olr_pg.dictionary.lob_delivery import with_raw_xml
-from olr_pg.dictionary.new_tables import NewTables
-from olr_pg.dictionary.sys_tables import carry_over
-from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.datatypes.binary_xml import XmlTokens
+    from olr_pg.decoding.container_follower import Version
     from olr_pg.decoding.split import Subscription
-    from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import OlrPgError
+    from olr_pg.transactions.schema_event import SchemaEvent
 
 _log = structlog.get_logger(__name__)
-
-
-class Version(NamedTuple):
-    """A table's definition from an SCN on; None = the table is gone."""
-
-    since: int
-    table: Table | None
 
 
 class SubscribedTables:
@@ -88,7 +77,8 @@ class SubscribedTables:
     Args:
         tables: as they are at the beginning.
         followed: the SYS tables to follow.
-        con_id, xml_tokens: of the subscription.
+        con_id: the container of tables that do not name one.
+        xml_tokens: of the subscription.
         charsets: of the database.
         views: what is encoded of them; they agree in the form of binary XML.
         filters: which columns and operations are left out.
@@ -114,18 +104,18 @@ class SubscribedTables:
         self._tables: list[Table] = []
         self._spans: list[Span] = []
         self._newest: dict[int, int] = {}
-        internal = {table.obj: table for table in followed}
+        internal = {table.object_key for table in followed}
         for table in tables:
-            self._append(table, Span(followed=table.obj in internal))
+            self._append(table, Span(followed=table.object_key in internal))
         for table in followed:
-            if table.obj not in self._newest:
+            if table.object_key not in self._newest:
                 self._append(as_followed(table), Span(delivered=False, followed=True))
 
     @property
     def objects(self) -> frozenset[int]:
-        """OBJ# of the tables that clients get."""
+        """`Table.object_key` of the tables that clients get."""
         return frozenset(
-            table.obj
+            table.object_key
             for table, span in zip(self._tables, self._spans, strict=True)
             if span.delivered
         )
@@ -136,9 +126,13 @@ class SubscribedTables:
             if span.delivered:
                 yield span.since, table
 
-    def add(self, obj: int, version: Version) -> None:
-        """Give a table of the subscription another definition from an SCN on."""
-        number = self._newest.pop(obj, None)
+    def add(self, key: int, version: Version) -> None:
+        """Give a table of the subscription another definition from an SCN on.
+
+        Args:
+            key: its `Table.object_key`.
+        """
+        number = self._newest.pop(key, None)
         if number is not None:
             self._spans[number] = self._spans[number]._replace(until=version.since)
         if version.table is not None:
@@ -161,7 +155,7 @@ class SubscribedTables:
         )
 
     def _append(self, table: Table, span: Span) -> None:
-        self._newest[table.obj] = len(self._tables)
+        self._newest[table.object_key] = len(self._tables)
         if span.delivered:
             table = self._filters.shape(table)
             if self._raw_xml:
@@ -170,23 +164,8 @@ class SubscribedTables:
         self._spans.append(span)
 
 
-class _Places(NamedTuple):
-    """Tables by what statements name them by: OBJ# of theirs or of a partition, owner and name."""
-
-    by_number: dict[int, int]
-    by_name: dict[tuple[str, str], int]
-
-    @classmethod
-    def of(cls, tables: Mapping[int, Table | None]) -> _Places:
-        """Index tables by OBJ#."""
-        alive = [(obj, table) for obj, table in tables.items() if table is not None]
-        numbers = {part: obj for obj, table in alive for part in table.partitions}
-        numbers.update((obj, obj) for obj, _ in alive)
-        return cls(numbers, {(table.owner, table.name): obj for obj, table in alive})
-
-
 class DictionaryFollower:
-    """Keeps the versions of a container's tables; see the module's docstring.
+    """Keeps the versions of the tables of a dictionary; see the module's docstring.
 
     Args:
         snapshot: the dictionary to begin with.
@@ -200,7 +179,6 @@ class DictionaryFollower:
         events: all so far, in commit order, of every table of the snapshot.
         end: the event where the delivery ends, None where it does not.
         ends_delivery: as given.
-        snapshot_scn: of the dictionary that it began with.
     """
 
     def __init__(
@@ -213,32 +191,26 @@ class DictionaryFollower:
     ) -> None:
         self._filters = filters
         self.snapshot = snapshot
-        self._con_id = snapshot.database.con_id
-        self._xml_tokens = snapshot.xml_tokens
-        self._followed = followed_tables(snapshot)
-        rows = snapshot.sys_rows if self._followed else None
-        self._dictionary = (
-            None if rows is None else FollowedDictionary(rows, snapshot.database.charset)
+        followers = (
+            ContainerFollower(one, record=record, filters=filters, tell=self._told)
+            for one in snapshot.containers
         )
-        self._first = {table.obj: table for table in snapshot.tables}
-        self._current: dict[int, Table | None] = dict(self._first)
-        self._joined: dict[int, Table | None] = {}
-        self._places: _Places | None = None
-        self._versions: dict[int, list[Version]] = {}
-        self.snapshot_scn = snapshot.scn
-        self._done = (snapshot.scn, (1 << 16, 0, 0, 0))
-        self._record = record
+        self._containers = {one.con_id: one for one in followers}
+        self._first = {table.object_key: table for table in snapshot.tables}
         self._subscribed: SubscribedTables | None = None
-        self._used: set[Statement] = set()
         self.ends_delivery = ends_delivery
-        self._new_tables = NewTables()
         self.events: list[SchemaEvent] = []
         self.end: SchemaEvent | None = None
 
     @property
     def done(self) -> tuple[int, tuple[int, int, int, int]]:
         """The commit of the last transaction that was taken; orders followers by progress."""
-        return self._done
+        return max(one.done for one in self._containers.values())
+
+    def snapshot_scn(self, con_id: int) -> int:
+        """Return the SCN of the dictionary that a container began with."""
+        container = self._containers.get(con_id)
+        return self.snapshot.scn if container is None else container.snapshot_scn
 
     def subscribe(
         self,
@@ -258,21 +230,23 @@ class DictionaryFollower:
         """
         self._subscribed = SubscribedTables(
             tables,
-            self._followed,
-            self._con_id,
+            [table for one in self._containers.values() for table in one.followed],
+            self.snapshot.database.con_id,
             views=views,
-            xml_tokens=self._xml_tokens,
+            xml_tokens=self.snapshot.xml_tokens,
             filters=self._filters,
             charsets=(self.snapshot.database.charset, self.snapshot.database.ncharset),
         )
-        known = [(v.since, obj, v) for obj in self._subscribed.objects
-                 for v in self._versions.get(obj, ())]  # fmt: skip
-        for _, obj, version in sorted(known, key=itemgetter(0, 1)):
+        known = [(v.since, key, v) for one in self._containers.values()
+                 for obj, versions in one.versions.items() for v in versions
+                 if (key := self._key(one, obj)) in self._subscribed.objects]  # fmt: skip
+        for _, key, version in sorted(known, key=itemgetter(0, 1)):
             # In the order in which `apply` adds them, so that tables have the same numbers.
-            self._subscribed.add(obj, version)
+            self._subscribed.add(key, version)
         ended = {str(error) for error in self.ended()} if self.ends_delivery else set()
         self.end = next((e for e in self.events if str(e.evolution.error) in ended), None)
-        self._new_tables.watch_for(wanted)
+        for one in self._containers.values():
+            one.watch_for(wanted)
         return self._subscribed.subscription()
 
     def subscription(self) -> Subscription:
@@ -288,7 +262,7 @@ class DictionaryFollower:
     def names(self) -> frozenset[str]:
         """``OWNER.NAME`` of the tables of the subscription."""
         assert self._subscribed is not None
-        return frozenset(self._first[obj].full_name for obj in self._subscribed.objects)
+        return frozenset(self._first[key].full_name for key in self._subscribed.objects)
 
     def versions(self) -> Iterator[tuple[int, Table]]:
         """Yield the definitions of the subscription's tables, each with the SCN it is from."""
@@ -321,136 +295,37 @@ class DictionaryFollower:
         """
         changed = None
         for number, transaction in enumerate(transactions):
-            if transaction.con_id != self._con_id or transaction.order <= self._done:
+            container = self._containers.get(transaction.con_id)
+            if container is None:
                 continue
-            rest = transactions[number + 1 :]
-            versions = dict(self._evolve(transaction, rest))
-            self._done = transaction.order
+            versions = container.take(transaction, transactions[number + 1 :])
             for obj, version in versions.items():
-                if self._subscribed is not None and obj in self._subscribed.objects:
-                    self._subscribed.add(obj, version)
+                key = self._key(container, obj)
+                if self._is_subscribed(key):
+                    assert self._subscribed is not None
+                    self._subscribed.add(key, version)
                     changed = version.since if changed is None else changed
         return changed
 
-    # --- one transaction ---
+    def _key(self, container: ContainerFollower, obj: int) -> int:
+        """Return `Table.object_key` of a container's table."""
+        return container.con_id << 32 | obj if self.snapshot.members else obj
 
-    def _evolve(
-        self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
-    ) -> Iterator[tuple[int, Version]]:
-        touched = set[int]()
-        if self._dictionary is not None:
-            for obj in self._dictionary.concerned(transaction) - self._joined.keys():
-                self._joined[obj] = self._dictionary.table(obj)
-            touched = self._dictionary.apply(transaction)
-        else:
-            for statement in transaction.statements:
-                self._new_tables.see_statement(statement, transaction.commit_scn)
-        named = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
-        objects = sorted(touched | named)
-        if objects and self._record is not None:
-            self._record(transaction)
-        for obj in objects:
-            version = self._evolve_table(obj, transaction, rest)
-            if version is not None:
-                self._versions.setdefault(obj, []).append(version)
-                self._current[obj] = version.table
-                self._places = None
-                yield obj, version
+    def _is_subscribed(self, key: int) -> bool:
+        return self._subscribed is not None and key in self._subscribed.objects
 
-    def _evolve_table(
-        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
-    ) -> Version | None:
-        old = self._current.get(obj)
-        statements = self._statements(obj, transaction)
-        if self._dictionary is None:
-            return None if old is None else self._end(old, transaction, statements)
-        before, after = self._joined.get(obj) or old, self._dictionary.table(obj)
-        self._joined[obj] = after
-        self._new_tables.see(obj, before, after, transaction.commit_scn)
-        if old is None or before is None:
-            return None if after is None else Version(transaction.commit_scn, after)
-        truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
-        if after == before and not truncates:
-            return None
-        if after is not None and not statements:
-            statements = self._later_statements(obj, transaction, rest)
-        evolution = judge(before, after, statements, self._dictionary.with_default(obj))
-        self._used.update(statements)
-        new = after and (old if after == before else carry_over(old, before, after))
-        self._tell(obj, transaction, evolution, new)
-        if after == before:
-            return None
-        alive = new is not None and new.refusal is None
-        return Version(transaction.commit_scn, new if alive else None)
+    def _told(self, table: Table, event: SchemaEvent, ends: bool) -> None:
+        """Take note of what happened to a table.
 
-    def _end(
-        self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]
-    ) -> Version | None:
-        """End the table with a DDL whose effect nobody tells."""
-        ending = [statement for statement in statements if statement.command in ROW_COMMANDS]
-        if not ending:
-            return None
-        self._tell(table.obj, transaction, unknown_ddl(table, ending[0]), None)
-        is_subscribed = self._subscribed is not None and table.obj in self._subscribed.objects
-        if self.ends_delivery and is_subscribed and self.end is None:
-            self.end = self.events[-1]
-        return Version(transaction.commit_scn, None)
-
-    def _tell(
-        self,
-        obj: int,
-        transaction: DictionaryTransaction,
-        evolution: Evolution,
-        definition: Table | None,
-    ) -> None:
-        if obj not in self._first:
-            return
-        # Clients and the target know the table by the name that they subscribed to.
-        name = self._first[obj].full_name
-        evolution, definition = self._filters.shape_evolution(evolution, definition)
-        event = SchemaEvent(
-            name,
-            transaction.commit_scn,
-            transaction.xid,
-            transaction.begin_scn,
-            evolution,
-            definition,
-            statement="; ".join(s.text for s in transaction.statements if s.text),
-        )
+        Args:
+            ends: nobody knows how it goes on.
+        """
         self.events.append(event)
-        if self._subscribed is not None and obj in self._subscribed.objects:
-            _report(event)
-
-    # --- statements ---
-
-    def _statements(self, obj: int, transaction: DictionaryTransaction) -> list[Statement]:
-        return [
-            statement
-            for statement in transaction.statements
-            if statement not in self._used and obj in self._objects_of(statement)
-        ]
-
-    def _later_statements(
-        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
-    ) -> list[Statement]:
-        """Find the statement whose recursive transaction this one was: it commits later."""
-        for later in rest:
-            if later.con_id == self._con_id and later.begin_scn <= transaction.commit_scn:
-                found = self._statements(obj, later)
-                if found:
-                    return found
-        return []
-
-    def _objects_of(self, statement: Statement) -> Iterator[int]:
-        """Find the table that a statement names, by number or by name."""
-        if self._places is None:
-            self._places = _Places.of(self._current)
-        if statement.obj:
-            found = self._places.by_number.get(statement.obj)
-        else:
-            found = self._places.by_name.get((statement.owner, statement.name))
-        if found is not None:
-            yield found
+        if not self._is_subscribed(table.object_key):
+            return
+        _report(event)
+        if ends and self.ends_delivery and self.end is None:
+            self.end = event
 
 
 def _report(event: SchemaEvent) -> None:

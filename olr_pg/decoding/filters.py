@@ -58,7 +58,7 @@ class Filters:
     """Filters of a configuration: shell patterns, which a name fits as it is or in upper case.
 
     Attributes:
-        include: patterns of ``OWNER.NAME``; empty = all.
+        include: patterns of ``OWNER.NAME``, or ``PDB.OWNER.NAME``, as all below; empty = all.
         exclude: patterns of ``OWNER.NAME``; they win.
         columns: pattern of ``OWNER.NAME`` → patterns of columns that are left out.
         operations: pattern of ``OWNER.NAME`` → kinds of row changes that are left out.
@@ -78,12 +78,11 @@ class Filters:
     include_too: tuple[str, ...] = ()
     rows: tuple[tuple[str, Condition], ...] = ()
 
-    def wants(self, owner: str, name: str) -> bool:
+    def wants(self, table: Table) -> bool:
         """Tell whether a table is not left out."""
-        full_name = f"{owner}.{name}"
         lists = (self.include, self.include_too)
-        return all(not one or _fits(full_name, one) for one in lists) and not _fits(
-            full_name, self.exclude
+        return all(not one or _fits_table(table, one) for one in lists) and not _fits_table(
+            table, self.exclude
         )
 
     def chosen(
@@ -99,7 +98,7 @@ class Filters:
             OlrPgError: 1095 none is left, 1096 a key column would be left out, 1132 to 1134 the
                 condition of a table's rows does not fit its columns.
         """
-        chosen = tuple(self.shape(table) for table in tables if self.wants(table.owner, table.name))
+        chosen = tuple(self.shape(table) for table in tables if self.wants(table))
         if tables and not chosen:
             raise OlrPgError(
                 Code.FILTER_LEAVES_NO_TABLE,
@@ -126,7 +125,7 @@ class Filters:
         Raises:
             OlrPgError: 1132 to 1134, the condition does not fit the columns.
         """
-        found = tuple(one for pattern, one in self.rows if _fits(table.full_name, (pattern,)))
+        found = tuple(one for pattern, one in self.rows if _fits_table(table, (pattern,)))
         return compile_condition(found, table, charsets, described) if found else None
 
     def conditions(self, tables: Sequence[Table], charsets: Charsets) -> Conditions | None:
@@ -214,23 +213,16 @@ class Filters:
         ]
         return np.array(left, np.bool_) if any(left) else None
 
-    def shape_lobs(self, table: str, lobs: Sequence[LostLob]) -> tuple[LostLob, ...]:
-        """Return the LOB values that are not left out by their column or their operation.
-
-        Args:
-            table: ``OWNER.NAME``.
-        """
-        left = self._patterns_of(table)
-        kinds = [kinds for key, kinds in self.operations.items() if _fits(table, (key,))]
+    def shape_lobs(self, table: Table, lobs: Sequence[LostLob]) -> tuple[LostLob, ...]:
+        """Return the LOB values that are not left out by their column or their operation."""
+        left = self._column_patterns(table)
+        kinds = [kinds for key, kinds in self.operations.items() if _fits_table(table, (key,))]
         dropped = np.array([any(kind in one for one in kinds) for kind in KINDS], np.bool_)
         shaped = (lob.without(dropped) for lob in lobs if not _fits(lob.column, left))
         return tuple(lob for lob in shaped if lob is not None)
 
     def _column_patterns(self, table: Table) -> list[str]:
-        return self._patterns_of(table.full_name)
-
-    def _patterns_of(self, table: str) -> list[str]:
-        fitting = (ps for key, ps in self.columns.items() if _fits(table, (key,)))
+        fitting = (ps for key, ps in self.columns.items() if _fits_table(table, (key,)))
         return [pattern for patterns in fitting for pattern in patterns]
 
     def _shaped(self, table: Table, column: Column, patterns: Sequence[str]) -> Column:
@@ -252,7 +244,7 @@ class Filters:
         dropped = np.zeros((len(tables), len(DmlKind)), np.bool_)
         for number, table in enumerate(tables):
             for pattern, kinds in self.operations.items():
-                if _fits(table.full_name, (pattern,)):
+                if _fits_table(table, (pattern,)):
                     for kind in kinds:
                         dropped[number, kind - DmlKind.INSERT] = True
         return dropped
@@ -280,8 +272,14 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, p) or fnmatchcase(name, p.upper()) for p in patterns)
 
 
+def _fits_table(table: Table, patterns: Iterable[str]) -> bool:
+    """Tell whether a table fits, by its name with its container or without it."""
+    patterns = tuple(patterns)
+    return any(_fits(name, patterns) for name in table.names)
+
+
 def _fitting(tables: Iterable[Table], pattern: str) -> list[Table]:
-    return [table for table in tables if _fits(table.full_name, (pattern,))]
+    return [table for table in tables if _fits_table(table, (pattern,))]
 
 
 def charsets_of(database: Database | None) -> Charsets:

@@ -80,8 +80,8 @@ class Subscription(NamedTuple):
     """The tables to decode, ready for the kernels.
 
     Attributes:
-        tables: all of one container; among them versions of the same table, and the SYS tables
-            that are followed (`dictionary.decoding_plan.Span`).
+        tables: among them versions of the same table, and the SYS tables that are followed
+            (`dictionary.decoding_plan.Span`), each with its container.
         views: what is encoded; at least one.
         dropped: shape (tables, 3); whether inserts, deletes, updates are left out for everyone;
             None = none.
@@ -130,9 +130,10 @@ def subscribe(
     views: Sequence[View] = (),
     conditions: Conditions | None = None,
 ) -> Subscription:
-    """Prepare the subscription to `tables` of container `con_id`.
+    """Prepare the subscription to `tables`.
 
     Args:
+        con_id: the container of tables that do not name one (`Table.con_id`).
         big_endian, chunk_bytes: of its one view, where `views` has none.
         spans: when each table is in force; None: always.
         dropped, views, conditions: of the subscription.

@@ -25,7 +25,7 @@ class TargetView:
     Attributes:
         big_endian: byte order of its messages.
         chunk_bytes: bytes of a LOB value in one Chunk element.
-        objects: OBJ# of its tables; None = every table that is decoded.
+        objects: `Table.object_key` of its tables; None = every table that is decoded.
         filters: which columns, operations and transactions it does not get.
         raw_xml: binary XML as it is stored, not as text. A value is put together once for all views
             of a run, so that they agree in it (`decoder.Decoder`).
@@ -45,7 +45,7 @@ class TargetView:
         """
         dropped = self.filters.dropped(tables)
         if self.objects is not None:
-            others = np.array([table.obj not in self.objects for table in tables], np.bool_)
+            others = np.array([table.object_key not in self.objects for table in tables], np.bool_)
             if dropped is None:
                 dropped = np.zeros((len(tables), 3), np.bool_)
             dropped |= others[:, None]

@@ -45,7 +45,7 @@ class RowPlan(NamedTuple):
     Attributes:
         object_key: ascending ``con_id << 32 | obj#`` of every subscribed table and partition.
         object_table: the table of each object key.
-        table_obj: OBJ# of each table (the protocol's ObjectId).
+        table_obj: OBJ# of each table (the protocol's ObjectId); two containers may have the same.
         segment_first: shape (tables + 1); where each table's part of `segment_column` begins.
         segment_column: for SEGCOL# 1, 2, … of a table, the ordinal of that column among the
             table's delivered columns, or −1 for a column that is neither delivered nor a guard.
@@ -99,11 +99,11 @@ def build_row_plan(
     xml_tokens: XmlTokens = NO_TOKENS,
     spans: Sequence[Span] | None = None,
 ) -> RowPlan:
-    """Build the row plan of `tables`, which all live in container `con_id`.
+    """Build the row plan of `tables`.
 
     Args:
         tables: the tables, and versions of them.
-        con_id: their container.
+        con_id: the container of those that do not name one (`Table.con_id`).
         xml_tokens: the names of binary XML.
         spans: of each table; None where each is delivered, for ever.
     """
@@ -114,8 +114,9 @@ def build_row_plan(
     for number, (table, span) in enumerate(zip(tables, spans, strict=True)):
         segments = [table.dataobj] if table.dataobj else []
         segments += [part for part in table.segments or table.partitions if part]
-        data.extend(_entries(con_id, segments, number, span))
-        keys.extend(_entries(con_id, (table.obj, *table.partitions), number, span))
+        container = table.con_id or con_id
+        data.extend(_entries(container, segments, number, span))
+        keys.extend(_entries(container, (table.obj, *table.partitions), number, span))
         width = max((column.segcol for column in table.columns), default=0)
         ordinals = {column.segcol: i for i, column in enumerate(planned_columns(table))}
         segment_column.extend(ordinals.get(segcol, -1) for segcol in range(1, width + 1))
@@ -191,6 +192,7 @@ def _lob_objects(
     tables: Sequence[Table], con_id: int, *, by_data: bool
 ) -> Iterator[tuple[int, bool, int]]:
     for number, table in enumerate(tables):
+        container = table.con_id or con_id
         for column in table.delivered:
             if lob_delivery(column) is LobDelivery.NONE or column.lob is None:
                 continue
@@ -199,6 +201,6 @@ def _lob_objects(
                     (part.dataobj, part.index_dataobj) if by_data else (part.obj, part.index_obj)
                 )
                 if segment:
-                    yield con_id << 32 | segment, False, number
+                    yield container << 32 | segment, False, number
                 if index:
-                    yield con_id << 32 | index, True, number
+                    yield container << 32 | index, True, number

@@ -88,7 +88,7 @@ def followed_tables(snapshot: Snapshot) -> tuple[Table, ...]:
     found = tuple(
         table
         for table in snapshot.tables
-        if table.owner == SYS and table.name in _SECTIONS and table.refusal is None
+        if table.source_owner == SYS and table.name in _SECTIONS and table.refusal is None
     )
     is_rooted = all(row.row_id for row in snapshot.sys_rows.sys_obj)
     return found if is_rooted and {table.name for table in found} >= NEEDED else ()

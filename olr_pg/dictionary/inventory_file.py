@@ -25,7 +25,7 @@ def inventory_path(dictionary: Path) -> Path:
 
 def owners_of(snapshot: Snapshot) -> set[str]:
     """Return the schemas of the snapshot's tables, Oracle's own excepted."""
-    return {table.owner for table in snapshot.tables if not is_oracle_schema(table.owner)}
+    return {table.owner for table in snapshot.tables if not is_oracle_schema(table.source_owner)}
 
 
 def write_inventory(inventory: Inventory, path: Path) -> None:

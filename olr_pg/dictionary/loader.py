@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.dictionary.containers import join_containers
 from olr_pg.dictionary.json_document import parse_object, read_bytes
 from olr_pg.dictionary.schema_checkpoint import is_schema_checkpoint, parse_schema_checkpoint
 from olr_pg.dictionary.snapshot_file import FORMAT, parse_snapshot
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from olr_pg.dictionary.model import Snapshot
 
 _KEYS_SHOWN = 5
+
+
+def load_dictionary(paths: Iterable[str]) -> Snapshot:
+    """Load a dictionary of one container, or of several: a file for each.
+
+    Raises:
+        OlrPgError: as `load_snapshot`; 3020, 3021, they do not go together.
+    """
+    return join_containers([load_snapshot(path) for path in paths])
 
 
 def load_snapshot(path: str) -> Snapshot:

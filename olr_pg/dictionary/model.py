@@ -117,6 +117,9 @@ class Table:
             told: then it is taken to be the OBJ#, as it is until the partition is truncated or
             moved.
         index_organised: the rows are in the primary key's index.
+        con_id: the container, where the dictionary is of several (`dictionary.containers`); else 0.
+        container: the name of the container that `owner` begins with, where several have a schema
+            of that name; else empty.
     """
 
     owner: str
@@ -131,11 +134,29 @@ class Table:
     refusal: str | None = None
     segments: tuple[int, ...] = ()
     index_organised: bool = False
+    con_id: int = field(default=0, repr=False)
+    container: str = field(default="", repr=False)
 
     @property
     def full_name(self) -> str:
-        """``OWNER.NAME``."""
+        """``OWNER.NAME``, or ``CONTAINER.OWNER.NAME``."""
         return f"{self.owner}.{self.name}"
+
+    @property
+    def source_owner(self) -> str:
+        """The owner as its own container knows it."""
+        return self.owner.removeprefix(f"{self.container}.") if self.container else self.owner
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it is called: with its container where that is needed, and without it."""
+        plain = f"{self.source_owner}.{self.name}"
+        return (self.full_name, plain) if self.container else (plain,)
+
+    @property
+    def object_key(self) -> int:
+        """``con_id << 32 | OBJ#``: tells it from all others, also of other containers."""
+        return self.con_id << 32 | self.obj
 
     @property
     def delivered(self) -> tuple[Column, ...]:
@@ -179,6 +200,7 @@ class Database:
         activation: of the current incarnation.
         charset, ncharset: Oracle names (NLS_CHARACTERSET, NLS_NCHAR_CHARACTERSET).
         timezone: DBTIMEZONE, ``+00:00`` form or a region name.
+        containers: the names of all, where it stands for several; the rest is of the first.
     """
 
     name: str
@@ -191,11 +213,12 @@ class Database:
     charset: str = "AL32UTF8"
     ncharset: str = "AL16UTF16"
     timezone: str = "+00:00"
+    containers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The dictionary of one container as of `scn`.
+    """The dictionary of one container as of `scn`, or of several (`dictionary.containers`).
 
     Attributes:
         sys_rows: the rows of the SYS tables that the tables were made of, where the source told
@@ -203,6 +226,8 @@ class Snapshot:
             redo (`dictionary.followed_dictionary`).
         xml_tokens: the names of binary XML.
         structure: indexes, foreign keys and sequences, where the source told them.
+        members: the dictionary of each container, where it is of several; the same tables are in
+            `tables` and theirs.
     """
 
     scn: int
@@ -211,6 +236,12 @@ class Snapshot:
     sys_rows: SysRows | None = field(default=None, repr=False)
     xml_tokens: XmlTokens = field(default=NO_TOKENS, repr=False)
     structure: Structure = field(default=NO_STRUCTURE, repr=False)
+    members: tuple[Snapshot, ...] = field(default=(), repr=False)
+
+    @property
+    def containers(self) -> tuple[Snapshot, ...]:
+        """The dictionary of each container."""
+        return self.members or (self,)
 
     def find(self, owner: str, name: str) -> Table | None:
         """Find the table of that exact owner and name, or None."""

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.errors import Code, OlrPgError
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
 
 _NAME_PART: Final = r'(?:"([^"\0]+)"|([^\s".,;\0]+))'
-_QUALIFIED_NAME: Final = re.compile(rf"\s*{_NAME_PART}\s*\.\s*{_NAME_PART}\s*")
+_QUALIFIED_NAME: Final = re.compile(
+    rf"\s*(?:{_NAME_PART}\s*\.\s*)?{_NAME_PART}\s*\.\s*{_NAME_PART}\s*"
+)
 _REFUSED_SHOWN: Final = 10
 _NEAR_MAX: Final = 3
 _NEAR: Final = 0.75
@@ -34,14 +37,19 @@ class Selection:
 def parse_table_name(text: str) -> tuple[str, str]:
     """(owner, name) of ``OWNER.NAME``: unquoted parts are folded to upper case, as Oracle does.
 
+    Of ``PDB.OWNER.NAME``, which names a table of one of several containers, the owner is
+    ``PDB.OWNER``.
+
     Raises:
         OlrPgError: 3018, the text is no qualified name.
     """
     match = _QUALIFIED_NAME.fullmatch(text)
     if match is None:
         raise OlrPgError(Code.TABLE_NAME_MALFORMED, f"found {text!r}")
-    quoted_owner, owner, quoted_name, name = match.groups()
-    return quoted_owner or owner.upper(), quoted_name or name.upper()
+    parts = match.groups()
+    quoted = zip(parts[::2], parts[1::2], strict=True)
+    container, owner, name = (one or (other and other.upper()) for one, other in quoted)
+    return f"{container}.{owner}" if container else owner, name
 
 
 def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
@@ -64,11 +72,14 @@ def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]
 def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[Table, ...]:
     """Find the tables of those exact (owner, name) pairs, in their order, each once.
 
+    In the dictionary of several containers an owner may be named with its container or without it:
+    then the tables of that name in all of them are found.
+
     Raises:
         OlrPgError: 3012 no such table, 3013 a table that cannot be replicated.
     """
-    known = {(table.owner, table.name): table for table in snapshot.tables}
-    found: dict[tuple[str, str], Table] = {}
+    known = _by_name(snapshot)
+    found: dict[str, Table] = {}
     for pair in names:
         if pair not in known:
             raise OlrPgError(
@@ -76,14 +87,31 @@ def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[T
                 f"there is no {'.'.join(pair)}{_similar(snapshot, pair)}",
                 table=".".join(pair),
             )
-        found[pair] = known[pair]
+        found.update((table.full_name, table) for table in known[pair])
     _check_replicable([table for table in found.values() if table.obstacle is not None])
     return tuple(found.values())
 
 
+def has_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> bool:
+    """Tell whether there are tables of all these (owner, name) pairs."""
+    known = _by_name(snapshot)
+    return all(pair in known for pair in names)
+
+
+def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:
+    """Index the tables by all that they may be called."""
+    known: dict[tuple[str, str], list[Table]] = {}
+    for member in snapshot.containers:
+        names = ContainerNames.of(member)
+        for table in member.tables:
+            for owner in names.spellings(table.source_owner):
+                known.setdefault((owner, table.name), []).append(table)
+    return known
+
+
 def user_tables(snapshot: Snapshot) -> Selection:
     """Every table of the snapshot that is not Oracle's own."""
-    own = [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
+    own = [table for table in snapshot.tables if not is_oracle_schema(table.source_owner)]
     return Selection(
         tables=tuple(table for table in own if table.obstacle is None),
         refused=tuple(table for table in own if table.obstacle is not None),
@@ -109,6 +137,6 @@ def _similar(snapshot: Snapshot, pair: tuple[str, str]) -> str:
     for table in snapshot.tables:
         if (table.owner.casefold(), table.name.casefold()) == folded:
             return f'; did you mean "{table.owner}"."{table.name}"'
-    own = {table.full_name for table in snapshot.tables if not is_oracle_schema(table.owner)}
+    own = {table.full_name for table in snapshot.tables if not is_oracle_schema(table.source_owner)}
     near = difflib.get_close_matches(".".join(pair).strip("!").upper(), own, _NEAR_MAX, _NEAR)
     return f"; did you mean {' or '.join(near)}" if near else ""

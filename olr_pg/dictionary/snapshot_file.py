@@ -277,7 +277,7 @@ def dump_snapshot(snapshot: Snapshot) -> bytes:
         {
             "format": FORMAT,
             "scn": snapshot.scn,
-            "database": asdict(snapshot.database),
+            "database": {k: v for k, v in asdict(snapshot.database).items() if k != "containers"},
         }
     )
     lines = b",\n".join(orjson.dumps(_write_table(table)) for table in snapshot.tables)
@@ -356,7 +356,7 @@ def write_whole(written: bytes, path: str) -> None:
 def _write_table(table: Table) -> dict[str, Any]:
     names = {column.intcol: column.name for column in table.columns}
     written = _set_attributes(table)
-    for key in ("key", "key_kind"):
+    for key in ("key", "key_kind", "con_id", "container"):
         written.pop(key, None)
     written["columns"] = [_write_column(column) for column in table.columns]
     if table.key_kind is not KeyKind.NONE:

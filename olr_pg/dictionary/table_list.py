@@ -3,7 +3,8 @@
 Where no Oracle is at hand, the query runs in an in-memory SQLite database that holds the snapshot
 as ALL_TABLES, DBA_TABLES and USER_TABLES with the columns OWNER, TABLE_NAME and NAME (the same as
 TABLE_NAME, for queries that were written for other views), each with or without the prefix
-``SYS.``. USER_TABLES leaves Oracle's own schemas out. DUAL, NVL, Unicode UPPER and LOWER and a
+``SYS.``. Of several containers OWNER is ``PDB.OWNER``, and fits with or without ``PDB.``, also in
+LIKE. USER_TABLES leaves Oracle's own schemas out. DUAL, NVL, Unicode UPPER and LOWER and a
 case-sensitive LIKE are as in Oracle.
 
 The query comes from a client over the network. It may only read, and call no functions but those
@@ -18,14 +19,16 @@ import re
 import sqlite3
 import time
 from contextlib import closing
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.model import Snapshot, Table
 
@@ -63,6 +66,7 @@ _ALLOWED: Final = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
+_PATTERN_MAX: Final = 256
 _LIMITS: Final = (
     (sqlite3.SQLITE_LIMIT_LENGTH, 2_000),
     (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1_000_000),
@@ -70,7 +74,7 @@ _LIMITS: Final = (
     (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
     (sqlite3.SQLITE_LIMIT_FUNCTION_ARG, 16),
     (sqlite3.SQLITE_LIMIT_VDBE_OP, 5_000_000),
-    (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+    (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _PATTERN_MAX),
     (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
 )
 _REFUSED: Final = re.compile(r"^not authorized to use function:")
@@ -107,13 +111,51 @@ def query_tables(
             cannot be replicated, 3014 no rows, 3015 too slow, too large or abandoned, 3016 not only
             reading, or by a function that is not allowed, 3017 a value that is no name.
     """
-    names = [(table.owner, table.name) for table in snapshot.tables]
+    names = [
+        (container.spellings(table.source_owner)[-1], table.name)
+        for member in snapshot.containers
+        for container in [ContainerNames.of(member)]
+        for table in member.tables
+    ]
     watch = _Watch(steps_max, seconds_max, is_abandoned)
-    with closing(_run(names, query, watch)) as rows:
+    with closing(_run(names, query, watch, snapshot.database.containers)) as rows:
         tables = find_tables(snapshot, rows)
     if not tables:
         raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
     return tables
+
+
+def names_in_containers(
+    known: Mapping[str, Collection[tuple[str, str]]],
+    query: str,
+    is_abandoned: Callable[[], bool] | None = None,
+) -> list[tuple[str, str]]:
+    """Find the tables of several containers that a TableList query names, each once.
+
+    Args:
+        known: (owner, name) of the tables of each container, by its name.
+        is_abandoned: as of `query_tables`.
+
+    Returns:
+        (``PDB.OWNER``, name) of each.
+
+    Raises:
+        OlrPgError: 3010 to 3017, as of `query_tables`.
+    """
+    names = [(f"{one}.{owner}", name) for one, tables in known.items() for owner, name in tables]
+    there, found = set(names), dict[tuple[str, str], None]()
+    watch = _Watch(STEPS_MAX, SECONDS_MAX, is_abandoned)
+    with closing(_run(names, query, watch, tuple(known))) as rows:
+        for owner, name in rows:
+            places = [(owner, name), *((f"{one}.{owner}", name) for one in known)]
+            fitting = [place for place in places if place in there]
+            if not fitting:
+                full_name = f"{owner}.{name}"
+                raise OlrPgError(Code.TABLE_UNKNOWN, f"there is no {full_name}", table=full_name)
+            found.update(dict.fromkeys(fitting))
+    if not found:
+        raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
+    return list(found)
 
 
 def would_name(query: str, owner: str, name: str) -> bool:
@@ -179,12 +221,14 @@ class _Watch:
         return self.reason is not None
 
 
-def _run(names: Sequence[tuple[str, str]], query: str, watch: _Watch) -> Generator[tuple[str, str]]:
+def _run(
+    names: Sequence[tuple[str, str]], query: str, watch: _Watch, containers: Sequence[str] = ()
+) -> Generator[tuple[str, str]]:
     """Run a query in a database of the tables of these owners and names; return its rows.
 
     One by one: a client's query may have any number of them.
     """
-    with closing(_open_catalogue(names)) as connection:
+    with closing(_open_catalogue(names, containers)) as connection:
         connection.set_authorizer(watch.authorize)
         connection.set_progress_handler(watch.progress, _STEPS_BETWEEN_CHECKS)
         try:
@@ -193,25 +237,93 @@ def _run(names: Sequence[tuple[str, str]], query: str, watch: _Watch) -> Generat
             raise _coded(error, watch.reason) from error
 
 
-def _open_catalogue(names: Sequence[tuple[str, str]]) -> sqlite3.Connection:
+def _open_catalogue(
+    names: Sequence[tuple[str, str]], containers: Sequence[str]
+) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
+    spellings = _Spellings(containers)
+    connection.create_collation("OWNERS", spellings.compare)
     connection.execute(f"PRAGMA hard_heap_limit = {MEMORY_BYTES}")
-    connection.executescript(_SCHEMA)
+    kind = "TEXT COLLATE OWNERS" if containers else "TEXT"
+    connection.executescript(_SCHEMA.replace("OWNER TEXT", f"OWNER {kind}"))
     rows = [(owner, name, name) for owner, name in names]
     connection.execute("BEGIN")
     for view in ("ALL_TABLES", "DBA_TABLES"):
         connection.executemany(f"INSERT INTO SYS.{view} VALUES (?, ?, ?)", rows)  # noqa: S608 - constant
     connection.executemany(
         "INSERT INTO SYS.USER_TABLES VALUES (?, ?, ?)",
-        [row for row in rows if not is_oracle_schema(row[0])],
+        [row for row in rows if not is_oracle_schema(spellings.plain(row[0]))],
     )
     connection.execute("COMMIT")
+    if containers:
+        connection.create_function("LIKE", 2, spellings.like, deterministic=True)
+        connection.create_function("LIKE", 3, spellings.like, deterministic=True)
     connection.create_function("NVL", 2, _nvl, deterministic=True)
     connection.create_function("UPPER", 1, _upper, deterministic=True)
     connection.create_function("LOWER", 1, _lower, deterministic=True)
     for limit, value in _LIMITS:
         connection.setlimit(limit, value)
     return connection
+
+
+class _Spellings:
+    """Compares owners that may begin with the name of a container."""
+
+    def __init__(self, containers: Sequence[str]) -> None:
+        self._containers = frozenset(containers)
+
+    def plain(self, owner: str) -> str:
+        """Return an owner without its container."""
+        return self._parts(owner)[0]
+
+    def _parts(self, owner: str) -> tuple[str, str]:
+        container, _, rest = owner.partition(".")
+        return (rest, container) if rest and container in self._containers else (owner, "")
+
+    def compare(self, one: str, other: str) -> int:
+        """Order two owners; they are equal, too, where only one of them names its container.
+
+        By the owner first: SQLite sorts the values of an IN.
+        """
+        key, other_key = self._parts(one), self._parts(other)
+        if key[0] == other_key[0] and not (key[1] and other_key[1]):
+            return 0
+        return (key > other_key) - (key < other_key)
+
+    def like(self, pattern: _SqlValue, text: _SqlValue, escape: _SqlValue = "") -> bool | None:
+        """Tell whether a text fits a pattern, with its container or without it."""
+        if pattern is None or text is None:
+            return None
+        form = _like_form(str(pattern)[:_PATTERN_MAX], str(escape))
+        return any(_fits(one, form) for one in {str(text), self.plain(str(text))})
+
+
+@cache
+def _like_form(pattern: str, escape: str) -> tuple[tuple[str, bool], ...]:
+    """Return the characters of a pattern of LIKE, and of each whether it stands for others."""
+    chars, form = iter(pattern), list[tuple[str, bool]]()
+    for char in chars:
+        form.append((next(chars, ""), False) if char == escape else (char, char in "%_"))
+    return tuple(form)
+
+
+def _fits(text: str, form: Sequence[tuple[str, bool]]) -> bool:
+    """Tell whether a text fits a pattern; in no more steps than both are long, multiplied."""
+    at = place = 0
+    open_at, open_place = -1, 0
+    while at < len(text):
+        char, is_wild = form[place] if place < len(form) else ("", False)
+        if (char, is_wild) == ("%", True):
+            open_at, open_place = at, place
+            place += 1
+        elif char == text[at] or (char, is_wild) == ("_", True):
+            at, place = at + 1, place + 1
+        elif open_at >= 0:
+            open_at += 1
+            at, place = open_at, open_place + 1
+        else:
+            return False
+    return all(one == ("%", True) for one in form[place:])
 
 
 def _rows(connection: sqlite3.Connection, query: str) -> Iterator[tuple[str, str]]:

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.appliance.container_names import offline_dictionary, refuse_several
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
-from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.parquet import find_table
@@ -48,7 +48,7 @@ def open_tables(
     """
     filters = filters_of_target(config)
     if isinstance(config.source, OfflineSource):
-        offline = _OfflineTables(config, folder, scn)
+        offline = _OfflineTables(config, folder, scn, for_load=for_load)
         report_idle(filters, offline.snapshot.tables)
         yield FilteredTables(offline, filters)
         return
@@ -60,6 +60,7 @@ def open_tables(
         )
     from olr_pg.load.live_rows import LiveTables
 
+    refuse_several(config.source, "reading whole tables of a live source")
     query = apply_section(config).table_query
     live = LiveTables(config.source, query, filters, scn, for_load=for_load)
     try:
@@ -72,11 +73,13 @@ def open_tables(
 class _OfflineTables:
     """The tables of an offline source."""
 
-    def __init__(self, config: Config, folder: Path | None, scn: int | None) -> None:
+    def __init__(
+        self, config: Config, folder: Path | None, scn: int | None, *, for_load: bool
+    ) -> None:
         self._config = config
         self._folder = folder
         self._scn = scn
-        self.snapshot = read_snapshot(config)
+        self.snapshot = read_snapshot(config, for_load=for_load)
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""
@@ -120,9 +123,13 @@ def apply_section(config: Config) -> Apply:
     return config.apply
 
 
-def read_snapshot(config: Config) -> Snapshot:
-    """Read the source's dictionary."""
-    return load_snapshot(str(offline_source(config).dictionary))
+def read_snapshot(config: Config, *, for_load: bool = False) -> Snapshot:
+    """Read the source's dictionary.
+
+    Args:
+        for_load: what its tables are called is to last.
+    """
+    return offline_dictionary(config, offline_source(config), keep=for_load)
 
 
 def target_settings(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
@@ -175,7 +182,8 @@ def _sources(
     if place is None:
         raise OlrPgError(NO_FOLDER, "there is no `source.tables`")
     configured = source.tables_scn if folder is None else None
+    as_of = {key: one.scn for one in snapshot.containers for key in {t.con_id for t in one.tables}}
     for table in tables:
         data = find_table(place, table.full_name)
-        known = scn or data.scn or configured or (snapshot.scn if folder is None else 0)
+        known = scn or data.scn or configured or (as_of[table.con_id] if folder is None else 0)
         yield SourceTable(table, data, known, data.start_scn or 0)

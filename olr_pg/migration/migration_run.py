@@ -11,7 +11,7 @@ import structlog
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.opened_target import opened_target
-from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.statements.target_plan import named_target, target_name
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -289,5 +289,5 @@ class _Migration:
         """Set aside what was made, where the applier is not to meet it before the cut-over."""
         _, snapshot, replicated = read_source(self._config)
         settings = sources.target_settings(self._config, snapshot, target.connect_string)
-        names = (target_name(settings, *name.split(".", 1)) for name in replicated)
+        names = (named_target(settings, name) for name in replicated)
         set_aside(target.connection, settings, names)

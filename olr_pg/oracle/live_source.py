@@ -11,9 +11,11 @@ import structlog
 
 from olr_pg.capture.archived_log import AbsentLog, LogPosition
 from olr_pg.capture.logs import LogScan
+from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.dictionary.selection import find_tables
+from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.dictionary.table_list import names_in_containers
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
 from olr_pg.oracle.dictionary_queries import read_dictionary
@@ -46,6 +48,8 @@ IDLE_GROWTH: Final = 1.5
 IDLE_STEPS_MAX: Final = 10
 """After so many looks that found nothing, the pause does not grow any more."""
 
+_ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES"
+
 _log = structlog.get_logger(__name__)
 
 
@@ -75,6 +79,7 @@ class LiveDatabase:
             through redo from there on, so that a restart needs the same one.
         vault: copies of the logs.
         online: reads the logs that are not archived yet; None: only archived logs are read.
+        join: makes one of the dictionaries of several containers.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be asked.
@@ -89,12 +94,16 @@ class LiveDatabase:
         dictionary: Path | None = None,
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
+        join: Callable[[Sequence[Snapshot]], Snapshot] = join_containers,
     ) -> None:
         self._online = online
+        self._join = join
         self._scanned: LogScan | None = None
         self._list_again = 0.0
         self._source = source
-        self._oracle = OracleDatabase(source)
+        names: list[str | None] = [one.upper() for one in source.containers]
+        self._members = {one: OracleDatabase(source, one) for one in names or [None]}
+        self._oracle = next(iter(self._members.values()))
         fetches = source.fetch_lobs == "unavailable"
         self._lob_fetcher = LobFetcher(self._oracle) if fetches else None
         self._lineage = lineage
@@ -106,12 +115,12 @@ class LiveDatabase:
         self._snapshot: Snapshot | None = None
         self._names: tuple[tuple[str, str], ...] = ()
         self._vault_scn: int | None = None
-        self._unlogged = UnloggedWatch(self._oracle, start_scn)
+        self._unlogged = [UnloggedWatch(one, start_scn) for one in self._members.values()]
         self._newest: frozenset[tuple[int, int, int]] | None = None
         try:
             self._facts = self._oracle.read("reading what the database is", read_facts)
         except OlrPgError:
-            self._oracle.close()
+            self._close_connections()
             raise
 
     def close(self) -> None:
@@ -120,7 +129,11 @@ class LiveDatabase:
             self._online.close()
         if self._vault is not None:
             self._vault.close()
-        self._oracle.close()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
+        for member in self._members.values():
+            member.close()
 
     @property
     def facts(self) -> DatabaseFacts:
@@ -130,7 +143,10 @@ class LiveDatabase:
     @property
     def database(self) -> Database:
         """See `SourceDatabase.database`."""
-        return self._facts.database
+        names = tuple(name for name in self._members if name is not None)
+        if len(names) < 2:
+            return self._facts.database
+        return replace(self._facts.database, con_name=", ".join(names), containers=names)
 
     @property
     def lob_source(self) -> LobFetcher | None:
@@ -145,29 +161,62 @@ class LiveDatabase:
         Raises:
             OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
         """
-        names = run_table_list(self._oracle, sql, is_abandoned)
+        names = self._run_table_list(sql, is_abandoned)
         # One dictionary for all that ask: it has everyone's tables.
         self._names = tuple(dict.fromkeys((*self._names, *names)))
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
-            snapshot = self._read_dictionary(self._names)
-            if self._dictionary is not None:
-                write_snapshot(snapshot, str(self._dictionary))
-                self._dictionary.chmod(0o600)  # as all that the data directory holds
+            snapshot = self._join(self._read_dictionaries())
         self._snapshot = snapshot
         return snapshot, find_tables(snapshot, names)
+
+    def _run_table_list(
+        self, sql: str, is_abandoned: Callable[[], bool] | None
+    ) -> list[tuple[str, str]]:
+        if len(self._members) == 1:
+            return run_table_list(self._oracle, sql, is_abandoned)
+        known = {
+            str(name): run_table_list(one, _ALL_TABLES, is_abandoned)
+            for name, one in self._members.items()
+        }
+        return names_in_containers(known, sql, is_abandoned)
+
+    def _files(self) -> list[Path]:
+        """Return the file of each container's dictionary; none where they are not kept."""
+        if self._dictionary is None:
+            return []
+        if len(self._members) == 1:
+            return [self._dictionary]
+        return [self._dictionary.with_suffix(f".{name}.json") for name in self._members]
 
     def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
         """Return the dictionary of this run, or that an earlier one began with, if it is whole."""
         snapshot = self._snapshot
         if snapshot is None:
-            if self._dictionary is None or not self._dictionary.exists():
+            files = self._files()
+            if not files or not all(file.exists() for file in files):
                 return None
-            snapshot = load_snapshot(str(self._dictionary))
+            snapshot = self._join([load_snapshot(str(file)) for file in files])
         same = snapshot.database.dbid == self.database.dbid
-        if same and all(snapshot.find(*name) for name in names):
-            return snapshot
-        return None
+        return snapshot if same and has_tables(snapshot, names) else None
+
+    def _read_dictionaries(self) -> list[Snapshot]:
+        """Read the dictionary of each container, all as of one SCN, and keep them."""
+        found: list[Snapshot] = []
+        for name, oracle in self._members.items():
+            own = [
+                (owner.removeprefix(f"{name}."), table)
+                for owner, table in self._names
+                if len(self._members) == 1 or owner.startswith(f"{name}.")
+            ]
+            if found:
+                found.append(read_dictionary(oracle, own, found[0].scn))
+            else:
+                found.append(self._read_dictionary(own))
+        for file, snapshot in zip(self._files(), found, strict=False):
+            write_snapshot(snapshot, str(file))
+            file.chmod(0o600)  # as all that the data directory holds
+        return found
 
     def _read_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot:
         """Read the dictionary as of the SCN from which redo is wanted, or else as it is now."""
@@ -235,7 +284,8 @@ class LiveDatabase:
             return LogScan(self._found(), (), (error,), source_answers=False)
         if self._newest != listing.archived.keys():
             self._newest = frozenset(listing.archived)
-            self._unlogged.look(self._chosen())
+            for watch, chosen in zip(self._unlogged, self._chosen(), strict=True):
+                watch.look(chosen)
         self._take_from_vault(scn)
         unusable = self._open(listing.copies)
         if self._vault is not None:
@@ -249,9 +299,17 @@ class LiveDatabase:
             absent=self._absent(listing),
         )
 
-    def _chosen(self) -> tuple[Table, ...]:
-        """Return the tables of all that have asked."""
-        return () if self._snapshot is None else find_tables(self._snapshot, self._names)
+    def _chosen(self) -> list[tuple[Table, ...]]:
+        """Return the tables of all that have asked, of each container as it knows them."""
+        if self._snapshot is None:
+            return [()] * len(self._members)
+        tables = find_tables(self._snapshot, self._names)
+        if not self._snapshot.members:
+            return [tables]
+        return [
+            tuple(unqualified(one) for one in tables if one.con_id == member.database.con_id)
+            for member in self._snapshot.members
+        ]
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.

@@ -41,7 +41,16 @@ def open_connection(source: OracleSource) -> oracledb.Connection:
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
     connection = oracledb.connect(**_connect_arguments(source))
     connection.call_timeout = source.query_timeout * 1000
+    if source.containers:
+        _enter(connection, source.containers[0])
     return connection
+
+
+def _enter(connection: Any, container: str) -> None:
+    """Go into a container; names of PDBs are in upper case."""
+    with connection.cursor() as cursor:
+        name = container.upper().replace('"', "")
+        cursor.execute(f'ALTER SESSION SET CONTAINER = "{name}"')
 
 
 def _connect_arguments(source: OracleSource) -> dict[str, Any]:
@@ -58,6 +67,8 @@ class OracleDatabase:
 
     Args:
         source: where it is and who we are.
+        container: that connections are in; by default the first one of `source.containers`, else
+            that of the service.
 
     Raises:
         OlrPgError: 7008, thick mode is asked for and the client libraries do not load.
@@ -66,9 +77,9 @@ class OracleDatabase:
         query_seconds: that one call of the driver may take.
     """
 
-    def __init__(self, source: OracleSource) -> None:
+    def __init__(self, source: OracleSource, container: str | None = None) -> None:
         self.query_seconds = float(source.query_timeout)
-        self._engine = _make_engine(source)
+        self._engine = _make_engine(source, container or next(iter(source.containers), None))
 
     def close(self) -> None:
         """Close every connection."""
@@ -115,7 +126,7 @@ def _report(state: RetryCallState) -> None:
     _log.warning("Oracle: trying again", reason=str(state.outcome.exception()))
 
 
-def _make_engine(source: OracleSource) -> Engine:
+def _make_engine(source: OracleSource, container: str | None) -> Engine:
     options: dict[str, Any] = {}
     if source.thick_mode:
         library = source.client_library
@@ -136,6 +147,8 @@ def _make_engine(source: OracleSource) -> Engine:
 
     def bound(connection: Any, _record: object) -> None:
         connection.call_timeout = milliseconds
+        if container is not None:
+            _enter(connection, container)
 
     event.listen(engine, "connect", bound)
     return engine

@@ -40,7 +40,7 @@ def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | N
         follower is not None
         and not fault.lobs
         and bool(plan.followed.size and plan.followed[fault.table])
-        and fault.commit_scn > follower.snapshot_scn
+        and fault.commit_scn > follower.snapshot_scn(fault.con_id)
     )
 
 

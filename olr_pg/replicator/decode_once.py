@@ -18,6 +18,7 @@ from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.split import decode_split, open_split, plan_splits
+from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
@@ -194,7 +195,7 @@ def decode_logs(
         sessions: filled with the sessions of the transactions, before these are yielded.
         storage: where the bytes of unfinished and of large transactions wait; None is memory.
         decode: decodes the splits; None: this process does, without Spark.
-        ddl: is given the transactions with DDL statements of the tables' container, each before
+        ddl: is given the transactions with DDL statements of the tables' containers, each before
             what commits behind it is yielded, and before its own rows.
 
     Raises:
@@ -215,12 +216,20 @@ def _with_statements(
     snapshot: Snapshot,
     wanted: Callable[[DictionaryTransaction], None] | None,
 ) -> Iterator[DictionaryTransaction]:
-    """Yield the transactions with DDL statements in the dictionary's container, if wanted."""
+    """Yield the transactions with DDL statements in the dictionary's containers, if wanted.
+
+    Owners are named in them as tables' are.
+    """
     if wanted is None:
         return
+    names = {one.database.con_id: ContainerNames.of(one) for one in snapshot.containers}
     for transaction in transactions:
-        if transaction.statements and transaction.con_id == snapshot.database.con_id:
-            yield transaction
+        own = names.get(transaction.con_id)
+        if transaction.statements and own is not None:
+            named = tuple(
+                one._replace(owner=own.owner(one.owner)) for one in transaction.statements
+            )
+            yield transaction._replace(statements=named)
 
 
 def _between_statements(
@@ -327,11 +336,20 @@ def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Tabl
     return selection.tables
 
 
-def is_wanted(names: Sequence[str] | None, owner: str, name: str) -> bool:
-    """Tell whether `chosen_tables` would choose a table of that owner and name."""
+def is_wanted(
+    names: Sequence[str] | None, owner: str, name: str, containers: Sequence[str] = ()
+) -> bool:
+    """Tell whether `chosen_tables` would choose a table of that owner and name.
+
+    Args:
+        containers: whose names the owner may begin with.
+    """
+    container, _, rest = owner.partition(".")
+    plain = rest if rest and container in containers else owner
     if names is None:
-        return not is_oracle_schema(owner)
-    return (owner, name) in map(parse_table_name, names)
+        return not is_oracle_schema(plain)
+    wanted = [parse_table_name(one) for one in names]
+    return (owner, name) in wanted or (plain, name) in wanted
 
 
 def thread_starts(logs: Sequence[ArchivedLog], scn: int = 0) -> dict[int, int]:

@@ -213,11 +213,11 @@ class Decoder:
         """
         assert self._snapshot is not None
         if image is not None:
-            objects = {table.obj: table for table in self._snapshot.tables}
-            return [objects[obj] for obj in image.image.objects if obj in objects]
+            objects = {table.object_key: table for table in self._snapshot.tables}
+            return [objects[key] for key in image.image.objects if key in objects]
         others = self._connected if self.recovery is not None else []
         chosen = [self._tables_of(feed) for feed in (*feeds, *others)]
-        return list({table.obj: table for part in chosen for table in part}.values())
+        return list({table.object_key: table for part in chosen for table in part}.values())
 
     def _tables_of(self, feed: Feed) -> Sequence[Table]:
         """Find a target's tables in the newest dictionary."""

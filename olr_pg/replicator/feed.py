@@ -100,13 +100,13 @@ class Feed:
     @property
     def need(self) -> Need:
         """The transactions that its queue lacks."""
-        objects = frozenset(table.obj for table in self.chosen.tables)
+        objects = frozenset(table.object_key for table in self.chosen.tables)
         return Need(self.open_scn, self.passed_scn, objects)
 
     def view(self, tables: Sequence[Table]) -> TargetView:
         """Tell what it gets of a subscription to `tables`."""
         objects = self.need.objects
-        everything = objects.issuperset(table.obj for table in tables)
+        everything = objects.issuperset(table.object_key for table in tables)
         return replace(self.delivery.view, objects=None if everything else objects)
 
     def wanted(self, run: ReadyRun) -> ReadyRun:
@@ -168,7 +168,8 @@ class Feed:
             return event
         filters = self.delivery.view.filters
         if event.lobs:
-            lobs = filters.shape_lobs(event.table, event.lobs)
+            table = next(one for one in self.chosen.tables if one.full_name == event.table)
+            lobs = filters.shape_lobs(table, event.lobs)
             return event._replace(lobs=lobs) if lobs else None
         evolution, definition = filters.shape_evolution(event.evolution, event.definition)
         past = event.commit_scn < self.start_scn

@@ -108,7 +108,7 @@ class Delivery:
         snapshot, tables = self._decoder.logs.resolve(sql, is_abandoned)
         report_idle(self.view.filters, snapshot.tables, **self.named)
         report_left_out(self.view.filters.chosen(tables, snapshot.database))
-        tables = tuple(t for t in tables if self.view.filters.wants(t.owner, t.name))
+        tables = tuple(t for t in tables if self.view.filters.wants(t))
         # Here only this client is refused; a run would fail for all that it decodes for.
         check_tables(tables)
         self._chosen = Chosen(snapshot, tables, partial(would_name, sql))

@@ -26,6 +26,7 @@ class DatabaseShape:
         con_id: 0 non-CDB, 3 a PDB.
         threads: redo threads.
         neighbour: a second PDB works with the same object numbers and transaction ids.
+        twins: the second PDB's schema has the name of the first one's, and the truth is of both.
         logging: supplemental logging levels that tables may have.
         sessions: concurrent sessions.
         lobs: what the random workload does to LOBs.
@@ -46,6 +47,7 @@ class DatabaseShape:
     ddl: DdlUse = DdlUse.NONE
     unproven: bool = False
     unlogged: bool = False
+    twins: bool = False
 
 
 def draw_shape(rng: Random) -> DatabaseShape:

@@ -88,7 +88,7 @@ class Summary:
 
 def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
     """Make the random workload of a container."""
-    owner = ("SIM", "OTHER")[container]
+    owner = ("SIM", "SIM" if shape.twins else "OTHER")[container]
     return RandomWorkload(
         rng, shape.logging, owner, lobs=shape.lobs, ddl=shape.ddl, unlogged=shape.unlogged
     )
@@ -96,7 +96,8 @@ def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Worklo
 
 def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
     """Documents."""
-    return LobWorkload(rng, shape.logging, ("DOCS", "OTHER")[container], lobs=shape.lobs)
+    owner = ("DOCS", "DOCS" if shape.twins else "OTHER")[container]
+    return LobWorkload(rng, shape.logging, owner, lobs=shape.lobs)
 
 
 MODELLED: Final = {"random": random_workload, "lobs": lob_workload}
@@ -148,10 +149,10 @@ class Simulation:
             if prefilled:
                 self._fill(container)
         self._dictionaries = [self._dictionary(container) for container in self.containers]
-        self.start = self._snapshot()
-        self._first_columns = {
-            table.full_name: table.columns for table in self.containers[0].tables
-        }
+        told = self.containers if self.shape.twins else self.containers[:1]
+        self._snapshots = [self._snapshot(number) for number in range(len(told))]
+        self.start = self._snapshots[0]
+        self._first_columns = {table: table.columns for one in told for table in one.tables}
         self._sessions = self._connect()
         self._background_bytes = 0
         self._noise = [Noise(self.instance, container, self._rng) for container in self.containers]
@@ -276,12 +277,19 @@ class Simulation:
 
     def committed(self) -> list[Transaction]:
         """Return the transactions that are delivered, in commit order."""
-        own = [t for t in self.instance.committed if t.con_id == self.containers[0].con_id]
+        told = {one.con_id for one in self.containers[: len(self._snapshots)]}
+        own = [t for t in self.instance.committed if t.con_id in told]
         return sorted(own, key=lambda t: (t.commit_scn, t.thread))
 
-    def _snapshot(self) -> Snapshot:
-        """Return the dictionary as it is now."""
-        own, container = self.instance.identity, self.containers[0]
+    @property
+    def _tables(self) -> list[SimTable]:
+        """The tables that the truth is of."""
+        told = self.containers[: len(self._snapshots)]
+        return [table for one in told for table in one.tables]
+
+    def _snapshot(self, number: int) -> Snapshot:
+        """Return the dictionary of a container as it is now."""
+        own, container = self.instance.identity, self.containers[number]
         database = Database(
             own.name,
             con_id=container.con_id,
@@ -291,7 +299,7 @@ class Simulation:
             activation=own.activation,
             big_endian=self.shape.redo.big_endian,
         )
-        dictionary = self._dictionaries[0]
+        dictionary = self._dictionaries[number]
         described = [*container.tables, *(dictionary.tables.values() if dictionary else ())]
         return Snapshot(
             self._start_scn,
@@ -304,8 +312,12 @@ class Simulation:
     def write(self) -> Summary:
         """Write the snapshot and the truth beside the logs."""
         snapshot, transactions = self.start, self.committed()
-        tables = tuple(self.containers[0].tables)
+        tables = tuple(self._tables)
         write_dictionary(snapshot, self._directory)
+        for other in self._snapshots[1:]:
+            write_dictionary(other, self._directory, of_container=True)
+        if self.shape.twins:
+            self._name_containers()
         _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
         _write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
         if self.shape.unlogged:
@@ -319,7 +331,7 @@ class Simulation:
                 transaction.delivered = delivered_changes(transaction)
         rows = self.final_rows()
         for table in tables:
-            old = replace(table, columns=self._first_columns[table.full_name])
+            old = replace(table, columns=self._first_columns[table])
             first = _complete(old, table.at_start)
             write_rows(self._directory / "tables", old, first, self._start_scn)
             final = _complete(table, rows[table.full_name])
@@ -337,9 +349,15 @@ class Simulation:
             dict(self.instance.unrecoverable),
         )
 
+    def _name_containers(self) -> None:
+        """Call the tables as a decoder of both containers does, from now on."""
+        for container in self.containers:
+            for table in container.tables:
+                table.owner = f"{container.name}.{table.owner}"
+
     def final_rows(self) -> dict[str, Rows]:
         """Return the committed rows of each table by ROWID."""
-        return tables_at(self.containers[0].tables, self.committed(), self.instance.scn)
+        return tables_at(self._tables, self.committed(), self.instance.scn)
 
     def rows_at(self, table: SimTable, scn: int) -> Rows:
         """Return a table's rows as of an SCN; values by 0-based column, LOBs with their content."""

@@ -92,7 +92,7 @@ def delivered_changes(
     """
     stays = plan.delivered[dml.table] != 0
     if ddl:
-        of_oracle = np.array([is_oracle_schema(table.owner) for table in tables], np.bool_)
+        of_oracle = np.array([is_oracle_schema(table.source_owner) for table in tables], np.bool_)
         for number in ddl:
             own = slice(int(dml_first[number]), int(dml_first[number + 1]))
             stays[own] &= of_oracle[dml.table[own]]

@@ -74,7 +74,7 @@ def test_paths_are_as_short_as_links_allow(tmp_path: Path) -> None:
     document = {"kind": "offline", "dictionary": "./a/../d.json", "logs": ["link/../logs", "x//y/"]}
     source = parse(tmp_path, source=document).source
     assert isinstance(source, OfflineSource)
-    assert source.dictionary == tmp_path / "d.json"
+    assert source.dictionary == (tmp_path / "d.json",)
     # What is beside the link is not what is beside its end.
     assert str(source.logs[0]) == f"{tmp_path}/link/../logs"
     assert source.logs[1] == tmp_path / "x" / "y"

@@ -25,7 +25,7 @@ def test_unquoted_parts_are_folded_to_upper_case(text: str, expected: tuple[str,
     assert expected == parse_table_name(text)
 
 
-@pytest.mark.parametrize("text", ["", "ORDERS", "A.B.C", ".B", "A.", 'A."B', '""."B"'])
+@pytest.mark.parametrize("text", ["", "ORDERS", "A.B.C.D", ".B", "A.", 'A."B', '""."B"'])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="found"):
         parse_table_name(text)

@@ -122,7 +122,7 @@ def test_an_offline_source(tmp_path: Path) -> None:
     logs = ["archive", "/abs/*.arc"]
     config = parse(tmp_path, source={**OFFLINE, "logs": logs})
     assert isinstance(config.source, OfflineSource)
-    assert config.source.dictionary == tmp_path / "d.json"
+    assert config.source.dictionary == (tmp_path / "d.json",)
     assert config.source.logs == (tmp_path / "archive", Path("/abs/*.arc"))
     one = parse(tmp_path, source=OFFLINE)
     assert isinstance(one.source, OfflineSource)

@@ -46,4 +46,4 @@ def test_copied_logs() -> None:
 def test_no_answer_breaks_the_file(path: str) -> None:
     config = parsed(starter_text(CopiedSource("/x/" + path, ["/y"]), "embedded", ["A.B"]))
     assert config.source.kind == "offline"
-    assert str(config.source.dictionary) == str(Path("/x/" + path))
+    assert config.source.dictionary == (Path("/x/" + path),)

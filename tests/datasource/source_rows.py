@@ -122,7 +122,7 @@ def stream_rows(source: Source, split_bytes: int, seed: int) -> Iterator[pa.Reco
     folder = source.folder / f"arriving-{split_bytes}"
     folder.mkdir()
     options = SourceOptions(
-        (str(folder),), str(source.folder / "dictionary.json"), split_bytes=split_bytes
+        (str(folder),), (str(source.folder / "dictionary.json"),), split_bytes=split_bytes
     )
     schema = from_arrow_schema(changes_of_any_table())
     reader = RedoStreamReader(options, schema)

@@ -37,7 +37,7 @@ class Archive:
     def stream(self) -> RedoStream:
         """The stream of a query that was just started."""
         places = (str(self.folder / "logs"),)
-        options = SourceOptions(places, str(self.dictionary), split_bytes=20_000)
+        options = SourceOptions(places, (str(self.dictionary),), split_bytes=20_000)
         return RedoStream(options, IN_MEMORY)
 
     def add(self, *numbers: int) -> None:

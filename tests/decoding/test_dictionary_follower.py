@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
+from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.evolution import Verdict
-from olr_pg.dictionary.new_tables import CREATE_TABLE
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
@@ -195,16 +195,16 @@ def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:
     """What a follower makes of all DDL of a source."""
     found: list[tuple[Verdict, int | None]] = []
     assert source.snapshot is not None
-    original = DictionaryFollower._tell
+    original = DictionaryFollower._told
 
-    def tell(self: DictionaryFollower, *args: Any) -> None:
+    def told(self: DictionaryFollower, *args: Any) -> None:
         original(self, *args)
         evolution = self.events[-1].evolution
         code = None if evolution.error is None else evolution.error.code
         found.append((evolution.verdict, code))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DictionaryFollower, "_tell", tell)
+        patch.setattr(DictionaryFollower, "_told", told)
         list(decode_logs(source.snapshot, [str(source.directory / "logs")]))
     return found
 

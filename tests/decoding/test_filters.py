@@ -17,6 +17,7 @@ from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of, report_idle
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.rendering.json_lines import JsonLines
@@ -256,6 +257,24 @@ def test_what_a_table_cannot_do_without_is_refused(tmp_path: Path) -> None:
     assert [(line["log_level"], line["code"]) for line in said] == [("warning", "OLR-01098")] * 4
 
 
+def named(name: str, container: str = "") -> Table:
+    owner = f"{container}.SHOP" if container else "SHOP"
+    return Table(owner, name, 1, 1, (), container=container)
+
+
+def test_a_pattern_fits_with_the_container_and_without_it() -> None:
+    one, other = named("ORDERS", "PDB1"), named("ORDERS", "PDB2")
+    everywhere = Filters(exclude=("SHOP.ORDERS",))
+    assert not everywhere.wants(one)
+    assert not everywhere.wants(other)
+    there = Filters(exclude=("PDB2.*",), operations={"PDB1.SHOP.*": frozenset({DmlKind.DELETE})})
+    assert there.wants(one)
+    assert not there.wants(other)
+    dropped = there.dropped((one, other))
+    assert dropped is not None
+    assert dropped.any(axis=1).tolist() == [True, False]
+
+
 def test_the_configuration_says_it() -> None:
     filters = filters_of(
         Filter.model_validate(
@@ -267,8 +286,8 @@ def test_the_configuration_says_it() -> None:
             }
         )
     )
-    assert filters.wants("SHOP", "ORDERS")
-    assert not filters.wants("SHOP", "TMP1")
+    assert filters.wants(named("ORDERS"))
+    assert not filters.wants(named("TMP1"))
     assert filters.operations == {"SHOP.LOG": {DmlKind.INSERT, DmlKind.DELETE}}
     assert filters.drops(pack_xid(10, 5, 123), None)
     assert filters.drops(1, SessionAttributes(login_user="BATCH"))

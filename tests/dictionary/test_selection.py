@@ -24,7 +24,7 @@ def test_table_names(text: str, expected: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ORDERS", "A.B.C", "A.", ".B", '"A.B', "A B.C", 'A."', '"".A']
+    "text", ["", "ORDERS", "A.B.C.D", "A.", ".B", '"A.B', "A B.C", 'A."', '"".A']
 )
 def test_what_is_no_qualified_name(text: str) -> None:
     with pytest.raises(OlrPgError) as caught:

@@ -58,6 +58,7 @@ class Loads:
 
     Attributes:
         tables: the directory of the table data.
+        dictionaries: files of the source's folder, one for each container.
         apply: options of `apply` beside the usual ones.
     """
 
@@ -75,6 +76,7 @@ class Loads:
         self.database = database
         self._session = session
         self.tables: Path | None = None
+        self.dictionaries = ["dictionary.json"]
         self.apply: dict[str, Any] = {}
 
     def session(self) -> SparkSession:
@@ -86,7 +88,7 @@ class Loads:
             "context": {"data": str(self.folder / "data")},
             "source": {
                 "kind": "offline",
-                "dictionary": str(self.source_folder / "dictionary.json"),
+                "dictionary": [str(self.source_folder / one) for one in self.dictionaries],
                 "logs": str(self.source_folder / "logs"),
             },
             "target": {"address": "127.0.0.1:0"},

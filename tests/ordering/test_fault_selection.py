@@ -26,7 +26,7 @@ EVERYTHING: Any = SimpleNamespace(delivered=np.zeros(0), followed=np.zeros(0))
 
 
 def follower(*, ends: bool) -> Any:
-    return SimpleNamespace(snapshot_scn=100, ends_delivery=ends)
+    return SimpleNamespace(snapshot_scn=lambda con_id: 100, ends_delivery=ends)
 
 
 def fault(table: int, commit_scn: int = 101, lobs: tuple[LostLob, ...] = ()) -> RowFault:

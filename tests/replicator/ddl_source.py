@@ -36,10 +36,19 @@ class DdlSource:
     Args:
         directory: gets ``logs`` and ``dictionary.json``.
         followed: whether the snapshot has the SYS tables and their rows.
+        con_id: the container; 0 where there are none.
+        beside: another container of the same database, whose redo threads it shares.
     """
 
     def __init__(
-        self, directory: Path, *, followed: bool = True, threads: int = 1, log_blocks: int = 100_000
+        self,
+        directory: Path,
+        *,
+        followed: bool = True,
+        threads: int = 1,
+        log_blocks: int = 100_000,
+        con_id: int = 0,
+        beside: DdlSource | None = None,
     ) -> None:
         self.directory = directory
         self._followed = followed
@@ -49,15 +58,16 @@ class DdlSource:
         )
         redo = RedoFormat(COMPATIBLE["19"])
         pace = Pace(log_blocks=log_blocks, flush_at_commit=1.0, new_scn=1.0, commit_new_scn=1.0)
-        self.instance = Instance(
+        self.instance: Instance = beside.instance if beside else Instance(
             redo, Random(7), self._archive, identity=identity, start_scn=1_000_000,
             start=datetime(2026, 3, 1, tzinfo=UTC), zone=timedelta(), pace=pace,
         )  # fmt: skip
-        self.threads = [
+        self.threads: list[RedoThread] = beside.threads if beside else [
             self.instance.start_thread(number, 10 * number) for number in range(1, threads + 1)
-        ]
+        ]  # fmt: skip
         self.dictionary = SysDictionary(OWNER, self.instance.scn)
-        self.container = Container(0, None, identity.dbid)
+        name = f"PDB{con_id - 2}" if con_id else None
+        self.container = Container(con_id, name, identity.dbid ^ con_id)
         for thread in self.threads:
             dba = (5 << 22) + 128 + thread.number * 8192
             self.container.segments[thread.number] = [
@@ -117,8 +127,9 @@ class DdlSource:
         sys_tables = tuple(table.describe() for table in self.dictionary.tables.values())
         identity = self.instance.identity
         database = Database(
-            identity.name, dbid=identity.dbid, resetlogs=(identity.resetlogs,),
+            identity.name, dbid=self.container.dbid, resetlogs=(identity.resetlogs,),
             activation=identity.activation, big_endian=False,
+            con_id=self.container.con_id, con_name=self.container.name,
         )  # fmt: skip
         self.snapshot = Snapshot(
             self.instance.scn,

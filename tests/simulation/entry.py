@@ -173,7 +173,7 @@ def applier_of(
     from olr_pg.dictionary.table_list import query_tables
     from olr_pg.wire.frames import ByteOrder
 
-    snapshot = load_snapshot(str(config.source.dictionary))
+    snapshot = load_snapshot(str(config.source.dictionary[0]))
     database = snapshot.database
     settings = appliance.applier_settings(
         config.apply,

@@ -17,7 +17,7 @@ import structlog
 
 from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.batches.table_writer import KeptWriter, Skipped, Written
-from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.stopped.held_events import read_source, source_document
@@ -106,8 +106,7 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
         OlrPgError: 5141, the hold cannot be read.
         psycopg.Error: an error that may pass; what was applied so far stays.
     """
-    owner, _, name = table.partition(".")
-    set_aside(connection, settings, [target_name(settings, owner, name)])
+    set_aside(connection, settings, [named_target(settings, table)])
     one = _Replay(connection, settings, table)
     counters, events = Counters(), 0
     while True:

@@ -26,7 +26,7 @@ from olr_pg.applier.batches.table_writer import (
     check_touched,
     counted,
 )
-from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.stopped.held_events import source_document
@@ -79,8 +79,7 @@ class TableApplier:
         self.counters = Counters()
         self.error: OlrPgError | None = None
         self._settings = settings
-        owner, _, table = name.partition(".")
-        target = ".".join(target_name(settings, owner, table))
+        target = ".".join(named_target(settings, name))
         self._ledger = TableLedger(settings.subscription, name, target, settings.dbid)
         self._writer = KeptWriter()
         self._state: LedgerState | None = None

@@ -318,13 +318,27 @@ def target_columns(settings: ApplierSettings, source: Table | None) -> dict[str,
 
 
 def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:
-    """Return (schema, table) in the target: the mapping's, else folded."""
+    """Return (schema, table) in the target: the mapping's, else folded.
+
+    The schema of an owner ``PDB.OWNER`` of several containers is ``pdb_owner``.
+    """
     named = settings.table_names.get(f"{owner}.{table}")
     if named is not None:
         schema, _, name = named.partition(".")
         return schema, name
     choices = settings.choices
-    return settings.schema_names.get(owner) or choices.name(owner), choices.name(table)
+    container, _, rest = owner.partition(".")
+    own = f"{container}_{rest}" if rest and container in settings.containers else owner
+    return settings.schema_names.get(owner) or choices.name(own), choices.name(table)
+
+
+def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:
+    """Return (schema, table) in the target of ``OWNER.NAME`` or ``PDB.OWNER.NAME``."""
+    owner, _, name = table.partition(".")
+    if owner in settings.containers:
+        own, _, name = name.partition(".")
+        owner = f"{owner}.{own}"
+    return target_name(settings, owner, name)
 
 
 def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:

@@ -16,7 +16,12 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.settings import TruncatePolicy
-from olr_pg.applier.statements.target_plan import TablePlan, plan_table, target_columns, target_name
+from olr_pg.applier.statements.target_plan import (
+    TablePlan,
+    named_target,
+    plan_table,
+    target_columns,
+)
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, stop_error, stops
@@ -85,8 +90,7 @@ def apply_event(
 
 def event_ledger(settings: ApplierSettings, table: str) -> TableLedger:
     """Return the ledger of the table that an event names."""
-    owner, _, name = table.partition(".")
-    target = ".".join(target_name(settings, owner, name))
+    target = ".".join(named_target(settings, table))
     return TableLedger(settings.subscription, table, target, settings.dbid)
 
 
@@ -153,10 +157,9 @@ def _note_lobs(
     for lob in event.lobs:
         if not decided and stops(settings, event.table, lob):
             raise stop_error(event.table, lob)
-    owner, _, name = event.table.partition(".")
-    target = read_table(connection, *target_name(settings, owner, name))
+    target = read_table(connection, *named_target(settings, event.table))
     if target is None:
-        missing = ".".join(target_name(settings, owner, name))
+        missing = ".".join(named_target(settings, event.table))
         raise OlrPgError(Code.TARGET_TABLE_MISSING, f"{missing} does not exist", table=event.table)
     plan = TablePlan(event.table, target, source, settings)
     ledger = event_ledger(settings, event.table)
@@ -166,8 +169,7 @@ def _note_lobs(
 def _target(
     connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent
 ) -> TargetTable:
-    owner, _, table = event.table.partition(".")
-    schema, name = target_name(settings, owner, table)
+    schema, name = named_target(settings, event.table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables and event.definition is not None:
         target = plan_table(connection, settings, event.definition, event.definition).target

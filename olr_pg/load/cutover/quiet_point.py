@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from olr_pg.appliance.container_names import offline_dictionary, refuse_several
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
@@ -66,18 +67,30 @@ def cutover_source(config: Config, dictionary: Path | None, final_scn: int | Non
         final_scn: of an offline source, where it ends; None for the end of its logs.
     """
     if isinstance(config.source, OfflineSource):
-        return _Offline(config.source, dictionary, final_scn)
+        if dictionary is not None and len(config.source.dictionary) > 1:
+            raise OlrPgError(
+                Code.NOT_OF_SEVERAL_CONTAINERS,
+                "the final dictionaries of several containers are those of `source.dictionary`",
+                action="replace the files of `source.dictionary`, and leave --dictionary out",
+            )
+        return _Offline(config, config.source, dictionary, final_scn)
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
+    refuse_several(config.source, "the cut-over of a live source")
     return _Live(OracleDatabase(config.source))
 
 
 class _Offline:
     def __init__(
-        self, source: OfflineSource, dictionary: Path | None, final_scn: int | None
+        self,
+        config: Config,
+        source: OfflineSource,
+        dictionary: Path | None,
+        final_scn: int | None,
     ) -> None:
+        self._config = config
         self._source = source
-        self._dictionary = dictionary or source.dictionary
+        self._dictionary = dictionary
         self._final_scn = final_scn
 
     def quiet(self) -> Quiet:
@@ -93,13 +106,18 @@ class _Offline:
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
-        snapshot = load_snapshot(str(self._dictionary))
+        given = self._dictionary
+        snapshot = (
+            offline_dictionary(self._config, self._source)
+            if given is None
+            else load_snapshot(str(given))
+        )
         found = tuple(one for one in snapshot.structure.sequences if one.owner in owners)
         if found and snapshot.scn < scn:
             raise OlrPgError(
                 Code.SEQUENCES_TOO_OLD,
                 f"the dictionary is as of SCN {snapshot.scn}, the source ends at {scn}",
-                file=str(self._dictionary),
+                file=", ".join(map(str, self._source.dictionary if given is None else [given])),
             )
         return found
 

@@ -311,21 +311,21 @@ class _Loaded:
 def table_identities(subscription: Subscription) -> list[str]:
     """Tell each table of the row plan from any other, and one version from another.
 
-    OBJ#, the SCN from which on the definition is in force, a digest of the definition.
+    Its object key, the SCN from which on the definition is in force, a digest of the definition.
     """
     plan = subscription.row_plan
     since = dict(zip(plan.object_table.tolist(), plan.object_since.tolist(), strict=True))
     return [
-        f"{table.obj}:{since[number]}:{hashlib.sha256(repr(table).encode()).hexdigest()[:32]}"
+        f"{table.object_key}:{since[number]}:{hashlib.sha256(repr(table).encode()).hexdigest()[:32]}"
         for number, table in enumerate(subscription.tables)
     ]
 
 
 def delivered_objects(subscription: Subscription) -> list[int]:
-    """OBJ# of the tables that clients get, in their order."""
+    """Return the object keys of the tables that clients get, in their order."""
     delivered = subscription.row_plan.delivered
     numbered = enumerate(subscription.tables)
-    wanted = [t.obj for number, t in numbered if not delivered.size or delivered[number]]
+    wanted = [t.object_key for number, t in numbered if not delivered.size or delivered[number]]
     return list(dict.fromkeys(wanted))
 
 

@@ -63,13 +63,17 @@ def shop_inventory(snapshot: Snapshot) -> Inventory:
     return with_objects(_Shop(found).inventory())
 
 
-def write_dictionary(snapshot: Snapshot, directory: Path) -> None:
+def write_dictionary(snapshot: Snapshot, directory: Path, *, of_container: bool = False) -> None:
     """Write the snapshot, ``dictionary.json``, and its inventory beside it.
+
+    Args:
+        of_container: name it by its container, as of several: ``dictionary.PDB1.json``.
 
     Raises:
         OlrPgError: 3007, a file cannot be written.
     """
-    path = directory / "dictionary.json"
+    name = f"dictionary.{snapshot.database.con_name}.json" if of_container else "dictionary.json"
+    path = directory / name
     write_snapshot(snapshot, str(path))
     write_inventory(shop_inventory(snapshot), inventory_path(path))
 

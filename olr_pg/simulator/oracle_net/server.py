@@ -42,6 +42,7 @@ class StandIn:
         port: 0 for any that is free.
 
     Attributes:
+        containers: what it knows of each PDB that sessions may go to, by name.
         faults: what is to go wrong.
         refusing: connections are reset at once, as where a database goes down.
         stopping: the server is being closed.
@@ -55,6 +56,7 @@ class StandIn:
 
     def __init__(self, state: OracleState, *, port: int = 0) -> None:
         self.state = state
+        self.containers: dict[str, OracleState] = {}
         self.faults = Faults()
         self.user, self.password, self.service = USER, PASSWORD, SERVICE
         self.refusing = False

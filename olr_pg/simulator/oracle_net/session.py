@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -60,6 +61,9 @@ class InterruptedCallError(Exception):
     """The client gave up on a call."""
 
 
+_SET_CONTAINER: Final = re.compile(r'ALTER SESSION SET CONTAINER = "(.+)"$')
+
+
 @dataclass(slots=True)
 class Cursor:
     """An open cursor and what is left of its rows."""
@@ -76,6 +80,7 @@ class Listener(Protocol):
     """The server that a session belongs to; see `server.StandIn`."""
 
     state: OracleState
+    containers: dict[str, OracleState]
     faults: Faults
     user: str
     password: str
@@ -90,6 +95,7 @@ class Session:
 
     def __init__(self, server: Listener, stream: PacketStream) -> None:
         self._server = server
+        self._entered: OracleState | None = None
         self._stream = stream
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
@@ -289,16 +295,33 @@ class Session:
                 self._reads_only = True
             elif self._reads_only and not cursor.sql.upper().startswith(_ALLOWED_READ_ONLY):
                 raise OraError(1456, _NO_CHANGE)
-            self._server.state.command(cursor.sql)
+            if entered := _SET_CONTAINER.match(cursor.sql):
+                self._enter(entered[1])
+            else:
+                self._state().command(cursor.sql)
             msg.write_end(out, cursor=number)
             return
-        result = self._server.state.catalogue.query(cursor.sql, cursor.binds)
+        result = self._state().catalogue.query(cursor.sql, cursor.binds)
         cursor.result, cursor.sent = result, 0
         cursor.wanted = [Wanted(one.kind.code, one.kind.form) for one in result.columns]
         msg.write_describe(out, result.columns)
         # LOBs come only after the driver has said how it wants them.
         wants_lobs = any(one.code in (CLOB, BLOB) for one in cursor.wanted)
         self._write_rows(number, cursor, 0 if wants_lobs else rows, out)
+
+    def _enter(self, container: str) -> None:
+        """Go into a PDB.
+
+        Raises:
+            OraError: ORA-65011, there is none of that name.
+        """
+        if container not in self._server.containers:
+            raise OraError(65011, f'Pluggable database "{container}" does not exist.')
+        self._entered = self._server.containers[container]
+
+    def _state(self) -> OracleState:
+        """Return what the container knows that the session is in."""
+        return self._entered or self._server.state
 
     def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
         for at, define in enumerate(defines):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.decoding.new_tables import CREATE_TABLE, NewTables
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.dictionary.new_tables import CREATE_TABLE, NewTables
 
 COLUMNS = (Column("ID", 1, 1, 1, 2, 22),)
 

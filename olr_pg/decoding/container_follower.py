@@ -1,0 +1,254 @@
+"""The tables of one container as its dictionary moves on; see `decoding.dictionary_follower`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.decoding.new_tables import NewTables
+from olr_pg.dictionary.containers import ContainerNames
+from olr_pg.dictionary.evolution import (
+    ROW_COMMANDS,
+    TRUNCATE_TABLE,
+    Evolution,
+    judge,
+    unknown_ddl,
+)
+from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
+from olr_pg.dictionary.sys_tables import carry_over
+from olr_pg.transactions.schema_event import SchemaEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from olr_pg.decoding.filters import Filters
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction, Statement
+    from olr_pg.dictionary.model import Snapshot, Table
+
+
+class Version(NamedTuple):
+    """A table's definition from an SCN on; None = the table is gone."""
+
+    since: int
+    table: Table | None
+
+
+class _Places(NamedTuple):
+    """Tables by what statements name them by: OBJ# of theirs or of a partition, owner and name."""
+
+    by_number: dict[int, int]
+    by_name: dict[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, tables: Mapping[int, Table | None]) -> _Places:
+        """Index tables by OBJ#."""
+        alive = [(obj, table) for obj, table in tables.items() if table is not None]
+        numbers = {part: obj for obj, table in alive for part in table.partitions}
+        numbers.update((obj, obj) for obj, _ in alive)
+        return cls(numbers, {(t.source_owner, t.name): obj for obj, t in alive})
+
+
+class ContainerFollower:
+    """Keeps the versions of a container's tables, which it knows by OBJ#.
+
+    Args:
+        snapshot: the dictionary to begin with; of one container.
+        record: is given every transaction that changed something, before it takes effect: to make
+            it durable; None: nobody.
+        filters: which columns and operations are left out.
+        tell: is given what a table's change means, and whether the table ends with it without
+            anyone knowing how.
+
+    Attributes:
+        con_id: the container.
+        snapshot_scn: of the dictionary that it began with.
+        followed: the SYS tables whose rows it wants.
+        versions: of tables that changed, by OBJ#.
+        done: the commit of the last transaction that was taken.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        record: Callable[[DictionaryTransaction], None] | None,
+        filters: Filters,
+        tell: Callable[[Table, SchemaEvent, bool], None],
+    ) -> None:
+        self._filters = filters
+        self._record = record
+        self._tell_all = tell
+        self.con_id = snapshot.database.con_id
+        self.snapshot_scn = snapshot.scn
+        self.followed = followed_tables(snapshot)
+        rows = snapshot.sys_rows if self.followed else None
+        self._dictionary = (
+            None if rows is None else FollowedDictionary(rows, snapshot.database.charset)
+        )
+        self._first = {table.obj: table for table in snapshot.tables}
+        self._names = ContainerNames.of(snapshot)
+        self._current: dict[int, Table | None] = dict(self._first)
+        self._joined: dict[int, Table | None] = {}
+        self._places: _Places | None = None
+        self._used: set[Statement] = set()
+        self.versions: dict[int, list[Version]] = {}
+        self.done = (snapshot.scn, (1 << 16, 0, 0, 0))
+        self._new_tables = NewTables()
+
+    def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
+        """Report new tables from now on; see `decoding.new_tables.NewTables.watch_for`."""
+        names = self._names
+
+        def is_wanted(owner: str, name: str) -> bool:
+            assert wanted is not None
+            own = owner.removeprefix(f"{names.container}.") if names.con_id else owner
+            spellings = (own,) if is_oracle_schema(own) else names.spellings(own)
+            return any(wanted(one, name) for one in spellings)
+
+        self._new_tables.watch_for(None if wanted is None else is_wanted)
+
+    def take(
+        self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> dict[int, Version]:
+        """Take a committed transaction of this container; none that was taken comes again.
+
+        Args:
+            rest: the transactions that committed behind it, as far as they are known.
+
+        Returns:
+            The new versions, by OBJ#.
+
+        Raises:
+            OlrPgError: 3070, 3005, rows of SYS tables that cannot be.
+        """
+        if transaction.order <= self.done:
+            return {}
+        versions = dict(self._evolve(transaction, rest))
+        self.done = transaction.order
+        return versions
+
+    # --- one transaction ---
+
+    def _evolve(
+        self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> Iterator[tuple[int, Version]]:
+        touched = set[int]()
+        if self._dictionary is not None:
+            for obj in self._dictionary.concerned(transaction) - self._joined.keys():
+                self._joined[obj] = self._join(obj)
+            touched = self._dictionary.apply(transaction)
+        else:
+            for statement in transaction.statements:
+                owner = self._names.owner(statement.owner)
+                self._new_tables.see_statement(
+                    statement._replace(owner=owner), transaction.commit_scn
+                )
+        named = {obj for statement in transaction.statements for obj in self._objects_of(statement)}
+        objects = sorted(touched | named)
+        if objects and self._record is not None:
+            self._record(transaction)
+        for obj in objects:
+            version = self._evolve_table(obj, transaction, rest)
+            if version is not None:
+                self.versions.setdefault(obj, []).append(version)
+                self._current[obj] = version.table
+                self._places = None
+                yield obj, version
+
+    def _evolve_table(
+        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> Version | None:
+        old = self._current.get(obj)
+        statements = self._statements(obj, transaction)
+        if self._dictionary is None:
+            return None if old is None else self._end(old, transaction, statements)
+        before, after = self._joined.get(obj) or old, self._join(obj)
+        self._joined[obj] = after
+        self._new_tables.see(obj, before, after, transaction.commit_scn)
+        if old is None or before is None:
+            return None if after is None else Version(transaction.commit_scn, after)
+        truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
+        if after == before and not truncates:
+            return None
+        if after is not None and not statements:
+            statements = self._later_statements(obj, transaction, rest)
+        evolution = judge(before, after, statements, self._dictionary.with_default(obj))
+        self._used.update(statements)
+        new = after and (old if after == before else carry_over(old, before, after))
+        self._tell(obj, transaction, evolution, new)
+        if after == before:
+            return None
+        alive = new is not None and new.refusal is None
+        return Version(transaction.commit_scn, new if alive else None)
+
+    def _end(
+        self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]
+    ) -> Version | None:
+        """End the table with a DDL whose effect nobody tells."""
+        ending = [statement for statement in statements if statement.command in ROW_COMMANDS]
+        if not ending:
+            return None
+        self._tell(table.obj, transaction, unknown_ddl(table, ending[0]), None, ends=True)
+        return Version(transaction.commit_scn, None)
+
+    def _tell(
+        self,
+        obj: int,
+        transaction: DictionaryTransaction,
+        evolution: Evolution,
+        definition: Table | None,
+        *,
+        ends: bool = False,
+    ) -> None:
+        if obj not in self._first:
+            return
+        # Clients and the target know the table by the name that they subscribed to.
+        first = self._first[obj]
+        evolution, definition = self._filters.shape_evolution(evolution, definition)
+        event = SchemaEvent(
+            first.full_name,
+            transaction.commit_scn,
+            transaction.xid,
+            transaction.begin_scn,
+            evolution,
+            definition,
+            statement="; ".join(s.text for s in transaction.statements if s.text),
+        )
+        self._tell_all(first, event, ends)
+
+    def _join(self, obj: int) -> Table | None:
+        """Build a table as it is now, under the name that it has among those of all containers."""
+        assert self._dictionary is not None
+        table = self._dictionary.table(obj)
+        return None if table is None else self._names.qualify(table)
+
+    # --- statements ---
+
+    def _statements(self, obj: int, transaction: DictionaryTransaction) -> list[Statement]:
+        return [
+            statement
+            for statement in transaction.statements
+            if statement not in self._used and obj in self._objects_of(statement)
+        ]
+
+    def _later_statements(
+        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> list[Statement]:
+        """Find the statement whose recursive transaction this one was: it commits later."""
+        for later in rest:
+            if later.con_id == self.con_id and later.begin_scn <= transaction.commit_scn:
+                found = self._statements(obj, later)
+                if found:
+                    return found
+        return []
+
+    def _objects_of(self, statement: Statement) -> Iterator[int]:
+        """Find the table that a statement names, by number or by name."""
+        if self._places is None:
+            self._places = _Places.of(self._current)
+        if statement.obj:
+            found = self._places.by_number.get(statement.obj)
+        else:
+            found = self._places.by_name.get((statement.owner, statement.name))
+        if found is not None:
+            yield found

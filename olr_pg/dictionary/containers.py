@@ -1,0 +1,219 @@
+"""The dictionaries of several containers (PDBs) of one database, joined to one.
+
+Object numbers, schemas and transaction ids are a container's own: two may have the same ones. So in
+a joined dictionary each table knows its container (`Table.con_id`), and is ``PDB.OWNER.NAME`` where
+more than one of the containers has a schema of that name; else it is ``OWNER.NAME``, as always.
+``PDB.OWNER`` is then the table's owner for everything behind the dictionary: the protocol, the
+target, the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.datatypes.binary_xml import NO_TOKENS
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pydantic import BaseModel
+
+    from olr_pg.datatypes.binary_xml import XmlTokens
+    from olr_pg.dictionary.model import Database, Snapshot, Table
+
+_ALIKE: Final = ("charset", "ncharset", "timezone")
+"""What values are converted with: of the whole source."""
+
+_SAME: Final = ("name", "activation", "big_endian")
+"""What containers of one database have in common."""
+
+
+def join_containers(
+    snapshots: Sequence[Snapshot], known: Mapping[str, str] = MappingProxyType({})
+) -> Snapshot:
+    """Join the dictionaries of several containers; that of a single one is returned as it is.
+
+    Their SCNs may differ: what a container did before its own is not followed. The joined one has
+    the lowest.
+
+    Args:
+        known: what schemas are called already, as of `names_given`.
+
+    Raises:
+        OlrPgError: 3020, they are not of different containers of one database; 3021, they differ in
+            what values are converted with.
+    """
+    if len(snapshots) == 1:
+        return snapshots[0]
+    first = snapshots[0].database
+    for one in snapshots[1:]:
+        _check_alike(first, one.database)
+    _check_different([one.database for one in snapshots])
+    clashing = _clashing_owners(snapshots)
+    members = tuple(_member(one, clashing, known) for one in snapshots)
+    names = tuple(one.database.con_name or "" for one in snapshots)
+    return replace(
+        snapshots[0],
+        scn=min(one.scn for one in snapshots),
+        database=replace(first, con_name=", ".join(names), containers=names),
+        tables=tuple(table for one in members for table in one.tables),
+        sys_rows=None,
+        xml_tokens=_xml_tokens(snapshots),
+        structure=_joined_structure([one.structure for one in members]),
+        members=members,
+    )
+
+
+class ContainerNames(NamedTuple):
+    """The names of a container's tables among those of all.
+
+    Attributes:
+        con_id: of the tables; 0 where the dictionary is of this container alone: then all names
+            are what they are.
+        container: its name.
+        clashing: owners that other containers have, too.
+    """
+
+    con_id: int
+    container: str
+    clashing: frozenset[str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> ContainerNames:
+        """Read how the tables of a dictionary are called, which may be a member of a joined one."""
+        tables, database = snapshot.tables, snapshot.database
+        clashing = frozenset(table.source_owner for table in tables if table.container)
+        return cls(tables[0].con_id if tables else 0, database.con_name or "", clashing)
+
+    def owner(self, owner: str) -> str:
+        """Return what all call an owner of this container."""
+        return f"{self.container}.{owner}" if owner in self.clashing else owner
+
+    def qualify(self, table: Table) -> Table:
+        """Return a table of this container as all know it."""
+        if not self.con_id:
+            return table
+        owner = self.owner(table.owner)
+        container = self.container if owner != table.owner else ""
+        return replace(table, owner=owner, container=container, con_id=self.con_id)
+
+    def spellings(self, owner: str) -> tuple[str, ...]:
+        """Return all that an owner of this container may be called, without and with its name."""
+        return (owner, f"{self.container}.{owner}") if self.con_id else (owner,)
+
+
+def unqualified(table: Table) -> Table:
+    """Return a table as its container knows it by itself."""
+    return replace(table, owner=table.source_owner, container="", con_id=0)
+
+
+def _check_alike(first: Database, other: Database) -> None:
+    for name in _SAME:
+        if getattr(first, name) != getattr(other, name):
+            raise OlrPgError(
+                Code.CONTAINERS_NOT_TOGETHER,
+                f"{first.con_name} is of {first.name}, {other.con_name} of {other.name}: {name} is"
+                f" {getattr(first, name)} and {getattr(other, name)}",
+            )
+    for name in _ALIKE:
+        if getattr(first, name) != getattr(other, name):
+            raise OlrPgError(
+                Code.CONTAINERS_DIFFER,
+                f"{name} is {getattr(first, name)} in {first.con_name},"
+                f" {getattr(other, name)} in {other.con_name}",
+            )
+
+
+def _check_different(databases: Sequence[Database]) -> None:
+    for what, values in (
+        ("container", [one.con_id for one in databases]),
+        ("name", [one.con_name for one in databases]),
+    ):
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        unknown = [one for one in databases if not one.con_id or not one.con_name]
+        if twice or unknown:
+            raise OlrPgError(
+                Code.CONTAINERS_NOT_TOGETHER,
+                f"two are of the {what} {twice[0]}"
+                if twice
+                else f"one of {unknown[0].name} is of no container, or does not name it",
+            )
+
+
+def _clashing_owners(snapshots: Iterable[Snapshot]) -> frozenset[str]:
+    """Find the schemas that more than one container has tables of."""
+    counts = Counter(owner for one in snapshots for owner in {table.owner for table in one.tables})
+    return frozenset(owner for owner, count in counts.items() if count > 1)
+
+
+def names_given(joined: Snapshot) -> dict[str, str]:
+    """Return the container of each schema whose tables are called without it, else nothing ("")."""
+    given = dict[str, str]()
+    for member in joined.members:
+        for table in member.tables:
+            if table.container:
+                given.setdefault(table.source_owner, "")
+            else:
+                given[table.source_owner] = member.database.con_name or ""
+    return given
+
+
+def _member(snapshot: Snapshot, clashing: frozenset[str], known: Mapping[str, str]) -> Snapshot:
+    database = snapshot.database
+    clashing |= known.keys()
+    clashing -= {owner for owner, container in known.items() if container == database.con_name}
+    names = ContainerNames(database.con_id, database.con_name or "", clashing)
+    return replace(
+        snapshot,
+        tables=tuple(map(names.qualify, snapshot.tables)),
+        structure=_qualified_structure(snapshot.structure, names),
+    )
+
+
+def _qualified_structure(structure: Structure, names: ContainerNames) -> Structure:
+    def of(part: BaseModel) -> BaseModel:
+        owners = {name: getattr(part, name) for name in _OWNERS if name in type(part).model_fields}
+        return part.model_copy(update={name: names.owner(one) for name, one in owners.items()})
+
+    return structure.model_copy(
+        update={kind: tuple(map(of, getattr(structure, kind))) for kind in Structure.model_fields}
+    )
+
+
+_OWNERS: Final = ("owner", "parent_owner")
+"""The fields of a structure's parts that name schemas."""
+
+
+def _joined_structure(structures: Sequence[Structure]) -> Structure:
+    return NO_STRUCTURE.model_copy(
+        update={
+            kind: tuple(part for one in structures for part in getattr(one, kind))
+            for kind in Structure.model_fields
+        }
+    )
+
+
+def _xml_tokens(snapshots: Sequence[Snapshot]) -> XmlTokens:
+    """Return the tokens of binary XML, which only one container may have, or all the same."""
+    known = [one for one in snapshots if one.xml_tokens != NO_TOKENS]
+    if not known:
+        return NO_TOKENS
+    using = [one for one in snapshots if any(map(_has_binary_xml, one.tables))]
+    for one in using:
+        if one.xml_tokens != known[0].xml_tokens:
+            raise OlrPgError(
+                Code.CONTAINERS_DIFFER,
+                f"binary XML has other tokens in {known[0].database.con_name} than in"
+                f" {one.database.con_name}",
+            )
+    return known[0].xml_tokens
+
+
+def _has_binary_xml(table: Table) -> bool:
+    return any(column.xml and column.type_code == OracleType.BLOB for column in table.columns)

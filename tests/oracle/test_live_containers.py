@@ -1,0 +1,132 @@
+"""Several PDBs of a live database: one session's user goes into each, the logs are read once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.appliance.dictionary_export import export_dictionary
+from olr_pg.capture.logs import discover_logs
+from olr_pg.config.reading import load_config
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.sources import open_tables
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
+from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
+from tests.replicator.test_containers_applied import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Database:
+    """Two PDBs with a table SHOP.A each, and what else only one of them has."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.one = DdlSource(folder / "one", con_id=3)
+        self.other = DdlSource(folder / "other", con_id=4, beside=self.one)
+        self.both = (self.one, self.other)
+        for source in self.both:
+            source.create("A", {"ID": NUMBER, "NAME": TEXT})
+        dbid = self.one.instance.identity.dbid
+        self.states = [OracleState(source.take_snapshot(), dbid=dbid) for source in self.both]
+        scn = max(state.scn for state in self.states)
+        self.start_scn = scn
+        for state in self.states:
+            state.scn = scn
+        self.server = StandIn(self.states[0])
+        self.server.containers = {"PDB1": self.states[0], "PDB2": self.states[1]}
+
+    def write_rows(self) -> None:
+        for number in range(3):
+            for source in self.both:
+                source.insert("A", number, f"{source.container.name} {number}")
+        self.one.finish()
+        for log in discover_logs([str(self.one.directory / "logs")]):
+            for state in self.states:
+                state.archived(Path(log.path).name, log.header)
+
+    def config(self, target: str, tables: list[str], **source: Any) -> Path:
+        document = {
+            "context": {"data": str(self.folder / "data")},
+            "source": {
+                "kind": "oracle",
+                "user": "olr",
+                "password": "olr",
+                "server": self.server.connect_string,
+                "containers": ["PDB1", "PDB2"],
+                "path-mapping": [ARCHIVE, str(self.one.directory / "logs")],
+                "poll-ms": 20,
+                **source,
+            },
+            "target": {"address": "127.0.0.1:0"},
+            "apply": {
+                "connect-string": target, "tables": tables, "create-tables": True,
+                "start-scn": self.start_scn,
+            },
+            "spark": {"master": "local[2,2]"},
+        }  # fmt: skip
+        path = self.folder / "config.json"
+        path.write_text(json.dumps(document), "utf-8")
+        return path
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    made = Database(tmp_path)
+    try:
+        yield made
+    finally:
+        made.server.close()
+
+
+@pytest.mark.usefixtures("one_session")
+def test_both_are_replicated_and_a_restart_goes_on(
+    database: Database, postgres_database: str
+) -> None:
+    database.write_rows()
+    config = database.config(postgres_database, ["SHOP.A"])
+    for _ in range(2):
+        assert run_appliance(load_config(config), once=True, apply=True) == 0
+        with psycopg.connect(postgres_database) as connection:
+            assert rows_of(connection, "pdb1_shop.a") == database.one.rows("A")
+            assert rows_of(connection, "pdb2_shop.a") == database.other.rows("A")
+    data = database.folder / "data"
+    assert {path.name for path in data.glob("dictionary.*.json")} == {
+        "dictionary.PDB1.json", "dictionary.PDB2.json",
+    }  # fmt: skip
+    entered = [sql for sql, _ in database.server.heard if "CONTAINER" in sql]
+    assert {'ALTER SESSION SET CONTAINER = "PDB1"', 'ALTER SESSION SET CONTAINER = "PDB2"'} == set(
+        entered
+    )
+
+
+@pytest.mark.usefixtures("one_session")
+def test_an_unknown_container_is_named(database: Database, postgres_database: str) -> None:
+    database.write_rows()
+    config = database.config(postgres_database, ["SHOP.A"], containers=["PDB1", "PDB9"])
+    with pytest.raises(OlrPgError, match="PDB9"):
+        run_appliance(load_config(config), once=True, apply=True)
+
+
+def test_what_goes_with_one_only_is_refused(database: Database, tmp_path: Path) -> None:
+    config = load_config(database.config("embedded", ["SHOP.A"]))
+    with pytest.raises(OlrPgError) as refused, open_tables(config):
+        pass
+    assert refused.value.code == Code.NOT_OF_SEVERAL_CONTAINERS
+    with pytest.raises(OlrPgError) as refused:
+        export_dictionary(config, None, 0, tmp_path / "dictionary.json")
+    assert refused.value.code == Code.NOT_OF_SEVERAL_CONTAINERS
+
+
+def test_a_dictionary_of_one_is_exported_by_its_name(database: Database, tmp_path: Path) -> None:
+    config = load_config(database.config("embedded", ["SHOP.A"], containers=["pdb2"]))
+    found = export_dictionary(config, None, 0, tmp_path / "dictionary.json")
+    assert (found.database.con_id, found.database.con_name) == (4, "PDB2")
+    assert found.find("SHOP", "A") is not None
