@@ -283,6 +283,7 @@ class Code(IntEnum):
     VAULT_UNUSABLE = 7030
     LOG_NOT_BROUGHT = 7031
     LOG_ON_ITS_WAY = 7032
+    LOG_DIRECTORY_UNREADABLE = 7033
     LOAD_SCN_TOO_OLD = 7040
     STANDBY_HIDES_TRANSACTIONS = 7041
     UNLOGGED_WORK = 7050
@@ -1493,6 +1494,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOG_ON_ITS_WAY: ErrorEntry(
         "an archived log is on its way here",
         "nothing needs to be done: decoding goes on once it is here",
+    ),
+    Code.LOG_DIRECTORY_UNREADABLE: ErrorEntry(
+        "no directory object lets an archived log be read",
+        "as a DBA, in the container that `source.server` leads to: CREATE DIRECTORY ARCHIVELOG_DIR"
+        " AS 'the path of the log'; GRANT READ ON DIRECTORY ARCHIVELOG_DIR TO the user. On RDS:"
+        " EXEC rdsadmin.rdsadmin_master_util.create_archivelog_dir, then the grant",
     ),
     Code.LOAD_SCN_TOO_OLD: ErrorEntry(
         "Oracle cannot read the rows as of the load's SCN any more",

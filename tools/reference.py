@@ -20,7 +20,6 @@ from olr_pg.appliance.reloading import RELOADABLE
 from olr_pg.config.model import Config, NamedTarget, Target
 from olr_pg.config.reading import json_schema
 from olr_pg.config.section import Section
-from olr_pg.config.source_section import OfflineSource, OracleSource
 from olr_pg.errors import CATALOGUE, exit_code_of
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
@@ -123,6 +122,12 @@ def _rows(model: type[Section], prefix: str) -> list[str]:
         inner = _sections(field.annotation)
         if inner and get_origin(field.annotation) is dict:
             rows += [_row(key, field), *_rows(inner[0], f"{key}.*")]
+        elif len(inner) > 1:
+            rows.append(_row(f"{key}.kind", inner[0].model_fields["kind"]))
+            for model in inner:
+                for row in _rows(model, key)[1:]:
+                    which, default, meaning = row.split(" | ", 2)
+                    rows.append(f'{which} | {default} | of kind "{_kind(model)}": {meaning}')
         elif inner:
             rows += _rows(inner[0], key)
         else:
@@ -173,7 +178,8 @@ def _key(name: str, field: FieldInfo) -> str:
 
 
 def _kind(model: type[Section]) -> str:
-    return {OracleSource: "oracle", OfflineSource: "offline"}[model]
+    (kind,) = get_args(model.model_fields["kind"].annotation)
+    return str(kind)
 
 
 def _sections(annotation: Any) -> list[type[Section]]:

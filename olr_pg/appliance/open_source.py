@@ -80,7 +80,7 @@ def open_source(
         else LogVault(
             source.vault,
             saved,
-            None if source.transport is None else make_transport(source.transport),
+            None if source.transport is None else make_transport(source.transport, source),
         ),
         online=online,
         join=partial(join_under_known_names, config, keep=True),

@@ -30,6 +30,9 @@ _VERIFY: Final = (
 )
 
 
+_TRANSPORTS: Final = '"command", "sftp" or "bfile"'
+
+
 class Vault(Section):
     """`source.vault`: each archived log is copied here once, before RMAN can delete it."""
 
@@ -44,7 +47,7 @@ class Vault(Section):
 class CommandTransport(Section):
     """`source.transport` of kind ``command``: a command puts each log here."""
 
-    kind: Literal["command"] = Field(description='"command" or "sftp"')
+    kind: Literal["command"] = Field(description=_TRANSPORTS)
     command: list[str] = Field(
         min_length=1,
         description="a list: the program and its arguments, without a shell; {name} is the log as"
@@ -59,7 +62,7 @@ class CommandTransport(Section):
 class SftpTransport(Section):
     """`source.transport` of kind ``sftp``: logs are copied from the host that has them."""
 
-    kind: Literal["sftp"] = Field(description='"command" or "sftp"')
+    kind: Literal["sftp"] = Field(description=_TRANSPORTS)
     host: str = Field(min_length=1, description="the host that Oracle archives to")
     port: int = Field(default=22, ge=1, le=65_535, description="of its SSH server")
     user: str = Field(min_length=1, description="who may read the archive there")
@@ -82,7 +85,23 @@ class SftpTransport(Section):
     )
 
 
-LogTransportSection = Annotated[CommandTransport | SftpTransport, Discriminator("kind")]
+class BfileTransport(Section):
+    """`source.transport` of kind ``bfile``: logs are read over the connection to Oracle."""
+
+    kind: Literal["bfile"] = Field(description=_TRANSPORTS)
+    directories: dict[str, str] = Field(
+        default_factory=dict,
+        description="an object: directory objects by the archive path that they are for; by default"
+        " that of ALL_DIRECTORIES which has the path",
+    )
+    sessions: int = Field(
+        default=2, ge=1, le=16, description="connections that read one log at a time"
+    )
+
+
+LogTransportSection = Annotated[
+    CommandTransport | SftpTransport | BfileTransport, Discriminator("kind")
+]
 
 
 class OracleSource(Section):

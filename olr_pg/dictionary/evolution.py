@@ -15,6 +15,7 @@ ADD column NOT NULL, or with a default                 STOP: rows that exist got
 MODIFY to a type with the same PostgreSQL type         followed
 MODIFY to another type                                 STOP
 DROP, RENAME, SET UNUSED of a column                   STOP
+ENCRYPT, DECRYPT of a column                           STOP: the values of rows that exist
 TRUNCATE TABLE                                         TRUNCATE
 ADD, SPLIT, MERGE, RENAME partition, interval          followed: the same rows
 DROP PARTITION                                         followed, with a warning: its rows stay
@@ -134,13 +135,23 @@ def _added_columns(
     before = {column.name: column for column in old.delivered}
     after = {column.name: column for column in new.delivered}
     gone = [name for name in before if name not in after]
+    unreadable = {column.name: column.unsupported for column in new.left_out}
+    for name in gone:
+        if name in unreadable:
+            return (), f"column {name} cannot be replicated any more: {unreadable[name]}"
     if gone:
         return (), f"column {', '.join(gone)} was dropped, renamed or set unused"
     for name, column in before.items():
         if not _is_same_type(column, after[name]):
             return (), f"the type of column {name} changed"
     added = tuple(column for name, column in after.items() if name not in before)
+    was_left_out = {column.name for column in old.left_out}
     for column in added:
+        if column.name in was_left_out:
+            return (), (
+                f"column {column.name} can be replicated now, as of which its copy has no values:"
+                " load the table again"
+            )
         if not column.nullable:
             return (), f"column {column.name} was added NOT NULL"
         if column.intcol in with_default:

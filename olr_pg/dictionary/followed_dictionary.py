@@ -19,6 +19,7 @@ from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.column_support import LOB_TYPES
 from olr_pg.dictionary.committed_changes import RowOperation
+from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_rows import SysRow, SysRows
@@ -71,6 +72,7 @@ _SECTIONS: Final = {
     "CCOL$": _Section("sys_ccol", "obj"),
     "IND$": _Section("sys_ind", "bo"),
     "ICOL$": _Section("sys_icol", "bo"),
+    "INDPART$": _Section("sys_indpart", "bo"),
     "TABPART$": _Section("sys_tabpart", "bo"),
     "TABSUBPART$": _Section("sys_tabsubpart", "p_obj"),
     "LOBFRAG$": _Section("sys_lob_frag", "parent_obj"),
@@ -260,6 +262,8 @@ class FollowedDictionary:
             return table == "TS$"
         if table == "OBJ$":
             return row.owner in self._owners
+        if table == "INDPART$":
+            return any(self._organised_by(row.bo))
         numbers = {
             "TABCOMPART$": "bo", "TABPART$": "bo", "TABSUBPART$": "p_obj", "LOBCOMPPART$": "l_obj",
             "LOBFRAG$": "parent_obj", "ECOL$": "tab_obj", "IND$": "bo", "ICOL$": "bo",
@@ -276,12 +280,20 @@ class FollowedDictionary:
             yield row.bo
         elif table in ("IND$", "ICOL$"):
             yield from self._roots(row.bo)
+        elif table == "INDPART$":
+            yield from self._organised_by(row.bo)
         elif table == "TABSUBPART$":
             yield from self._roots(row.p_obj)
         elif table == "LOBCOMPPART$":
             yield from self._roots(row.l_obj)
         elif table == "LOBFRAG$":
             yield from self._roots(row.parent_obj)
+
+    def _organised_by(self, index: int) -> Iterator[int]:
+        """Return the table whose rows are in this index, if it is such a one."""
+        for row in self._rows["IND$"].all():
+            if row.obj == index and holds_rows(row):
+                yield row.bo
 
     def _roots(self, obj: int) -> Iterator[int]:
         """Return the table itself, or the one that a LOB segment or partition belongs to."""
@@ -320,6 +332,7 @@ class FollowedDictionary:
                 for row in self._rows["OBJ$"].all()
                 if row.name in names and row.obj not in known
             ]
+        table_indexes = self._rows["IND$"].of(obj)
         parts: dict[str, Sequence[Any]] = {
             "sys_user": self._rows["USER$"].all(),
             "sys_obj": objects,
@@ -336,8 +349,9 @@ class FollowedDictionary:
             "sys_ts": self._rows["TS$"].all(),
             "sys_ecol": self._rows["ECOL$"].of(obj),
             "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj),
-            "sys_ind": self._rows["IND$"].of(obj),
+            "sys_ind": table_indexes,
             "sys_icol": self._rows["ICOL$"].of(obj),
+            "sys_indpart": self._rows["INDPART$"].of(*(i.obj for i in table_indexes)),
         }
         values: dict[str, Any] = {name: list(rows) for name, rows in parts.items()}
         return SysRows.model_construct(**values)

@@ -1,7 +1,9 @@
 """Index-organised tables: the index that holds the rows, and whether these can be decoded.
 
 The rows are in the leaf blocks of the primary key's index (IND$.TYPE# 4), whose numbers the redo
-bears; the table itself has no segment. Facts: dictionary §2.3, §2.6, redo-format §6.1.
+bears; the table itself has no segment. Of a partitioned one each partition of that index has a
+segment (INDPART$), those of the table (TABPART$) have none; there are no sub-partitions
+(ORA-25198). Facts: dictionary §2.3, §2.6, redo-format §6.1.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.dictionary.model import Column
-    from olr_pg.dictionary.sys_rows import IndexRow, TabRow
+    from olr_pg.dictionary.sys_rows import IndexRow, PartitionRow, SubPartitionRow, TabRow
 
 _ROWS_INDEX: Final = 4
 """IND$.TYPE# of the index that holds a table's rows."""
@@ -41,28 +43,57 @@ def rows_index(indexes: Sequence[IndexRow]) -> IndexRow | None:
     Args:
         indexes: of the table. A schema checkpoint has none.
     """
-    return next((row for row in indexes if row.type == _ROWS_INDEX), None)
+    return next((row for row in indexes if holds_rows(row)), None)
+
+
+def holds_rows(index: IndexRow) -> bool:
+    """Tell whether the rows of an index-organised table are in this index of it."""
+    return index.type == _ROWS_INDEX
+
+
+def row_segments(
+    tab: TabRow,
+    index: IndexRow,
+    parts: Sequence[PartitionRow],
+    of_table: Sequence[PartitionRow | SubPartitionRow],
+) -> list[IndexRow | PartitionRow | SubPartitionRow]:
+    """List what holds the rows, or stands for a part of them: the index, or its partitions.
+
+    Args:
+        tab: the table.
+        index: that holds its rows.
+        parts: partitions of the index.
+        of_table: partitions of the table, without segments; redo that names one would mean it, too.
+    """
+    if not tab.property & _PARTITIONED:
+        return [index]
+    return [*sorted(parts, key=lambda row: row.obj), *of_table]
 
 
 def index_obstacle(
-    tab: TabRow, index: IndexRow | None, key: Sequence[int], columns: Sequence[Column]
+    tab: TabRow,
+    index: IndexRow | None,
+    parts: Sequence[PartitionRow],
+    key: Sequence[int],
+    columns: Sequence[Column],
 ) -> str | None:
     """Why the rows of an index-organised table cannot be decoded; None where they can.
 
     Args:
         tab: the table.
         index: that holds its rows.
+        parts: partitions of that index.
         key: INTCOL# of the index's columns, in the order of the index.
         columns: of the table.
     """
     if tab.property & _OVERFLOW:
         return "it is index-organised and has an overflow segment"
-    if tab.property & _PARTITIONED:
-        return "it is index-organised and partitioned"
     if tab.flags & _MAPPED:
         return "it is index-organised and has a mapping table"
     if index is None:
         return "it is index-organised, and this dictionary does not name the index with its rows"
+    if tab.property & _PARTITIONED and not parts:
+        return "it is index-organised, and this dictionary does not name its index's partitions"
     if index.flags & _KEY_COMPRESSION or index.property & _COMPRESSED:
         return "it is index-organised with a compressed key"
     # In a leaf row the key comes first, in the order of the index, then the other columns.

@@ -79,6 +79,7 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
         "property": "PROPERTY",
     },
     "sys_icol": {"obj": "OBJ#", "bo": "BO#", "int_col": "INTCOL#", "pos": "POS#"},
+    "sys_indpart": _PARTITION,
 }
 """By the fields of `sys_rows.SysRows`."""
 

@@ -134,7 +134,7 @@ class IndexColumnRow(SysRow):
 
 
 class PartitionRow(SysRow):
-    """TABPART$ and TABCOMPART$."""
+    """TABPART$, TABCOMPART$ and INDPART$; `bo` is the table, of INDPART$ the index."""
 
     obj: Number
     data_obj: Number = 0
@@ -226,6 +226,7 @@ class SysRows(SysDocument):
     sys_deferredstg: list[DeferredRow] = []
     sys_ind: list[IndexRow] = []
     sys_icol: list[IndexColumnRow] = []
+    sys_indpart: list[PartitionRow] = []
     supp_log_db_min: Number | None = None
     supp_log_db_primary: Number | None = None
     supp_log_db_all: Number | None = None

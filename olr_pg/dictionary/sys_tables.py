@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
-from olr_pg.dictionary.index_organised import index_obstacle, is_index_organised, rows_index
+from olr_pg.dictionary.index_organised import (
+    index_obstacle,
+    is_index_organised,
+    row_segments,
+    rows_index,
+)
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
@@ -129,6 +134,9 @@ class _TableReader:
         for index in rows.sys_ind:
             self._indexes[index.bo].append(index)
         self._partitions = _partitions(rows)
+        self._index_parts: dict[int, list[PartitionRow]] = defaultdict(list)
+        for part in rows.sys_indpart:
+            self._index_parts[part.bo].append(part)
         deferred = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
         self._compressed = deferred | compression.compressed
         self._all_logged = all_columns_logged
@@ -164,7 +172,11 @@ class _TableReader:
         organised = is_index_organised(tab)
         index = rows_index(self._indexes[tab.obj]) if organised else None
         index_key = self._index_columns[index.obj] if index else ()
-        parts = [index] if index else self._partitions.get(tab.obj, [])
+        index_parts = self._index_parts[index.obj] if index else []
+        parts: Sequence[IndexRow | PartitionRow | SubPartitionRow]
+        parts = self._partitions.get(tab.obj, [])
+        if index:
+            parts = row_segments(tab, index, index_parts, parts)
         refusal = table_refusal(
             owner,
             obj.name,
@@ -177,7 +189,9 @@ class _TableReader:
             all_columns_logged=self._all_logged
             or tab.obj in self._logged_tables
             or obj.owner in self._logged_users,
-            index_obstacle=index_obstacle(tab, index, index_key, columns) if organised else None,
+            index_obstacle=index_obstacle(tab, index, index_parts, index_key, columns)
+            if organised
+            else None,
         )
         fault = column_fault(columns)
         if refusal is None and fault is not None:

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from olr_pg.datatypes.binary_xml import NO_TOKENS
 from olr_pg.dictionary import sys_rows
 from olr_pg.dictionary.consistency import check_unique_tables
+from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.lob_delivery import BLOB
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
@@ -65,6 +66,7 @@ KINDS: Final = {
     "sys_deferredstg": tables.DEFERRED_STG,
     "sys_ind": tables.IND,
     "sys_icol": tables.ICOL,
+    "sys_indpart": tables.INDPART,
 }
 """Where the rows of each field of `SysRows` are read from; `SYS_COLUMNS` names the columns."""
 
@@ -166,6 +168,7 @@ class _Reader:
         subparts = self._where(
             "sys_tabsubpart", sys_rows.SubPartitionRow, "POBJ#", [row.obj for row in composite]
         )
+        indexes = self._where("sys_ind", sys_rows.IndexRow, "BO#", objs)
         with_rows = [*objs, *(row.obj for row in parts), *(row.obj for row in subparts)]
         lobs = self._where("sys_lob", sys_rows.LobRow, "OBJ#", objs)
         lob_objs = [row.l_obj for row in lobs]
@@ -199,8 +202,14 @@ class _Reader:
             sys_ts=self._select("sys_ts", sys_rows.TablespaceRow),
             sys_ecol=self._where("sys_ecol", sys_rows.EcolRow, "TABOBJ#", objs),
             sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", with_rows),
-            sys_ind=self._where("sys_ind", sys_rows.IndexRow, "BO#", objs),
+            sys_ind=indexes,
             sys_icol=self._where("sys_icol", sys_rows.IndexColumnRow, "BO#", objs),
+            sys_indpart=self._where(
+                "sys_indpart",
+                sys_rows.PartitionRow,
+                "BO#",
+                [row.obj for row in indexes if holds_rows(row)],
+            ),
         )
 
     def _tables_of(self, user: int, names: Sequence[str]) -> Iterator[sys_rows.ObjectRow]:

@@ -30,6 +30,7 @@ from olr_pg.oracle.supplemental import (
 from olr_pg.oracle.table_list_query import run_table_list
 from olr_pg.oracle.tables import bound
 from olr_pg.oracle.transport.log_transport import make_transport
+from olr_pg.oracle.transport.transport_checks import check_directories
 from olr_pg.oracle.vault import check_brought
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Column, Snapshot
     from olr_pg.dictionary.model import Table as SourceTable
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import DatabaseFacts
@@ -47,6 +48,16 @@ if TYPE_CHECKING:
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
 _LOCAL_TARGETS: Final = ("PRIMARY", "LOCAL")
+
+
+def decryption(table: SourceTable, column: Column) -> tuple[str, ...]:
+    """Return what makes an encrypted column one that is replicated; nothing for others."""
+    if not column.encrypted:
+        return ()
+    return (
+        f'ALTER TABLE "{table.owner}"."{table.name}" MODIFY ("{column.name}" DECRYPT);',
+        "then load the table again; or leave the column out, as it is now",
+    )
 
 
 class Diagnosis(NamedTuple):
@@ -323,6 +334,7 @@ def _logs(
         none = OlrPgError(Code.NO_ARCHIVED_LOG_LISTED, "V$ARCHIVED_LOG has none that is there")
         return [coded("oracle.logs", none)]
     found: list[Finding] = []
+    unreadable: list[str] = []
     for thread in sorted({position[1] for position in listed}):
         positions = sorted(position for position in listed if position[1] == thread)
         looked_at = (positions[0], positions[-1]) if source.transport is None else positions[-1:]
@@ -331,6 +343,8 @@ def _logs(
                 _open(source, listed[position])
             except OlrPgError as problem:
                 found.append(coded("oracle.logs", problem))
+                if problem.code == Code.ARCHIVED_LOG_UNREADABLE:
+                    unreadable += [copy.name for copy in listed[position]]
         first = listed[positions[0]][0].first_scn
         needed = [
             (oldest_open, "the oldest open transaction began"),
@@ -347,6 +361,11 @@ def _logs(
                         "keep archived logs longer, or set `source.vault`",
                     )
                 )
+    if unreadable:
+        found += oracle.read(
+            "looking for directory objects",
+            lambda connection: check_directories(connection, unreadable, source.user),
+        )
     return found
 
 
@@ -355,7 +374,7 @@ def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:
     if source.transport is None:
         open_listed(copies)
         return
-    transport = make_transport(source.transport)
+    transport = make_transport(source.transport, source)
     with TemporaryDirectory(prefix="olr-pg-doctor-") as folder:
         brought = Path(folder) / "log"
         transport.fetch(copies[0], brought)
@@ -435,6 +454,7 @@ def _tables(
                 warning(
                     "oracle.columns",
                     f"{table.full_name}.{column.name} is left out: {column.unsupported}",
+                    *decryption(table, column),
                 )
                 for column in table.left_out
             )

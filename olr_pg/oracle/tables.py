@@ -72,6 +72,7 @@ CDEF: Final = _sys("CDEF$", "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT", "CONDI
 CCOL: Final = _sys("CCOL$", "CON# OBJ# INTCOL# POS# SPARE1")
 IND: Final = _sys("IND$", "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY")
 ICOL: Final = _sys("ICOL$", "OBJ# BO# INTCOL# POS#")
+INDPART: Final = _sys("INDPART$", "OBJ# DATAOBJ# BO#")
 TABPART: Final = _sys("TABPART$", "OBJ# DATAOBJ# BO# TS# FILE# BLOCK#")
 TABCOMPART: Final = _sys("TABCOMPART$", "OBJ# DATAOBJ# BO#")
 TABSUBPART: Final = _sys("TABSUBPART$", "OBJ# DATAOBJ# POBJ# TS# FILE# BLOCK#")
@@ -142,7 +143,7 @@ LOG_VOLUME: Final = _table(
 DUAL: Final = _table("DUAL", "", "DUMMY")
 
 SYS_TABLES: Final = (
-    *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, TABPART, TABCOMPART, TABSUBPART),
+    *(USER, OBJ, TAB, COL, CDEF, CCOL, IND, ICOL, INDPART, TABPART, TABCOMPART, TABSUBPART),
     *(LOB, LOBFRAG, LOBCOMPPART, TS, ECOL, DEFERRED_STG),
 )
 """What the account must be able to SELECT and FLASHBACK; their definitions are read too."""

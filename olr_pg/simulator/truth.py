@@ -52,7 +52,7 @@ def _identity(change: Change) -> str:
     if change.dataobj:
         return format_rowid(change.dataobj, change.dba, change.slot)
     image = change.after if change.kind is DmlKind.INSERT else change.before
-    return ",".join(cell.json for at in change.table.key if (cell := image[at]))
+    return change.table.key_text(image)
 
 
 def _change_line(change: Change, commit_scn: int, xid: str) -> str:
@@ -143,6 +143,8 @@ def _carry_out(effect: DdlEffect, rows: Rows) -> None:
     gone = {format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS] for dataobj in effect.emptied}
     for rowid in [rowid for rowid in rows if rowid[:DATAOBJ_LETTERS] in gone]:
         del rows[rowid]
+    for key in effect.emptied_keys:
+        del rows[key]
     for old, new in effect.moved.items():
         rows[new] = rows.pop(old)
     if effect.column is not None:

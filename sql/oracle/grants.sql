@@ -33,7 +33,7 @@ DECLARE
 BEGIN
   FOR t IN (
     SELECT COLUMN_VALUE AS name FROM TABLE(SYS.ODCIVARCHAR2LIST(
-      'USER$', 'OBJ$', 'TAB$', 'COL$', 'CDEF$', 'CCOL$', 'IND$', 'ICOL$',
+      'USER$', 'OBJ$', 'TAB$', 'COL$', 'CDEF$', 'CCOL$', 'IND$', 'ICOL$', 'INDPART$',
       'TABPART$', 'TABCOMPART$', 'TABSUBPART$', 'LOB$', 'LOBFRAG$', 'LOBCOMPPART$', 'TS$',
       'ECOL$', 'DEFERRED_STG$', 'SEG$', 'CON$', 'SEQ$'
     ))

@@ -117,6 +117,41 @@ def test_partitions_that_appear_are_followed_and_their_rows_decoded(
         assert [line["after"] for line in lines] == wanted
 
 
+def test_partitions_of_index_organised_tables_are_followed_by_those_of_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    table = source.create("P", {"ID": NUMBER, "V": NUMBER}, partitions=2, organised=True)
+    source.take_snapshot()
+    session, ids, later = source.session, range(1, 50), range(100, 200)
+    first = {source.insert("P", number, 1).block.obj for number in ids}
+    old = set(table.objects)
+    assert session.add_partition(table)
+    assert session.truncate_partition(table, 0)
+    then = {source.insert("P", number, 2).block.obj for number in later}
+    added = table.segments[2]
+    assert (len(first), then) == (2, first | {added.obj})
+    assert added.table_part not in old
+    assert not session.split_partition(table, 0)
+    assert session.drop_partition(table, 0)
+    kept = [row for row in table.live if row.block.obj == added.obj]
+    source.update(kept[0], {1: 3})
+    # Under a key of another partition it is deleted and inserted.
+    old_key = kept[0].cells[0]
+    assert old_key is not None
+    source.update(kept[0], {0: 1000})
+    source.finish()
+    wanted = [("insert", number, 1) for number in ids] + [("insert", number, 2) for number in later]
+    moved = int(old_key.json)
+    for split_bytes in SPLITS:
+        lines, error = decoded(source, monkeypatch, split_bytes)
+        assert error is None
+        found = [(line["op"], *(line.get("after") or line["before"]).values()) for line in lines]
+        assert found[:-3] == wanted
+        assert found[-3:] == [("update", 3), ("delete", moved, 3), ("insert", 1000, 3)]
+        assert {line["rowid"] for line in lines} == {""}
+
+
 @pytest.mark.parametrize("split_bytes", SPLITS)
 def test_without_the_rows_of_sys_tables_only_the_table_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int

@@ -55,6 +55,19 @@ def test_what_needs_a_decision_stops_the_table(new: Table | None, text: str, cod
     assert found.error.code == code
 
 
+def test_a_column_that_is_encrypted_or_decrypted_stops() -> None:
+    clear, cipher = (
+        replace(OLD, columns=(ID, NAME, replace(NOTE, encrypted=e))) for e in (False, True)
+    )
+    for old, new, words in (
+        (clear, cipher, "cannot be replicated any more: the column is encrypted"),
+        (cipher, clear, "load the table again"),
+    ):
+        found = judge(old, new, [statement("ALTER TABLE T MODIFY (NOTE …)")])
+        assert found.verdict == Verdict.STOP
+        assert words in str(found.error)
+
+
 def test_a_column_with_a_default_stops() -> None:
     new = replace(OLD, columns=(ID, NAME, NOTE))
     assert judge(OLD, new, [statement()], frozenset({3})).verdict == Verdict.STOP

@@ -22,6 +22,7 @@ def sys_rows(
     index: dict[str, Any] | None = None,
     key: tuple[int, ...] = (1, 2),
     indexes: bool = True,
+    parts: bool = False,
 ) -> SysRows:
     """SHOP.LINES (ORDER_ID, LINE, ITEM), its rows in the index of its primary key."""
     rows_index = {"obj": INDEX, "data-obj": 601, "bo": TABLE, "type": 4, "flags": 0, "property": 1}
@@ -45,10 +46,17 @@ def sys_rows(
                 {"con": 9, "obj": TABLE, "int-col": intcol, "pos": at}
                 for at, intcol in enumerate(key, 1)
             ],
-            "sys-tabpart": [],
+            "sys-tabpart": [{"obj": at, "bo": TABLE} for at in (512, 511)] if parts else [],
             "sys-tabcompart": [],
             "sys-tabsubpart": [],
             "sys-ind": [secondary, {**rows_index, **(index or {})}] if indexes else [],
+            "sys-indpart": [
+                {"obj": 522, "data-obj": 632, "bo": INDEX},
+                {"obj": 521, "data-obj": 631, "bo": INDEX},
+                {"obj": 523, "data-obj": 633, "bo": 502},
+            ]
+            if parts
+            else [],
             "sys-icol": [
                 {"obj": INDEX, "bo": TABLE, "int-col": intcol, "pos": at}
                 for at, intcol in enumerate(key, 1)
@@ -65,11 +73,21 @@ def test_the_rows_are_found_by_the_numbers_of_the_index() -> None:
     assert table.key == (1, 2)
 
 
+def test_the_rows_of_a_partitioned_one_are_found_by_the_partitions_of_the_index() -> None:
+    bits = {"property": ORGANISED | PARTITIONED}
+    (table,) = join_tables(sys_rows(table=bits, index={"data-obj": 0}, parts=True), "here")
+    assert table.refusal is None
+    # The table's own have no segments; who meets their numbers knows the table by them, too.
+    assert table.partitions == (521, 522, 511, 512)
+    assert table.segments == (631, 632, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
         ({"table": {"property": ORGANISED | OVERFLOW}}, "overflow segment"),
-        ({"table": {"property": ORGANISED | PARTITIONED}}, "partitioned"),
+        ({"table": {"property": ORGANISED | PARTITIONED}}, "does not name its index's partitions"),
+        ({"table": {"property": ORGANISED | PARTITIONED | OVERFLOW}, "parts": True}, "overflow"),
         ({"table": {"flags": MAPPED}}, "mapping table"),
         ({"index": {"flags": KEY_COMPRESSION}}, "compressed key"),
         ({"index": {"property": 1 | COMPRESSED}}, "compressed key"),

@@ -25,7 +25,7 @@ from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.config.source_section import CommandTransport, SftpTransport
+    from olr_pg.config.source_section import LogTransportSection
     from olr_pg.simulator.simulation import Summary
 
 _numbers = itertools.count()
@@ -85,13 +85,13 @@ class LiveSource:
         changes: dict[str, Any] | None = None,
         *,
         vault: Path | None = None,
-        transport: CommandTransport | SftpTransport | None = None,
+        transport: LogTransportSection | None = None,
     ) -> Iterator[LiveDatabase]:
         """The source as decoding sees it, with a memory of its own."""
         source = OracleSource.model_validate(self.section(**(changes or {})))
         kept = None
         if vault is not None:
-            brings = None if transport is None else make_transport(transport)
+            brings = None if transport is None else make_transport(transport, source)
             kept = LogVault(Vault.model_validate({"directory": str(vault)}), lambda: None, brings)
         lineage = Lineage(self.folder / f"{next(_numbers)}.json")
         live = LiveDatabase(source, lineage, vault=kept)

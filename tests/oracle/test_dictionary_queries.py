@@ -20,7 +20,7 @@ from olr_pg.simulator.oracle_net.dictionary_rows import insert_table
 from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
-from tests.oracle.conftest import DBID, NOTES, ORDERS, SCN, TABLES, number
+from tests.oracle.conftest import DBID, NOTES, ORDERS, SCN, TABLES, make_snapshot, number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,31 @@ def test_every_table_comes_back_as_it_was(oracle: OracleDatabase) -> None:
     snapshot = read_dictionary(oracle, NAMES)
     assert snapshot.scn == SCN
     assert set(snapshot.tables) == set(TABLES)
+
+
+def test_a_partitioned_index_organised_table_comes_back_as_it_was() -> None:
+    lines = replace(
+        ORDERS,
+        name="LINES",
+        obj=72_400,
+        dataobj=None,
+        key=(1, 2),
+        partitions=(72_410, 72_411, 72_414, 72_415),
+        segments=(72_510, 72_411, 0, 0),
+        index_organised=True,
+    )
+    state = OracleState(replace(make_snapshot(), tables=(*TABLES, lines)), dbid=DBID)
+    with StandIn(state) as server:
+        oracle = OracleDatabase(
+            OracleSource.model_validate(
+                {"user": "olr", "password": "olr", "server": server.connect_string}
+            )
+        )
+        found = read_dictionary(oracle, [*NAMES, ("SHOP", "LINES")])
+        oracle.close()
+    assert found.find("SHOP", "LINES") == lines
+    assert found.sys_rows is not None
+    assert [row.obj for row in found.sys_rows.sys_indpart] == [72_410, 72_411]
 
 
 def test_the_real_dictionary_comes_back_as_it_was(real_log_dir: Path) -> None:

@@ -267,7 +267,7 @@ def test_no_archive_destination(patient: Patient) -> None:
 def test_logs_that_are_not_mapped(patient: Patient) -> None:
     patient.changes = {"path-mapping": []}
     found = patient.findings()
-    assert {finding.check for finding in found} == {"oracle.logs"}
+    assert {finding.check for finding in found} == {"oracle.logs", "oracle.transport"}
     assert "OLR-07011" in found[0].what
     assert "path-mapping" in found[0].mend[0]
     patient.changes = {}

@@ -99,8 +99,18 @@ class DdlSource:
 
     # --- before the snapshot, or as a part of CREATE TABLE ---
 
-    def create(self, name: str, columns: Mapping[str, ColumnType], partitions: int = 0) -> SimTable:
-        """A table of SHOP; its first column is the primary key and decides the partition."""
+    def create(
+        self,
+        name: str,
+        columns: Mapping[str, ColumnType],
+        partitions: int = 0,
+        *,
+        organised: bool = False,
+    ) -> SimTable:
+        """A table of SHOP; its first column is the primary key and decides the partition.
+
+        Where it is `organised`, its rows are in the index of that key.
+        """
         obj, self._next_obj = self._next_obj, self._next_obj + 20
         made = tuple(
             SimColumn(column, kind, nullable=number > 0)
@@ -110,10 +120,14 @@ class DdlSource:
         table = SimTable(
             *(OWNER, name, obj, obj, made, (0,), Logging.ALL, 6, 6, 6, block),
             segments=[
-                SimSegment(obj + part, obj + part, 6, (6 << 22) + block + 64 * part)
+                SimSegment(
+                    obj + part, obj + part, 6, (6 << 22) + block + 64 * part,
+                    table_part=obj + 10 + part if organised else 0,
+                )
                 for part in range(1, partitions + 1)
             ],
-        )
+            index_organised=organised,
+        )  # fmt: skip
         self.tables[name] = table
         self.dictionary.create_table(self.session, table)
         return table

@@ -34,7 +34,7 @@ from olr_pg.replicator.decode_once import chosen_tables, decode_logs, thread_sta
 from olr_pg.simulator.database_shape import DatabaseShape, choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.simulator.model.transactions import ADD_COLUMN, TRUNCATE
+from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE
 from olr_pg.simulator.sessions.placement import TableSpec
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse, RandomWorkload
 from olr_pg.simulator.simulation import Simulation, prepare_directory
@@ -183,14 +183,17 @@ class DdlWorkload(RandomWorkload):
     """Much DDL on tables with LOBs and index-organised ones, and little else beside inserts."""
 
     def tables(self) -> list[TableSpec]:
-        """Two tables of each of these kinds."""
-        found: dict[bool, list[TableSpec]] = {False: [], True: []}
-        while any(len(specs) < 2 for specs in found.values()):
-            spec = self._table(sum(map(len, found.values())))
+        """A table index-organised, one of its partitioned kind, and two with LOBs."""
+        wanted: list[tuple[bool, bool | None]] = [(True, False), (True, True), *[(False, None)] * 2]
+        found = list[TableSpec]()
+        while wanted:
+            spec = self._table(len(found))
             has_lobs = any(column.type.lob is not None for column in spec.columns)
-            if has_lobs != spec.index_organised and len(found[has_lobs]) < 2:
-                found[has_lobs].append(spec)
-        return [*found[False], *found[True]]
+            kind = spec.index_organised, spec.partitions > 1 if spec.index_organised else None
+            if has_lobs != spec.index_organised and kind in wanted:
+                wanted.remove(kind)
+                found.append(spec)
+        return found
 
     def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
         """Every fourth action is DDL, or a commit, without which there is none."""
@@ -220,8 +223,9 @@ def test_ddl_on_tables_with_lobs_and_index_organised_ones(tmp_path: Path, seed: 
         for transaction in simulation.committed()
         for effect in transaction.ddl
     }
-    assert {operation for operation, _ in done} == {ADD_COLUMN, TRUNCATE}
-    assert {organised for _, organised in done} == {False, True}
+    assert done >= {(PARTITION, True), (ADD_COLUMN, False), (ADD_COLUMN, True)}
+    assert {operation for operation, _ in done} == {ADD_COLUMN, TRUNCATE, PARTITION}
+    assert (PARTITION, False) not in done
     source = Source(tmp_path, load_snapshot(str(tmp_path / "dictionary.json")))
     decoded = source.lines(decode_logs(source.snapshot, [str(tmp_path / "logs")]))
     check_same(decoded, source.truth, f"seed {seed}: {shape}")

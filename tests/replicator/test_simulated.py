@@ -51,7 +51,8 @@ def random_case(seed: int, redo: RedoFormat, **shape: Any) -> Case:
 CASES: Final = (
     Case("orders", 1, replace(demo_shape(), pace=Pace(log_blocks=LOG_BYTES // 512))),
     random_case(12, RedoFormat(COMPATIBLE["23"]), con_id=3, neighbour=True, ddl=DdlUse.FOLLOWED),
-    random_case(11, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2, ddl=DdlUse.FOLLOWED),
+    # With an index-organised table of several partitions.
+    random_case(21, RedoFormat(COMPATIBLE["12.2"], True, 1024), threads=2, ddl=DdlUse.FOLLOWED),
     random_case(
         14, RedoFormat(COMPATIBLE["11.2"]), logging=(Logging.ALL, Logging.PRIMARY_KEY), sessions=1
     ),
@@ -65,6 +66,8 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     summary = simulate(case.seed, folder, workload=case.workload, size=SIZE, shape=case.shape)
     assert summary.transactions > 10
     assert len(summary.logs) > 2 * case.shape.threads
+    parted = any(table.index_organised and table.has_partitions for table in summary.tables)
+    assert parted or case.seed != 21
     return summary
 
 

@@ -1,1 +1,1 @@
-"""Brings archived logs that are not mounted here into the vault: a command, or SFTP."""
+"""Brings archived logs that are not mounted here into the vault: a command, SFTP, BFILEs."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from olr_pg.config.source_section import CommandTransport, SftpTransport
+from olr_pg.config.source_section import BfileTransport, CommandTransport
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.config.source_section import LogTransportSection, OracleSource
     from olr_pg.oracle.archive import ListedLog
 
 
@@ -24,19 +25,28 @@ class LogTransport(Protocol):
                 need not be brought again.
 
         Raises:
-            OlrPgError: 7031, it did not come; `into` has what came of it.
+            OlrPgError: 7031, 7033, it did not come; `into` has what came of it.
         """
 
     def close(self) -> None:
         """Let fetches at work end with an error, and take no more."""
 
 
-def make_transport(section: CommandTransport | SftpTransport) -> LogTransport:
-    """Make the transport that a configuration describes."""
+def make_transport(section: LogTransportSection, source: OracleSource) -> LogTransport:
+    """Make the transport that a configuration describes.
+
+    Args:
+        section: the configuration.
+        source: the database that has the logs.
+    """
     if isinstance(section, CommandTransport):
         from olr_pg.oracle.transport.command_transport import LogCommand
 
         return LogCommand(section)
+    if isinstance(section, BfileTransport):
+        from olr_pg.oracle.transport.bfile_transport import DirectoryLogs
+
+        return DirectoryLogs(section, source)
     from olr_pg.oracle.transport.sftp_transport import SftpLogs
 
     return SftpLogs(section)

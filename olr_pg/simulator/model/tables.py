@@ -20,7 +20,7 @@ from olr_pg.simulator.model.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
     from olr_pg.simulator.fields.cells import Cell
@@ -35,6 +35,9 @@ ROW_MAX: Final = 3500
 """Bytes that a row may take, of tables without long rows."""
 
 INDEX_BLOCKS: Final = 4
+ROWS_INDEX: Final = 9
+"""What the index of a partitioned index-organised table has for a number: the table's and this."""
+
 RANGES: Final = 64
 """Ranges of values of a partition column."""
 
@@ -171,13 +174,17 @@ class SimIndex:
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimSegment:
-    """A segment of a table: its own, or a partition's. `blocks` in the order of formatting."""
+    """A segment of a table: its own, or a partition's. `blocks` in the order of formatting.
+
+    `table_part` is the OBJ# of the table's partition where the segment is one of its index.
+    """
 
     obj: int
     dataobj: int
     afn: int
     dba: int
     blocks: list[DataBlock] = field(default_factory=list)
+    table_part: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -237,6 +244,20 @@ class SimTable:
     def is_partitioned(self) -> bool:
         """Tell whether its segments are partitions' or an index's."""
         return self.index_organised or self.segments[0].obj != self.obj
+
+    @property
+    def has_partitions(self) -> bool:
+        """Tell whether its segments are partitions', of the table or of the index with its rows."""
+        return self.is_partitioned and (not self.index_organised or self._index_is_partitioned)
+
+    @property
+    def _index_is_partitioned(self) -> bool:
+        return any(segment.table_part for segment in self.segments)
+
+    @property
+    def rows_index(self) -> int:
+        """OBJ# of the index that holds the rows of an index-organised table."""
+        return self.obj + ROWS_INDEX if self._index_is_partitioned else self.segments[0].obj
 
     @property
     def block_size(self) -> int:
@@ -313,9 +334,12 @@ class SimTable:
         block.put(row.slot, row)
         block.used += size
         self.add_live(row)
-        key = ",".join(cell.json for at in self.key if (cell := cells[at]))
-        self.at_start[row.rowid or key] = dict(enumerate(cells))
+        self.at_start[row.rowid or self.key_text(row.cells)] = dict(enumerate(cells))
         return row
+
+    def key_text(self, cells: Sequence[Cell | None] | Mapping[int, Cell | None]) -> str:
+        """Return the key of a row by which the truth knows it where it has no ROWID."""
+        return ",".join(cell.json for at in self.key if (cell := cells[at]))
 
     def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
         """Return a block with `size` bytes free for inserts: one of the last, or a new one."""
@@ -349,10 +373,11 @@ class SimTable:
             for number, column in enumerate(self.columns, 1)
         )
         parts = self.segments if self.is_partitioned else []
+        of_table = [part.table_part for part in parts if part.table_part]
         return Table(
             *(self.owner, self.name, self.obj, None if parts else self.dataobj, columns),
-            partitions=tuple(part.obj for part in parts),
-            segments=tuple(part.dataobj for part in parts),
+            partitions=(*(part.obj for part in parts), *of_table),
+            segments=(*(part.dataobj for part in parts), *(0 for _ in of_table)),
             index_organised=self.index_organised,
             key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
             key=tuple(number + 1 for number in self.key),

@@ -57,6 +57,7 @@ class DdlEffect:
     Attributes:
         operation: as printed into ``ddl.jsonl``.
         emptied: DATAOBJ# of segments whose rows are gone.
+        emptied_keys: of the rows that are gone with partitions of an index-organised table.
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
     """
@@ -66,6 +67,7 @@ class DdlEffect:
     emptied: frozenset[int] = frozenset()
     moved: Mapping[str, str] = field(default_factory=dict)
     column: int | None = None
+    emptied_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

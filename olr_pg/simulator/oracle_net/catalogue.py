@@ -17,7 +17,7 @@ from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.inventory_views import INVENTORY_VIEWS
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import CLOB, Kind, ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.values import CLOB, Bfile, Kind, ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -81,6 +81,7 @@ VIEWS: Final = {
     "V$DATAFILE": "FILE# NAME UNRECOVERABLE_CHANGE# UNRECOVERABLE_TIME",
     "USER_TABLES": "OWNER TABLE_NAME",
     "DUAL": "DUMMY",
+    "ALL_DIRECTORIES": "OWNER DIRECTORY_NAME DIRECTORY_PATH",
     **INVENTORY_VIEWS,
 }
 """Fixed views and the like (dictionary §4, §5)."""
@@ -94,6 +95,9 @@ _LONG: Final = "\0number "
 
 _DATE: Final = "\0date "
 """Begins the text that stands for a DATE."""
+
+_BFILE: Final = "\0bfile "
+"""Begins the text that stands for a BFILE; its directory and its name are parted by a NUL."""
 
 _STEPS_BETWEEN_CHECKS: Final = 10_000
 _READ_ONLY: Final = frozenset(
@@ -283,6 +287,7 @@ class Catalogue:
             ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
+            ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:
             self.add_function(name, count, function)
@@ -308,6 +313,8 @@ def _from_sqlite(value: object) -> object:
         return int(value[len(_LONG) :])
     if isinstance(value, str) and value.startswith(_DATE):
         return datetime.fromisoformat(value[len(_DATE) :])
+    if isinstance(value, str) and value.startswith(_BFILE):
+        return Bfile(*value[len(_BFILE) :].split("\0"))
     return value
 
 

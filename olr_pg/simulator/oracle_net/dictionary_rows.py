@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import KeyKind
+from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
 from olr_pg.simulator.oracle_net.logging_rows import insert_logging
 from olr_pg.simulator.oracle_net.structure_rows import insert_structure
 
@@ -36,6 +37,7 @@ TOKEN_SET: Final = "28IKF5O20KT14E0OPPJDF68MK2"  # noqa: S105 - a suffix of tabl
 FIRST_USER: Final = 136
 FIRST_CONSTRAINT: Final = 8_500
 UNIQUE: Final = 1
+PARTITIONED_INDEX: Final = 2
 ADDED: Final = 1 << 30
 
 _TYPE_INDEX, _TYPE_TABLE, _TYPE_PARTITION, _TYPE_INDEX_PARTITION = 1, 2, 19, 20
@@ -82,7 +84,13 @@ def partition_name(number: int) -> str:
 
 def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
     """Put one table in."""
-    parts = () if table.index_organised else table.partitions
+    segments = list(zip(table.partitions, table.segments or table.partitions, strict=True))
+    index_parts: list[tuple[int, int]] = []
+    if table.index_organised:
+        # Of a partitioned one those of the index have segments, those of the table have none.
+        index_parts = [(obj, data) for obj, data in segments if data]
+        segments = [(obj, data) for obj, data in segments if not data]
+    parts = [obj for obj, _ in segments]
     names = [partition_name(number) for number in range(1, len(parts) + 1)]
     insert_logging(catalogue, table, names)
     properties = PLAIN_TABLE | (PARTITIONED if parts else 0)
@@ -105,21 +113,18 @@ def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Ite
         ],
     )
     catalogue.insert("COL$", (_column(table.obj, column) for column in table.columns))
-    segments = list(zip(table.partitions, table.segments or table.partitions, strict=True))
     if table.index_organised:
-        index = _Index(*segments[0], f"SYS_IOT_TOP_{table.obj}", ROWS_INDEX)
-        _insert_index(catalogue, table, user, index)
-    else:
-        for number, (obj, data) in enumerate(segments, 1):
-            row = _object(obj, data, user, table.name, _TYPE_PARTITION)
-            catalogue.insert("OBJ$", [row | {"SUBNAME": partition_name(number)}])
-        catalogue.insert(
-            "TABPART$",
-            [
-                {"OBJ#": obj, "DATAOBJ#": data, "BO#": table.obj, **_segment(catalogue, data)}
-                for obj, data in segments
-            ],
-        )
+        _insert_rows_index(catalogue, table, user, index_parts, is_partitioned=bool(parts))
+    for number, (obj, data) in enumerate(segments, 1):
+        row = _object(obj, data or None, user, table.name, _TYPE_PARTITION)
+        catalogue.insert("OBJ$", [row | {"SUBNAME": partition_name(number)}])
+    catalogue.insert(
+        "TABPART$",
+        [
+            {"OBJ#": obj, "DATAOBJ#": data or None, "BO#": table.obj, **_segment(catalogue, data)}
+            for obj, data in segments
+        ],
+    )
     if table.key_kind is KeyKind.PRIMARY:
         _insert_constraint(catalogue, table, next(constraints), 2, table.key)
     elif table.key_kind is KeyKind.UNIQUE:
@@ -201,7 +206,7 @@ def _insert_constraint(
 
 
 class _Index(NamedTuple):
-    """A unique index over a table's key; `kind` is IND$.TYPE#."""
+    """A unique index over a table's key; `kind` is IND$.TYPE#, `dataobj` 0 where partitioned."""
 
     obj: int
     dataobj: int
@@ -211,17 +216,17 @@ class _Index(NamedTuple):
 
 def _insert_index(catalogue: Catalogue, table: Table, user: int, index: _Index) -> None:
     obj = index.obj
-    catalogue.insert("OBJ$", [_object(obj, index.dataobj, user, index.name, _TYPE_INDEX)])
+    catalogue.insert("OBJ$", [_object(obj, index.dataobj or None, user, index.name, _TYPE_INDEX)])
     catalogue.insert(
         "IND$",
         [
             {
                 "OBJ#": obj,
-                "DATAOBJ#": index.dataobj,
+                "DATAOBJ#": index.dataobj or None,
                 "BO#": table.obj,
                 "TYPE#": index.kind,
                 "FLAGS": 0,
-                "PROPERTY": UNIQUE,
+                "PROPERTY": UNIQUE if index.dataobj else UNIQUE | PARTITIONED_INDEX,
             }
         ],
     )
@@ -232,6 +237,27 @@ def _insert_index(catalogue: Catalogue, table: Table, user: int, index: _Index) 
             for at, intcol in enumerate(table.key, 1)
         ),
     )
+
+
+def _insert_rows_index(
+    catalogue: Catalogue,
+    table: Table,
+    user: int,
+    parts: list[tuple[int, int]],
+    *,
+    is_partitioned: bool,
+) -> None:
+    """Put the index in that holds the rows, with its partitions (OBJ# and DATAOBJ#) if it has."""
+    name = f"SYS_IOT_TOP_{table.obj}"
+    if not is_partitioned:
+        _insert_index(catalogue, table, user, _Index(*parts[0], name, ROWS_INDEX))
+        return
+    index = _Index(table.obj + PARTITIONED_ROWS_INDEX, 0, name, ROWS_INDEX)
+    _insert_index(catalogue, table, user, index)
+    for number, (obj, data) in enumerate(parts, 1):
+        row = _object(obj, data, user, name, _TYPE_INDEX_PARTITION)
+        catalogue.insert("OBJ$", [row | {"SUBNAME": partition_name(number)}])
+        catalogue.insert("INDPART$", [{"OBJ#": obj, "DATAOBJ#": data, "BO#": index.obj}])
 
 
 def _insert_lob(catalogue: Catalogue, table: Table, column: Column, user: int) -> None:

@@ -35,6 +35,7 @@ class Fault:
         drop: cut the connection.
         delay: seconds to wait before the answer.
         times: how often; 0 for always.
+        after: how many it lets pass before.
     """
 
     phase: Phase
@@ -43,6 +44,7 @@ class Fault:
     drop: bool = False
     delay: float = 0.0
     times: int = 1
+    after: int = 0
     hits: int = field(default=0, init=False)
 
 
@@ -69,6 +71,9 @@ class Faults:
         with self._lock:
             for fault in self._pending:
                 if fault.phase == phase and fault.contains.upper() in sql.upper():
+                    if fault.after:
+                        fault.after -= 1
+                        continue
                     fault.hits += 1
                     if fault.times and fault.hits >= fault.times:
                         self._pending.remove(fault)

@@ -38,6 +38,8 @@ SOURCE: Final = "source.jsonl"
 TABLES: Final = "tables"
 LOGS: Final = "logs"
 ONLINE: Final = "online"
+ARCHIVE_DIRECTORY: Final = "ARCHIVELOG_DIR"
+"""The directory object that leads to `LOGS`, named as on RDS."""
 
 
 @contextmanager
@@ -55,6 +57,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
     levels = {table.full_name: table.logging for table in summary.tables}
     dbid = headers[summary.logs[0]].dbid
     state = OracleState(summary.snapshot, dbid=dbid, logging=levels)
+    state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
     _Rows(state, summary.snapshot, directory).read_more()
     for file, (scn, at) in summary.unrecoverable.items():
         state.note_unrecoverable(file, scn, at)
@@ -105,6 +108,7 @@ class LiveServer:
         self._snapshot = simulation.start
         self._database = database
         self._state = OracleState(simulation.start, dbid=simulation.dbid)
+        self._state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, self._directory / LOGS)
         self._state.show_online_logs(database.control)
         self._rows = _Rows(self._state, simulation.start, self._directory)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from olr_pg.errors import Code
 from olr_pg.simulator.oracle_net import ttc_messages as msg
 from olr_pg.simulator.oracle_net.auth import PasswordCheck
+from olr_pg.simulator.oracle_net.bfiles import SessionFiles
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.packets import (
     DATA_FLAGS_BYTES,
@@ -26,6 +27,7 @@ from olr_pg.simulator.oracle_net.values import (
     CLOB,
     LONG,
     LONG_RAW,
+    Bfile,
     Wanted,
     lob_of,
     write_value,
@@ -100,6 +102,7 @@ class Session:
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
         self._lobs: list[Lob] = []
+        self._files = SessionFiles(server.state.directories)
         self._user = ""
         self._reads_only = False
         self._check: PasswordCheck | None = None
@@ -353,6 +356,11 @@ class Session:
     def _lob(self, reader: TtcReader, out: TtcWriter) -> None:
         request = msg.read_lob(reader)
         self._strike("lob")
+        file = Bfile.of(request.locator)
+        if file is not None:
+            sent = self._files.answer(file, request, out)
+            self._server.lob_read_max = max(self._server.lob_read_max, sent)
+            return
         lob = lob_of(request.locator, self._lobs)
         amount = lob.size
         if request.operation == _LOB_READ:

@@ -16,6 +16,7 @@ from olr_pg.simulator.oracle_net.supplemental_logging import change_logging, tel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.structure import Sequence
@@ -71,6 +72,7 @@ class OracleState:
     Attributes:
         scn: the current SCN.
         archive: where it says that its logs are.
+        directories: what its directory objects are here, by name.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class OracleState:
         self.snapshot = snapshot
         self.scn = snapshot.scn
         self.archive = ARCHIVE
+        self.directories: dict[str, Path] = {}
         self.catalogue = Catalogue(lambda: self.scn)
         insert_dictionary(self.catalogue, snapshot)
         insert_inventory(self.catalogue, shop_inventory(snapshot))
@@ -254,6 +257,12 @@ class OracleState:
         if moves_scn:
             # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
             self.scn = max(self.scn, (header.next_scn or 0) - 1)
+
+    def offer_directory(self, name: str, path: str, folder: Path) -> None:
+        """Have a directory object that the user may read, whose files are in `folder` here."""
+        self.directories[name] = folder
+        row = {"OWNER": "SYS", "DIRECTORY_NAME": name, "DIRECTORY_PATH": path}
+        self.catalogue.insert("ALL_DIRECTORIES", [row])
 
     def note_unrecoverable(self, file: int, scn: int, at: int) -> None:
         """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""

@@ -24,6 +24,7 @@ BINARY_FLOAT: Final = 100
 BINARY_DOUBLE: Final = 101
 CLOB: Final = 112
 BLOB: Final = 113
+BFILE: Final = 114
 BOOLEAN: Final = 252
 
 NATIONAL: Final = 2
@@ -85,6 +86,8 @@ def kind_of(values: list[object], *, lob: bool) -> Kind:
         lob: bytes and text are LOBs.
     """
     first = next((value for value in values if value is not None), None)
+    if isinstance(first, Bfile):
+        return Kind(BFILE, 530)
     if isinstance(first, bytes) or (first is None and lob):
         longest = max((len(value) for value in values if isinstance(value, bytes)), default=0)
         return Kind(BLOB, 4000) if lob else Kind(RAW, max(longest, 1))
@@ -108,6 +111,38 @@ def decode_bind(kind: BindType, raw: bytes | None) -> object:
     if kind.code in (RAW, LONG_RAW):
         return raw
     return raw.decode(_UTF16_NAME if kind.form == NATIONAL else "utf-8")
+
+
+_BFILE_FLAGS: Final = bytes.fromhex("0001080800000001000000000000")
+_BFILE_FLAG_AT: Final = 4
+_IS_BFILE: Final = 0x08
+_BFILE_NAMES_AT: Final = 16
+"""The locator as a real 23ai gives it to the driver's thin mode."""
+
+
+class Bfile(NamedTuple):
+    """What BFILENAME returns."""
+
+    directory: str
+    name: str
+
+    @property
+    def locator(self) -> bytes:
+        """The bytes that the driver hands back with each operation."""
+        names = b"".join(len(one).to_bytes(2, "big") + one for one in map(str.encode, self))
+        return (len(_BFILE_FLAGS) + len(names)).to_bytes(2, "big") + _BFILE_FLAGS + names
+
+    @classmethod
+    def of(cls, locator: bytes) -> Bfile | None:
+        """Return the file that a locator names; None where it is that of another LOB."""
+        if not locator[_BFILE_FLAG_AT] & _IS_BFILE:
+            return None
+        names, at = list[str](), _BFILE_NAMES_AT
+        for _ in cls._fields:
+            end = at + 2 + int.from_bytes(locator[at : at + 2], "big")
+            names.append(locator[at + 2 : end].decode())
+            at = end
+        return cls(*names)
 
 
 class Lob(NamedTuple):
@@ -137,6 +172,9 @@ def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[Lob]) 
     code = wanted.code
     if code in (CLOB, BLOB):
         _write_locator(out, value, code, lobs)
+    elif isinstance(value, Bfile):
+        # Nothing of the file is told with it.
+        out.integer(len(value.locator)).bytes_(value.locator)
     elif code == BOOLEAN and value is not None:
         out.bytes_(bytes([str(value).upper() in ("1", "TRUE")]))
     elif code in (BINARY_FLOAT, BINARY_DOUBLE) and value is not None:

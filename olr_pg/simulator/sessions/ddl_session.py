@@ -6,7 +6,7 @@ the table), and commits. Facts: dictionary §10, redo-format §8.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
@@ -32,12 +32,26 @@ FIRST_NEW_BLOCK: Final = 2_000_000
 SEGMENT_BLOCKS: Final = 1_000
 
 
+class _Emptied(NamedTuple):
+    """What a partition had: its DATAOBJ#, and the keys of its rows where these have no ROWID."""
+
+    segments: frozenset[int] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, table: SimTable, segment: SimSegment) -> _Emptied:
+        rows = table.live if table.index_organised else ()
+        keys = (table.key_text(row.cells) for row in rows if row.block.obj == segment.obj)
+        return cls(frozenset((segment.dataobj,)), frozenset(keys))
+
+
 class DdlSession(DirectSession):
     """A session that can change the definitions of tables.
 
-    Of tables with LOBs and of index-organised ones partitions are not altered, and columns with a
-    default are not added: Oracle would fill them row by row. Every method returns whether the
-    statement was carried out.
+    Of tables with LOBs partitions are not altered, those of index-organised ones are not split or
+    merged (how Oracle logs the new leaf blocks is not known), and columns with a default are not
+    added to either: Oracle would fill them row by row. Every method returns whether the statement
+    was carried out.
 
     Args:
         dictionary: the SYS tables; None where their changes are not modelled, and no statement is
@@ -112,7 +126,7 @@ class DdlSession(DirectSession):
         taken = {table.range_of(row.cells) for row in table.live}
         free = [at for at in range(len(table.routes)) if at not in taken]
         shared = [at for at in free if table.routes.count(table.routes[at]) > 1]
-        if not shared or not table.is_plain:
+        if not shared or table.lobs or not table.has_partitions:
             return False
         dictionary = self.begin_ddl(table)
         if dictionary is None:
@@ -123,7 +137,7 @@ class DdlSession(DirectSession):
 
     def drop_partition(self, table: SimTable, number: int) -> bool:
         """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
-        if len(table.segments) == 1 or not table.is_plain:
+        if len(table.segments) == 1 or table.lobs:
             return False
         dictionary = self.begin_ddl(table)
         if dictionary is None:
@@ -131,8 +145,9 @@ class DdlSession(DirectSession):
         gone = table.segments[number]
         other = table.segments[number - 1]
         table.routes = [other if segment is gone else segment for segment in table.routes]
+        emptied = _Emptied.of(table, gone)
         self._drop_segment(dictionary, table, gone)
-        self._end_partition_ddl(table, "DROP PARTITION P", frozenset((gone.dataobj,)))
+        self._end_partition_ddl(table, "DROP PARTITION P", emptied)
         return True
 
     def split_partition(self, table: SimTable, number: int) -> bool:
@@ -170,11 +185,12 @@ class DdlSession(DirectSession):
         return True
 
     def _empty_partition(self, table: SimTable, number: int, words: str) -> bool:
-        dictionary = self.begin_ddl(table) if table.is_plain else None
+        may = table.has_partitions and not table.lobs
+        dictionary = self.begin_ddl(table) if may else None
         if dictionary is None:
             return False
         segment = table.segments[number]
-        emptied = frozenset((segment.dataobj,))
+        emptied = _Emptied.of(table, segment)
         self._replace_segment(dictionary, table, segment)
         self._end_partition_ddl(table, words, emptied)
         return True
@@ -194,10 +210,11 @@ class DdlSession(DirectSession):
         self,
         table: SimTable,
         words: str,
-        emptied: frozenset[int] = frozenset(),
+        emptied: _Emptied | None = None,
         moved: dict[str, str] | None = None,
     ) -> None:
-        effect = DdlEffect(PARTITION, table, emptied, moved or {})
+        segments, keys = emptied or _Emptied()
+        effect = DdlEffect(PARTITION, table, segments, moved or {}, emptied_keys=keys)
         self.end_ddl(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
 
     def end_ddl(
@@ -264,9 +281,10 @@ class DdlSession(DirectSession):
 
     def _new_partition(self, dictionary: SysDictionary, table: SimTable) -> SimSegment:
         dataobj, dba = self._new_place(table)
-        segment = SimSegment(dataobj, dataobj, table.afn, dba)
+        of_table = self.container.take_object() if table.index_organised else 0
+        segment = SimSegment(dataobj, dataobj, table.afn, dba, table_part=of_table)
         table.segments.append(segment)
-        dictionary.add_partition(self, table, dataobj, dataobj)
+        dictionary.add_partition(self, table, segment)
         return segment
 
     def _drop_segment(
@@ -274,7 +292,7 @@ class DdlSession(DirectSession):
     ) -> None:
         self._empty(table, segment)
         table.segments.remove(segment)
-        dictionary.drop_partition(self, segment.obj)
+        dictionary.drop_partition(self, segment)
 
     @staticmethod
     def _empty(table: SimTable, segment: SimSegment) -> None:

@@ -43,7 +43,8 @@ class TableSpec:
         indexes: columns, unique.
         row_max: bytes that a row may take.
         row_dependencies: rows bear an SCN.
-        partitions: how many, 1 for none; `partition_column` decides.
+        partitions: how many, 1 for none; `partition_column` decides, which is of the key where the
+            table is index-organised.
         index_organised: the rows are in the primary key's index.
         block_size: of its tablespace, in bytes.
     """
@@ -83,7 +84,8 @@ def place_table(
     """
     obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
     dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
-    parts = spec.partitions if spec.partitions > 1 or spec.index_organised else 0
+    parts = spec.partitions if spec.partitions > 1 else 0
+    indexed = spec.index_organised and parts > 0
     table = SimTable(
         owner=spec.owner,
         name=spec.name,
@@ -104,8 +106,9 @@ def place_table(
         partition_column=spec.partition_column,
         segments=[
             SimSegment(obj + 10 + part, dataobj + 10 + part, relative,
-                       (relative << 22) + segment + 8192 * part)
-            for part in range(parts)
+                       (relative << 22) + segment + 8192 * part,
+                       table_part=obj + 14 + part if indexed else 0)
+            for part in range(max(parts, 1) if spec.index_organised else parts)
         ],
         index_organised=spec.index_organised,
     )  # fmt: skip

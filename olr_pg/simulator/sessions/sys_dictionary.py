@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SysRows
 from olr_pg.simulator.fields.cells import Cell, number, raw, text
 from olr_pg.simulator.model.column_types import number_type, raw_type, varchar
-from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimTable
+from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimSegment, SimTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,10 @@ ORGANISED: Final = 0x40
 ROWS_INDEX: Final = 4
 LOB_INDEX: Final = 8
 UNIQUE: Final = 0x1
-"""IND$.TYPE# of the index that holds a table's rows, and of a LOB index; bit of PROPERTY."""
+PARTITIONED_INDEX: Final = 0x2
+"""IND$.TYPE# of the index that holds a table's rows, and of a LOB index; bits of PROPERTY."""
+
+IOT_TOP: Final = "SYS_IOT_TOP"
 
 IN_ROW: Final = 0x2
 PARTITIONED_LOB: Final = 0x4
@@ -113,6 +116,9 @@ _SECTIONS: Final = {
     "ICOL$": _Section(20, "sys-icol", {
         "OBJ#": "obj", "BO#": "bo", "INTCOL#": "int-col", "POS#": "pos",
     }, ("obj", "int-col")),
+    "INDPART$": _Section(
+        955, "sys-indpart", {"OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo"}
+    ),
     "LOB$": _Section(114, "sys-lob", {
         "OBJ#": "obj", "INTCOL#": "int-col", "LOBJ#": "l-obj", "TS#": "ts", "IND#": "ind",
         "CHUNK": "chunk", "FLAGS": "flags", "PROPERTY": "property",
@@ -181,7 +187,7 @@ class SysDictionary:
     def create_table(self, session: SimSession | None, table: SimTable) -> None:
         """All rows of a table."""
         obj, organised = table.obj, table.index_organised
-        parts = table.segments if table.is_partitioned and not organised else []
+        parts = table.segments if table.has_partitions else []
         segment = 0 if parts or organised else table.dataobj
         self._insert_object(session, obj, segment, table.name, TABLE)
         self.insert(
@@ -196,12 +202,13 @@ class SysDictionary:
             for at in table.key:
                 self.insert(session, "CCOL$", con=obj, obj=obj, int_col=at + 1)
         if organised:
-            own = table.segments[0]
-            self._add_index(session, own.obj, own.dataobj, table, ROWS_INDEX, "SYS_IOT_TOP")
+            index, own = table.rows_index, 0 if parts else table.segments[0].dataobj
+            bits = PARTITIONED_INDEX if parts else 0
+            self._add_index(session, index, own, table, ROWS_INDEX, IOT_TOP, bits)
             for pos, at in enumerate(table.key, 1):
-                self.insert(session, "ICOL$", obj=own.obj, bo=obj, int_col=at + 1, pos=pos)
+                self.insert(session, "ICOL$", obj=index, bo=obj, int_col=at + 1, pos=pos)
         for part in parts:
-            self.add_partition(session, table, part.obj, part.dataobj)
+            self.add_partition(session, table, part)
         for at in table.lobs:
             self.add_lob(session, table, at)
 
@@ -213,11 +220,12 @@ class SysDictionary:
         table: SimTable,
         kind: int,
         name: str,
+        bits: int = 0,
     ) -> None:
         self._insert_object(session, obj, dataobj, name, INDEX)
         self.insert(
             session, "IND$", obj=obj, data_obj=dataobj, bo=table.obj, type=kind, flags=0,
-            property=UNIQUE,
+            property=UNIQUE | bits,
         )  # fmt: skip
 
     def add_lob(self, session: SimSession | None, table: SimTable, at: int) -> None:
@@ -263,16 +271,25 @@ class SysDictionary:
         )  # fmt: skip
 
     def add_partition(
-        self, session: SimSession | None, table: SimTable, obj: int, dataobj: int
+        self, session: SimSession | None, table: SimTable, segment: SimSegment
     ) -> None:
-        """Insert the rows of a partition."""
+        """Insert the rows of a partition, and of the index's that holds its rows, if one does."""
+        obj, dataobj = segment.obj, segment.dataobj
+        if segment.table_part:
+            name = f"SYS_P{segment.table_part}"
+            self._insert_object(session, obj, dataobj, IOT_TOP, INDEX_PARTITION, name)
+            self.insert(session, "INDPART$", obj=obj, data_obj=dataobj, bo=table.rows_index)
+            obj, dataobj = segment.table_part, 0
         self._insert_object(session, obj, dataobj, table.name, TABLE_PARTITION, f"SYS_P{obj}")
         self.insert(session, "TABPART$", obj=obj, data_obj=dataobj, bo=table.obj)
 
-    def drop_partition(self, session: SimSession, obj: int) -> None:
-        """Delete the rows of a partition."""
-        self.delete(session, "TABPART$", (obj,))
-        self.delete(session, "OBJ$", (obj,))
+    def drop_partition(self, session: SimSession, segment: SimSegment) -> None:
+        """Delete the rows of a partition, as `add_partition` inserts them."""
+        if segment.table_part:
+            self.delete(session, "INDPART$", (segment.obj,))
+            self.delete(session, "OBJ$", (segment.obj,))
+        self.delete(session, "TABPART$", (segment.table_part or segment.obj,))
+        self.delete(session, "OBJ$", (segment.table_part or segment.obj,))
 
     def drop_table(self, session: SimSession, table: SimTable) -> None:
         """Delete the rows of a table without partitions."""
@@ -283,7 +300,7 @@ class SysDictionary:
 
     def replace_segment(self, session: SimSession, obj: int, dataobj: int) -> None:
         """Give a table, partition, index or LOB another segment."""
-        for table in ("TABPART$", "TAB$", "IND$"):
+        for table in ("TABPART$", "TAB$", "IND$", "INDPART$"):
             if (obj,) in self._rows[table]:
                 self.update(session, table, (obj,), data_obj=dataobj)
         self.update(session, "OBJ$", (obj,), data_obj=dataobj)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
+    from olr_pg.simulator.model.tables import DataBlock
 
 LEAF_ROW_OVERHEAD = 8
 
@@ -56,14 +57,14 @@ class IotWriter(ChainedWriter):
         """INSERT: 10.2, or 10.18 where the key's deleted leaf row is still there (`revive`)."""
         key, others = self._leaf_row(table, cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
-        block = table.block_for(table.segments[0], space, self.instance.scn)
+        block = table.block_for(table.segment_of(cells), space, self.instance.scn)
         row = Row(table, block, block.next_slot(), list(cells), self.transaction)
         supplemental = self._leaf_log(table, SUPPLEMENTAL_INSERT, 0, 1)
 
         def fields(itli: int) -> FieldPair:
             info = index_row(self._redo, itli, row.slot, space, others=True)
             code = KDILK_KEY_DATA if revive else KDILK_PURGE
-            undo = self._leaf_undo(table, code, itli, block.dba)
+            undo = self._leaf_undo(table, code, itli, block)
             if revive:
                 gone = bytes((FB_ROW, 0, 0))
                 return [undo, key, gone, *supplemental], [info, others]
@@ -92,7 +93,7 @@ class IotWriter(ChainedWriter):
         supplemental = self._leaf_log(table, SUPPLEMENTAL_DELETE, 1, 0)
 
         def fields(itli: int) -> FieldPair:
-            undo = self._leaf_undo(table, KDILK_RESTORE, itli, block.dba)
+            undo = self._leaf_undo(table, KDILK_RESTORE, itli, block)
             info = index_row(self._redo, itli, row.slot, space)
             return [undo, key, others, *supplemental], [info]
 
@@ -145,7 +146,7 @@ class IotWriter(ChainedWriter):
         supplemental = self._leaf_log(table, SUPPLEMENTAL_UPDATE, 1, keys + 1)
 
         def fields(itli: int) -> FieldPair:
-            undo = self._leaf_undo(table, KDILK_WHOLE, itli, row.block.dba)
+            undo = self._leaf_undo(table, KDILK_WHOLE, itli, row.block)
             size = len(key) + len(new) + LEAF_ROW_OVERHEAD
             info = index_row(self._redo, itli, row.slot, size, others=True)
             return [undo, key, old, *supplemental], [info, new]
@@ -177,7 +178,7 @@ class IotWriter(ChainedWriter):
         def fields(itli: int) -> FieldPair:
             tail = bytes((2, len(old), len(undone), 0)) + redo.pack("h", -growth)
             tail += null_bitmap(was) + bytes(2)
-            undo = self._leaf_undo(table, KDILK_COLUMNS, itli, row.block.dba) + tail
+            undo = self._leaf_undo(table, KDILK_COLUMNS, itli, row.block) + tail
             size = len(key) + len(new_row) + LEAF_ROW_OVERHEAD
             info = index_row(redo, itli, row.slot, size, others=True)
             info += bytes((2, len(new), len(numbers), 0)) + redo.pack("h", growth)
@@ -242,9 +243,9 @@ class IotWriter(ChainedWriter):
             return bytes((len(value),)) + value
         return b"\xfe" + self._redo.pack("H", len(value)) + value
 
-    def _leaf_undo(self, table: SimTable, code: int, itli: int, dba: int) -> bytes:
+    def _leaf_undo(self, table: SimTable, code: int, itli: int, block: DataBlock) -> bytes:
         logs = table.logging is not Logging.NONE
-        return kdilk(self._redo, code, itli, table.segments[0].dba, dba, logs=logs)
+        return kdilk(self._redo, code, itli, block.segment_dba, block.dba, logs=logs)
 
     def _leaf_log(
         self,

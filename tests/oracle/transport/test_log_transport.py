@@ -11,8 +11,9 @@ import pytest
 from olr_pg.appliance.all_checks import diagnose
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
-from olr_pg.config.source_section import CommandTransport, SftpTransport
+from olr_pg.config.source_section import BfileTransport, CommandTransport, SftpTransport
 from olr_pg.errors import Code
+from olr_pg.simulator.oracle_net.faults import Fault
 from olr_pg.simulator.oracle_net.state import ARCHIVE
 from tests.oracle.test_live_run import differences, failure_of, run_once
 from tests.oracle.transport.conftest import SshHost, breaking
@@ -57,6 +58,51 @@ def test_a_command_brings_the_logs(
         path.unlink()
     (tmp_path / "data" / "checkpoint.json").unlink()
     assert failure_of(failing).code == Code.LOG_NOT_BROUGHT
+
+
+def test_the_connection_to_oracle_brings_the_logs(
+    live: LiveSource, tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.oracle.transport.bfile_transport._PIECE", 4_096)
+    live.archive_all()
+    config = transported(live, tmp_path, postgres_database, kind="bfile")
+    (finding,) = [f for f in diagnose(load_config(config)) if f.check == "oracle.logs"]
+    assert "OLR-07033" in finding.what
+    no_mount: dict[str, Any] = {"path-mapping": {}}
+    mounted = live.write_config(tmp_path, postgres_database, **no_mount)
+    (finding,) = [f for f in diagnose(load_config(mounted)) if f.check == "oracle.transport"]
+    assert f"CREATE DIRECTORY ARCHIVELOG_DIR AS '{ARCHIVE}';" in finding.mend
+    live.state.offer_directory("ARCHIVELOG_DIR", ARCHIVE, live.mount)
+    (finding,) = [f for f in diagnose(load_config(mounted)) if f.check == "oracle.transport"]
+    assert "directory ARCHIVELOG_DIR leads there" in finding.what
+    config = transported(live, tmp_path, postgres_database, kind="bfile")
+    assert "oracle.logs" not in {finding.check for finding in diagnose(load_config(config))}
+    # Connections are cut within logs; a run that is to end does so with that.
+    for after in (2, 9):
+        live.server.faults.add(Fault("lob", drop=True, after=after, times=0))
+        assert failure_of(config).code == Code.LOG_NOT_BROUGHT
+        live.server.faults.clear()
+    run_once(config)
+    assert differences(postgres_database, live.summary) == []
+    originals = {path.read_bytes() for path in live.mount.iterdir()}
+    assert {path.read_bytes() for path in (tmp_path / "vault").iterdir()} == originals
+
+
+def test_what_is_here_is_not_held_up_by_what_comes(live: LiveSource, tmp_path: Path) -> None:
+    live.state.offer_directory("ARCHIVELOG_DIR", ARCHIVE, live.mount)
+    transport = BfileTransport.model_validate({"kind": "bfile", "sessions": 1})
+    with live.database(vault=tmp_path / "vault", transport=transport) as database:
+        first = live.archive()
+        while not (logs := database.scan(0, 0).logs):
+            threading.Event().wait(0.01)
+        held = live.server.faults.add(Fault("lob", delay=600.0))
+        live.archive()
+        while not held.hits:
+            scan = database.scan(0, 0)
+            assert [one.code for one in scan.unusable] == [Code.LOG_ON_ITS_WAY]
+        scan = database.scan(0, 0)
+        assert [log.path for log in scan.logs] == [log.path for log in logs]
+        assert Path(logs[0].path).read_bytes() == (live.mount / first.name).read_bytes()
 
 
 def test_sftp_brings_the_logs(

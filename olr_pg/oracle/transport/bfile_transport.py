@@ -1,0 +1,210 @@
+"""Logs that are read over the SQL connection: files of Oracle's directory objects, as BFILEs.
+
+The driver reads BFILEs itself, in its thin mode too: no PL/SQL and no temporary LOB is needed, and
+no privilege but READ on the directory. A piece takes two round trips, whether the file is open and
+its bytes, so pieces are large, and several sessions read one log. They are written in their order:
+what a try that broke off has left is the beginning of the log.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.archive import not_brought
+from olr_pg.oracle.driver_failures import oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from olr_pg.config.source_section import BfileTransport, OracleSource
+    from olr_pg.oracle.archive import ListedLog
+
+_PIECE: Final = 4 << 20
+"""Bytes of one read."""
+
+_DIRECTORIES: Final = 'SELECT "DIRECTORY_NAME", "DIRECTORY_PATH" FROM "ALL_DIRECTORIES"'
+_FILE: Final = "SELECT BFILENAME(:1, :2) FROM DUAL"
+_READ_ONLY: Final = "SET TRANSACTION READ ONLY"
+_NO_DIRECTORY: Final = ("ORA-22285", "ORA-22286")
+"""There is no such directory; its privilege is missing."""
+
+
+class _Place(NamedTuple):
+    """A file as BFILENAME names it."""
+
+    directory: str
+    name: str
+
+
+class DirectoryLogs:
+    """Reads logs through directory objects; a `log_transport.LogTransport`.
+
+    Args:
+        section: the configuration.
+        source: the database that has the logs, and who we are there.
+    """
+
+    def __init__(self, section: BfileTransport, source: OracleSource) -> None:
+        self._section = section
+        self._source = source
+        self._connections: set[oracledb.Connection] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def fetch(self, listed: ListedLog, into: Path) -> None:
+        """See `LogTransport.fetch`; it goes on behind what `into` has.
+
+        Raises:
+            OlrPgError: 7031, 7033 no directory object lets it be read.
+        """
+        try:
+            with ExitStack() as stack:
+                self._copy(stack, listed, into)
+        except oracledb.Error as error:
+            detail = oracle_error(error, f"reading {listed.name}").detail
+            if any(number in detail for number in _NO_DIRECTORY):
+                raise no_directory(listed, detail) from error
+            raise not_brought(listed, detail) from error
+        except OSError as error:
+            raise not_brought(listed, f"{into}: {error.strerror}") from error
+
+    def _copy(self, stack: ExitStack, listed: ListedLog, into: Path) -> None:
+        first = stack.enter_context(self._session(listed))
+        place = self._place(first, listed)
+        lobs = [_opened(first, place)]
+        size = lobs[0].size()
+        with into.open("ab") as local:
+            done = min(local.tell(), size)
+            local.truncate(done)
+            pieces = [(at, min(_PIECE, size - at)) for at in range(done, size, _PIECE)]
+            lobs += [
+                _opened(stack.enter_context(self._session(listed)), place)
+                for _ in range(min(self._section.sessions, len(pieces)) - 1)
+            ]
+            with closing(_in_order(lobs, pieces)) as read:
+                for (at, wanted), data in zip(pieces, read, strict=True):
+                    if len(data) != wanted:
+                        raise not_brought(listed, f"of {wanted} bytes at {at} came {len(data)}")
+                    if self._closed:
+                        raise not_brought(listed, "the appliance ends")
+                    local.write(data)
+
+    @contextmanager
+    def _session(self, listed: ListedLog) -> Iterator[oracledb.Connection]:
+        """Open a connection for one fetch, which `close` breaks off."""
+        connection = open_connection(self._source)
+        try:
+            with self._lock:
+                if self._closed:
+                    raise not_brought(listed, "the appliance ends")
+                self._connections.add(connection)
+            with connection.cursor() as cursor:
+                cursor.execute(_READ_ONLY)
+            yield connection
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            with suppress(oracledb.Error):  # it is lost already
+                connection.close()
+
+    def _place(self, connection: oracledb.Connection, listed: ListedLog) -> _Place:
+        folder, name = split_path(listed.name)
+        given = {_plain(path): known for path, known in self._section.directories.items()}
+        directory = given.get(folder)
+        if directory is None:
+            with connection.cursor() as cursor:
+                directory = readable_directories(cursor).get(folder)
+        if directory is None:
+            raise no_directory(listed, f"ALL_DIRECTORIES has none for {folder}")
+        return _Place(directory, name)
+
+    def close(self) -> None:
+        """See `LogTransport.close`."""
+        with self._lock:
+            self._closed = True
+            for connection in self._connections:
+                with suppress(oracledb.Error):  # it is lost already
+                    connection.cancel()
+
+
+def readable_directories(cursor: Any) -> Mapping[str, str]:
+    """Find the directory objects that the account may use, by their path.
+
+    Args:
+        cursor: of the driver.
+
+    Raises:
+        oracledb.Error: what Oracle reports.
+    """
+    cursor.execute(_DIRECTORIES)
+    found = sorted(cursor.fetchall(), reverse=True)
+    return {_plain(path): name for name, path in found if path}
+
+
+def split_path(name: str) -> tuple[str, str]:
+    """Return the directory and the name of a file, as Oracle names it on either kind of host."""
+    at = max(name.rfind("/"), name.rfind("\\")) + 1
+    return _plain(name[:at]), name[at:]
+
+
+def _plain(path: str) -> str:
+    """Return a directory's path as others name it too."""
+    return path.replace("\\", "/").rstrip("/")
+
+
+def _opened(connection: oracledb.Connection, place: _Place) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(_FILE, [*place])
+        ((lob,),) = cursor.fetchall()
+    lob.open()
+    return lob
+
+
+def _in_order(
+    lobs: Sequence[Any], pieces: Sequence[tuple[int, int]]
+) -> Generator[bytes, None, None]:
+    """Yield pieces (offset, bytes) in their order, read by as many at a time as there are LOBs."""
+    free = SimpleQueue[Any]()
+    for lob in lobs:
+        free.put(lob)
+
+    def read(at: int, count: int) -> bytes:
+        lob = free.get()
+        try:
+            return bytes(lob.read(at + 1, count))
+        finally:
+            free.put(lob)
+
+    with ThreadPoolExecutor(len(lobs), thread_name_prefix="log piece") as pool:
+        reading = deque[Any]()
+        try:
+            for piece in pieces:
+                if len(reading) > len(lobs):
+                    yield reading.popleft().result()
+                reading.append(pool.submit(read, *piece))
+            while reading:
+                yield reading.popleft().result()
+        finally:
+            for one in reading:
+                one.cancel()
+
+
+def no_directory(listed: ListedLog, reason: str) -> OlrPgError:
+    """Say that no directory object lets a log be read."""
+    return OlrPgError(
+        Code.LOG_DIRECTORY_UNREADABLE,
+        reason,
+        name=listed.name,
+        thread=listed.thread,
+        sequence=listed.sequence,
+    )

@@ -1,0 +1,51 @@
+"""The ways there are for archived logs that are not mounted here, as the grants allow them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olr_pg.observability.findings import Finding, warning
+from olr_pg.oracle.transport.bfile_transport import readable_directories, split_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import Connection
+
+
+def check_directories(connection: Connection, names: Iterable[str], user: str) -> list[Finding]:
+    """Say whether logs that are not mounted could be read over the SQL connection.
+
+    The driver can, with Oracle's client libraries and without; what counts is READ on a directory.
+
+    Args:
+        names: of logs, as Oracle has them.
+        user: the account.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError, oracledb.Error: what Oracle reports.
+    """
+    found = list[Finding]()
+    driver = connection.connection.cursor()
+    try:
+        known = readable_directories(driver)
+    finally:
+        driver.close()
+    for folder in dict.fromkeys(split_path(name)[0] for name in names):
+        directory = known.get(folder)
+        if directory is not None:
+            what = (
+                f"{folder} can be read over the SQL connection: directory {directory} leads there"
+            )
+            mend: tuple[str, ...] = (
+                'set `source.transport` to { "kind": "bfile" }, with a `source.vault`',
+            )
+        else:
+            what = f"no directory object that {user} may read leads to {folder}"
+            mend = (
+                f"CREATE DIRECTORY ARCHIVELOG_DIR AS '{folder}';",
+                f"GRANT READ ON DIRECTORY ARCHIVELOG_DIR TO {user};",
+                'then `source.transport` of kind "bfile"; or one of kind "command" or "sftp"',
+            )
+        found.append(warning("oracle.transport", what, *mend))
+    return found

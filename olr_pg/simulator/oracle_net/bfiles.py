@@ -1,0 +1,88 @@
+"""BFILEs of the stand-in: files of directory objects, which a session opens and reads.
+
+Source of the facts: what python-oracledb's thin mode sends and accepts.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.ttc_messages import Message, write_status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from olr_pg.simulator.oracle_net.ttc import TtcWriter
+    from olr_pg.simulator.oracle_net.ttc_messages import LobRequest
+    from olr_pg.simulator.oracle_net.values import Bfile
+
+
+class _Operation(IntEnum):
+    """Of a LOB message."""
+
+    LENGTH = 0x0001
+    READ = 0x0002
+    OPEN = 0x0100
+    CLOSE = 0x0200
+    IS_OPEN = 0x0400
+
+
+_WITH_AMOUNT: Final = (_Operation.LENGTH, _Operation.READ, _Operation.OPEN)
+
+
+class SessionFiles:
+    """The files that a session has open.
+
+    Args:
+        directories: what the directory objects are here, by name.
+    """
+
+    def __init__(self, directories: Mapping[str, Path]) -> None:
+        self._directories = directories
+        self._open: dict[Bfile, Path] = {}
+
+    def answer(self, file: Bfile, request: LobRequest, out: TtcWriter) -> int:
+        """Do what a LOB message wants of a file; returns how many bytes it was sent.
+
+        Raises:
+            OraError: what Oracle says.
+        """
+        operation = _Operation(request.operation)
+        amount = sent = 0
+        if operation is _Operation.OPEN:
+            self._open[file] = self._path(file)
+        elif operation is _Operation.CLOSE:
+            self._opened(file)
+            del self._open[file]
+        elif operation is _Operation.LENGTH:
+            amount = self._opened(file).stat().st_size
+        elif operation is _Operation.READ:
+            with self._opened(file).open("rb") as content:
+                content.seek(request.offset - 1)
+                piece = content.read(request.amount)
+            out.byte(Message.LOB_DATA).bytes_(piece)
+            amount = sent = len(piece)
+        out.byte(Message.PARAMETER).raw(request.locator)
+        if operation in _WITH_AMOUNT:
+            out.integer(amount)
+        if operation is _Operation.IS_OPEN:
+            out.byte(int(file in self._open))
+        write_status(out)
+        return sent
+
+    def _path(self, file: Bfile) -> Path:
+        if file.directory not in self._directories:
+            raise OraError(22285, "non-existent directory or file for FILEOPEN operation")
+        path = self._directories[file.directory] / file.name
+        if not path.is_file():
+            failed = "file or LOB operation FILEOPEN failed\nNo such file or directory"
+            raise OraError(22288, failed)
+        return path
+
+    def _opened(self, file: Bfile) -> Path:
+        if file not in self._open:
+            raise OraError(22289, "cannot perform FILEREAD operation on an unopened file or LOB")
+        return self._open[file]
