@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
+from olr_pg.load.initial import initial_load
 from olr_pg.migration.migration_steps import STEPS
+from olr_pg.monitor.asking import ask_status
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
         },
         "spark": {"master": "local[2,2]"},
         "target": {"address": "127.0.0.1:0"},
-        "status": {"enabled": False},
+        "status": {"address": "127.0.0.1:0"},
     }
     path = tmp_path / "olr-pg.json"
     path.write_text(json.dumps(document))
@@ -56,7 +59,11 @@ def states(printed: Any) -> dict[str, str]:
 
 
 def test_from_an_empty_target_to_the_cut_over(
-    run: Callable[..., Any], config: Path, tmp_path: Path, postgres_database: str
+    run: Callable[..., Any],
+    config: Path,
+    tmp_path: Path,
+    postgres_database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     printed, code = run(plan=True)
     assert code is None
@@ -70,10 +77,18 @@ def test_from_an_empty_target_to_the_cut_over(
     assert states(printed) == {"doctor": "done", "schema": "done", "load": "failed"}
     assert not printed["ready"]
 
+    pages = list[Any]()
+
+    def load(*arguments: Any) -> Any:
+        pages.append(ask_status(load_config(config)))
+        return initial_load(*arguments)
+
+    monkeypatch.setattr("olr_pg.migration.migration_run.initial_load", load)
     shutil.move(tmp_path / "later", tmp_path / "shop" / "tables")
     printed, code = run()
     assert code is None
     assert printed["ready"]
+    assert [page["state"]["name"] for page in pages] == ["LOADING"]
     # Files are as of the start: replication has passed it.
     expected = {step.name: "done" for step in STEPS} | {"verify": "skipped"}
     assert states(printed) == expected
