@@ -12,7 +12,7 @@ import pytest
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import report_html
 from olr_pg.assessment.report import Carrier, Effort, Rates, RedoRates, Report
-from olr_pg.assessment.text_form import report_json, report_lines
+from olr_pg.assessment.text_form import report_json, report_lines, whole_report
 from olr_pg.datatypes.choices import Choices
 from olr_pg.dictionary.inventory import Inventory, LogDay, SchemaObject
 from olr_pg.dictionary.loader import load_snapshot
@@ -60,6 +60,7 @@ def test_nothing_that_is_there_is_left_unmentioned(snapshot: Snapshot, report: R
     for form in (
         report_html(report).replace("<wbr>", ""),
         "\n".join(map(str, report_json(report)["items"])),
+        "\n".join(whole_report(report)),
     ):
         assert all(item.name in form for item in report.items)
 
