@@ -344,8 +344,8 @@ def pieces(one: Column, raw: bytes) -> list[Change]:
     ]
 
 
-def make_own(connection: psycopg.Connection[Any]) -> bool:
-    """Make the types of the target's own; tell whether pgvector's are among them."""
+def make_own(connection: psycopg.Connection[Any]) -> set[str]:
+    """Make the types of the target's own, and return their names; pgvector may be old or absent."""
     connection.execute("CREATE SCHEMA IF NOT EXISTS own")
     there = {
         name
@@ -358,7 +358,8 @@ def make_own(connection: psycopg.Connection[Any]) -> bool:
     if "citext" not in there:
         connection.execute(CITEXT)
     connection.execute(OWN)
-    return "vector" in there
+    query = "SELECT 'own.' || typname FROM pg_type WHERE typnamespace = 'own'::regnamespace"
+    return {name for (name,) in connection.execute(query)}
 
 
 class Target:
@@ -374,9 +375,9 @@ class Target:
         with connect(database) as connection:
             ensure_ledger(connection)
             plan_table(connection, self.settings, TABLE, TABLE)
-            has_vector = make_own(connection)
+            own = make_own(connection)
             for one, case in zip(COLUMNS, CASES, strict=True):
-                if case.altered and (has_vector or "vec" not in case.altered):
+                if case.altered.partition("(")[0] in own:
                     connection.execute(
                         f"ALTER TABLE {way}.edges ALTER {one.name} TYPE {case.altered}"
                         f" USING NULL::{case.altered}".encode()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.appliance.data_lock import only_one
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
 from olr_pg.load.initial import initial_load
@@ -95,6 +96,13 @@ def test_from_an_empty_target_to_the_cut_over(
     rest = printed["steps"][-1]["detail"]
     assert any("ORDER_TREE: CONNECT BY" in line for line in rest["not_made"])
     began = [step["started_at"] for step in printed["steps"]]
+
+    with only_one(tmp_path / "data"):
+        _, code = run(cutover=True)
+    assert code == Code.ANOTHER_APPLIANCE
+    with psycopg.connect(postgres_database) as connection:
+        begun = connection.execute("SELECT step FROM olr_pg.cutover WHERE step NOT LIKE '%:%'")
+        assert begun.fetchall() == []
 
     again, code = run()
     assert code is None
