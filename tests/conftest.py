@@ -162,9 +162,16 @@ def _spare(postgres: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres(postgres_cluster: EmbeddedPostgres) -> str:
-    """The connection string of a fresh cluster; the role is a superuser."""
-    return postgres_cluster.connect_string
+def postgres(request: pytest.FixtureRequest) -> str:
+    """The connection string of a cluster; the role is a superuser.
+
+    A fresh one, or of another version where ``OLR_PG_TEST_POSTGRES`` names one that may be filled.
+    """
+    given = os.environ.get("OLR_PG_TEST_POSTGRES")
+    if given:
+        return given
+    cluster: EmbeddedPostgres = request.getfixturevalue("postgres_cluster")
+    return cluster.connect_string
 
 
 _database_number = itertools.count(1)

@@ -21,6 +21,7 @@ from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.decoding.filters import charsets_of, filters_of_target
+from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.java.runtime import find_java
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Database, Table
+    from olr_pg.dictionary.structure import Structure
     from olr_pg.oracle.facts import DatabaseFacts as SourceFacts
 
 DISK_WARNING: Final = 4 << 30
@@ -46,7 +48,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
     Args:
         for_load: also what `initial-load` and `verify` need of the source.
     """
-    found, database, tables = _check_source(config, for_load)
+    found, database, tables, structure = _check_source(config, for_load)
     apply = config.apply
     if apply is not None and not apply.embedded:
         facts = database and DatabaseFacts(database.charset, database.ncharset, database.timezone)
@@ -58,7 +60,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
             facts or DEFAULT_FACTS,
         )
         settings = replace(settings, containers=database.containers if database else ())
-        found += check_target(settings, tables)
+        found += check_target(settings, tables, structure)
     found += _check_disk(config)
     try:
         find_java()
@@ -69,7 +71,7 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
 
 def _check_source(
     config: Config, for_load: bool
-) -> tuple[list[Finding], Database | None, tuple[Table, ...]]:
+) -> tuple[list[Finding], Database | None, tuple[Table, ...], Structure]:
     query = config.apply.table_query if config.apply else None
     source, filters = config.source, filters_of_target(config)
     if isinstance(source, OfflineSource):
@@ -77,7 +79,7 @@ def _check_source(
             snapshot = offline_dictionary(config, source)
             tables = query_tables(snapshot, query) if query else ()
         except OlrPgError as problem:
-            return [coded("offline.dictionary", problem)], None, ()
+            return [coded("offline.dictionary", problem)], None, (), NO_STRUCTURE
         found = check_logs(config, source, snapshot.database)
         try:
             check_several(config, snapshot.database)
@@ -88,14 +90,14 @@ def _check_source(
             filters.chosen(tables, snapshot.database)
         except OlrPgError as problem:
             found.append(coded("filter", problem))
-        return found, snapshot.database, tables
+        return found, snapshot.database, tables, snapshot.structure
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.source_checks import check_oracle
 
     try:
         refuse_several(source, "`olr-pg doctor` with a live source")
     except OlrPgError as problem:
-        return [coded("oracle.connection", problem)], None, ()
+        return [coded("oracle.connection", problem)], None, (), NO_STRUCTURE
     saved = read_saved(target_path(config) / CHECKPOINT).scn
 
     def condition(table: Table, facts: SourceFacts) -> RowCondition | None:
@@ -110,7 +112,7 @@ def _check_source(
     finally:
         oracle.close()
     facts = diagnosis.facts
-    return diagnosis.findings, facts and facts.database, diagnosis.tables
+    return diagnosis.findings, facts and facts.database, diagnosis.tables, NO_STRUCTURE
 
 
 def _check_disk(config: Config) -> list[Finding]:

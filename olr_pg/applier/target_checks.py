@@ -14,12 +14,15 @@ from olr_pg.applier.statements.target_plan import (
     target_name,
 )
 from olr_pg.applier.target.catalogue import TargetColumn, read_table
-from olr_pg.applier.target.column_encoder import column_encoder
+from olr_pg.applier.target.column_encoder import column_encoder, leave_out
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.dictionary.flag_checks import check_conditions, stray_values
+from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.dictionary.model import Column, Table
+    from olr_pg.dictionary.structure import Structure
 
 _LEDGER = """
 SELECT EXISTS (
@@ -47,8 +51,14 @@ WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype
 """
 
 
-def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Finding]:
-    """Check everything in the target that the tables to be replicated need."""
+def check_target(
+    settings: ApplierSettings, tables: Sequence[Table], structure: Structure = NO_STRUCTURE
+) -> list[Finding]:
+    """Check everything in the target that the tables to be replicated need.
+
+    Args:
+        structure: of these tables, as far as it is known: its checks tell which values are there.
+    """
     try:
         check_names(settings, tables)
     except OlrPgError as problem:
@@ -59,6 +69,7 @@ def check_target(settings: ApplierSettings, tables: Sequence[Table]) -> list[Fin
             found = list(_check_ledger(connection, current))
             for table in tables:
                 found += _check_table(connection, settings, table, current)
+                found += check_flags(settings, table, structure)
             return list(dict.fromkeys(found))
     except psycopg.OperationalError as problem:
         return [coded("postgres.connection", unreachable(problem))]
@@ -130,6 +141,34 @@ def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]
             column_encoder(settings, table.full_name, column, planned)
         except OlrPgError as problem:
             yield coded("postgres.types", located(problem, table=table.full_name))
+
+
+def check_flags(
+    settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
+) -> Iterator[Finding]:
+    """Name columns that become boolean for their type, unless checks tell that they are flags."""
+    parts = [one for one in structure.left_out if one.full_name == table.full_name]
+    conditions, choices = check_conditions(parts), settings.choices
+    for column in table.delivered:
+        if not choices.is_flag_by_type(table.full_name, column):
+            continue
+        policies = choices.policies(table.full_name, column.name, settings.policies)
+        strays = stray_values(
+            conditions,
+            column.name,
+            policies.boolean_pairs,
+            is_number=column.type_code == OracleType.NUMBER,
+        )
+        if strays == ():
+            continue
+        allowed = f", and its check allows {', '.join(strays)}" if strays else ""
+        note = choices.pg_type(table.full_name, column).note
+        yield warning(
+            "postgres.flags",
+            f"{table.full_name}.{column.name} becomes boolean by `types.boolean`{allowed}; it"
+            f" takes {note}: any other value stops its table",
+            f"if it is no flag: {leave_out(table.full_name, column)} in `apply`",
+        )
 
 
 def _check_firing(

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.assessment.report import AssessedColumn, AssessedTable
+from olr_pg.dictionary.flag_checks import stray_values
 from olr_pg.dictionary.inventory_types import oracle_type_text
 from olr_pg.schema.table_definitions import key_of, made_columns
+from olr_pg.schema.value_kinds import NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.dictionary.inventory import Inventory, InventoryTable
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.schema.relations import Relations
+    from olr_pg.schema.relations import Relation, Relations
 
 
 def assessed_table(
@@ -39,7 +41,7 @@ def assessed_table(
         replicated=answer,
         logging=", ".join(word.removesuffix(" LOGGING").lower() for word in table.logging),
         key=_key(inventory, table),
-        columns=tuple(_columns(table, relations, snapshot)),
+        columns=tuple(_columns(inventory, table, relations, snapshot)),
     )
 
 
@@ -56,7 +58,7 @@ def _key(inventory: Inventory, table: InventoryTable) -> str:
 
 
 def _columns(
-    table: InventoryTable, relations: Relations, snapshot: Snapshot
+    inventory: Inventory, table: InventoryTable, relations: Relations, snapshot: Snapshot
 ) -> Iterator[AssessedColumn]:
     relation = relations.find(table.owner, table.name)
     assert relation is not None
@@ -72,6 +74,24 @@ def _columns(
             + (" (virtual)" if column.source.virtual else ""),
             target_type=column.type_name
             + (" (generated)" if column.source.virtual and column.type_name else ""),
-            lost=column.note,
+            lost=column.note + _doubt(inventory, table, column.source.name, relation),
             obstacle=obstacle,
         )
+
+
+def _doubt(inventory: Inventory, table: InventoryTable, name: str, relation: Relation) -> str:
+    """Say of a column that becomes boolean for its type alone what may be wrong with that."""
+    column = relation.columns[name]
+    if not column.leave_out:
+        return ""
+    checks = (
+        one.condition
+        for one in inventory.constraints
+        if (one.kind, one.owner, one.table) == ("check", table.owner, table.name) and one.enabled
+    )
+    is_number = column.fact.kind in NUMBERS
+    strays = stray_values(checks, name, column.pairs, is_number=is_number)
+    if strays == ():
+        return ""
+    known = f"its check allows {', '.join(strays)}" if strays else "no check says that it is a flag"
+    return f"; {known}: any other value stops the table. If it is no flag: {column.leave_out}"

@@ -213,13 +213,6 @@ def _tables(report: Report) -> Iterator[str]:
 
 
 def _table(table: AssessedTable) -> str:
-    rows = "rows unknown" if table.rows is None else f"{table.rows:,} rows"
-    facts = [table.kind, rows, decimal(table.bytes)]
-    if table.lob_bytes:
-        facts.append(f"{decimal(table.lob_bytes)} of LOBs")
-    facts.append(f"replicated: {table.replicated}")
-    facts.append(table.key or "no key")
-    facts.append(f"logging: {table.logging or 'none of the table itself'}")
     heads = (("Column", False), ("Oracle", False), ("PostgreSQL", False), ("What is lost", False))
     grid = _grid(
         heads,
@@ -234,7 +227,7 @@ def _table(table: AssessedTable) -> str:
         ),
     )
     return (
-        f"<details><summary>{_name(table.name)} <span>{_text(', '.join(facts))}"
+        f"<details><summary>{_name(table.name)} <span>{_text(', '.join(table.facts))}"
         f"</span></summary>{grid}</details>\n"
     )
 

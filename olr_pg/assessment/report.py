@@ -83,6 +83,18 @@ class AssessedTable(NamedTuple):
     key: str
     columns: tuple[AssessedColumn, ...]
 
+    @property
+    def facts(self) -> list[str]:
+        """What is told of it in a line."""
+        rows = "rows unknown" if self.rows is None else f"{self.rows:,} rows"
+        facts = [self.kind, rows, decimal(self.bytes)]
+        if self.lob_bytes:
+            facts.append(f"{decimal(self.lob_bytes)} of LOBs")
+        facts.append(f"replicated: {self.replicated}")
+        facts.append(self.key or "no key")
+        facts.append(f"logging: {self.logging or 'none of the table itself'}")
+        return facts
+
 
 class Item(NamedTuple):
     """One thing of the source.

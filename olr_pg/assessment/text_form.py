@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.filesize import decimal
+
 from olr_pg.assessment.report import Carrier, duration
 
 if TYPE_CHECKING:
@@ -39,6 +41,31 @@ def report_lines(report: Report) -> Iterator[str]:
         yield f"not read: {one} (grant SELECT_CATALOG_ROLE)"
     for other in report.others:
         yield f"not looked at: schema {other.owner}, {other.objects} objects (--owner)"
+
+
+def whole_report(report: Report) -> Iterator[str]:
+    """Write what `report_lines` does, and behind it every table, column and thing there is."""
+    yield from report_lines(report)
+    yield ""
+    yield "Tables and their columns:"
+    for table in report.tables:
+        yield f"{table.name}: {', '.join(table.facts)}"
+        for column in table.columns:
+            target = column.target_type or "not made"
+            remark = column.obstacle or column.lost
+            yield f"    {column.name}: {column.oracle_type} → {target}" + (
+                f": {remark}" if remark else ""
+            )
+    yield ""
+    yield "Everything:"
+    for item in report.items:
+        status = " (invalid)" if item.status == "INVALID" else ""
+        remarks = f": {'; '.join(item.reasons)}" if item.reasons else ""
+        yield f"{item.kind} {item.name}{status}: {item.carrier.title}{remarks}"
+    if report.redo:
+        yield ""
+        yield "Redo by day:"
+        yield from (f"{day.day}: {day.logs} logs, {decimal(day.bytes)}" for day in report.redo)
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -95,14 +95,14 @@ def _write(report: Report, out: Path) -> None:
     import json
 
     from olr_pg.assessment.html_form import report_html
-    from olr_pg.assessment.text_form import report_json, report_lines
+    from olr_pg.assessment.text_form import report_json, whole_report
     from olr_pg.errors import Code, OlrPgError
 
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / "report.html").write_text(report_html(report), "utf-8")
         (out / "report.json").write_text(json.dumps(report_json(report), indent=2) + "\n", "utf-8")
-        (out / "report.txt").write_text("\n".join(report_lines(report)) + "\n", "utf-8")
+        (out / "report.txt").write_text("\n".join(whole_report(report)) + "\n", "utf-8")
     except OSError as error:
         raise OlrPgError(
             Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"

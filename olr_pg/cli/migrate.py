@@ -59,7 +59,8 @@ def migrate(
 
     if not as_json:
         print_line(
-            "Replicating on; Ctrl-C ends it, and `olr-pg migrate --cutover` cuts over.",
+            "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
+            " `olr-pg migrate --cutover`.",
             at_once=True,
         )
     watch = MigrationWatch(loaded)
@@ -148,6 +149,8 @@ def _plan(config: Config, *, as_json: bool) -> None:
 
 
 def _cut_over(config: Config, *, as_json: bool) -> None:
+    from olr_pg.appliance.data_lock import only_one
+    from olr_pg.appliance.target import data_directory
     from olr_pg.cli.cutover import show_cutover
     from olr_pg.errors import Code, OlrPgError
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
@@ -159,6 +162,8 @@ def _cut_over(config: Config, *, as_json: bool) -> None:
     if not is_ready(states):
         done = ", ".join(state.step for state in states if state.is_over) or "nothing"
         raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
+    with only_one(data_directory(config)):
+        pass  # one that replicates on is told of before the first step, not in the third
     try:
         cut_over(
             config,

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, Field
 from olr_pg.config.fields import Timezone, problem
 from olr_pg.config.section import Section
 from olr_pg.datatypes.choices import (
+    BlobType,
+    ClobType,
     ColumnChoice,
     DateType,
     Integers,
@@ -115,6 +117,15 @@ class TypesSection(Section):
         default="timestamp(0)", description="DATE; with `date` a time of day is an error"
     )
     raw_16: RawSixteen = Field(default="bytea", description="RAW(16)")
+    clob: ClobType = Field(
+        default="text",
+        description="CLOB and NCLOB; with `json`, `jsonb`, `xml` a text that is none is an error;"
+        " `bytea` is the text in UTF-8, U+0000 with it",
+    )
+    blob: BlobType = Field(
+        default="bytea",
+        description="BLOB; `text` is hexadecimal, `json` and `jsonb` take documents in UTF-8",
+    )
     boolean: Flags = Field(
         default=(),
         description="a list of types of which columns become boolean: NUMBER(1), CHAR(1),"

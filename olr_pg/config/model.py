@@ -277,6 +277,8 @@ class Apply(Section):
             flags=types.boolean,
             date=types.date,
             raw_16=types.raw_16,
+            clob=types.clob,
+            blob=types.blob,
             keep_names=self.names == "kept",
             columns={pattern: one.choice for pattern, one in self.columns.items()},
         )

@@ -67,7 +67,8 @@ def no_flag(pairs: BooleanPairs, *, row: int | None = None) -> OlrPgError:
     return OlrPgError(
         Code.VALUE_OUT_OF_RANGE,
         f"a value for a boolean stands neither for true nor for false ({shown})",
-        action="choose another type or other pairs for the column (`apply.columns`), or correct the"
-        " row in the source",
+        action="if the column is no flag, give it a type of its own (`apply.columns`) and the"
+        " target's column that type; else tell its pairs (`boolean-values`), or correct the row in"
+        " the source",
         **where,
     )

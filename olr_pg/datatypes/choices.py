@@ -35,8 +35,11 @@ Integers = Literal["fitting", "integer", "bigint", "numeric"]
 PlainNumber = Literal["numeric", "bigint"]
 DateType = Literal["timestamp(0)", "date"]
 RawSixteen = Literal["bytea", "uuid"]
+ClobType = Literal["text", "json", "jsonb", "xml", "bytea"]
+BlobType = Literal["bytea", "text", "json", "jsonb"]
 
 _FLAG: Final = "only what stands for true or false: {pairs}"
+_DOCUMENTS: Final = "JSON only: any other text, and an empty LOB, is an error"
 _NOTES: Final = {
     PgKind.DATE: "days only: a time of day is an error",
     PgKind.UUID: "16 bytes only",
@@ -45,7 +48,11 @@ _NOTES: Final = {
     PgKind.INT8: "whole numbers of 19 digits at most: others are an error",
     PgKind.FLOAT4: "the nearest float of 4 bytes",
     PgKind.FLOAT8: "the nearest float of 8 bytes",
+    PgKind.JSON: _DOCUMENTS,
+    PgKind.JSONB: f"{_DOCUMENTS}; blanks, the order of keys and doubled keys are not kept",
+    PgKind.XML: "well-formed XML only: an error else; the declaration names no encoding",
 }
+_OF_BLOB: Final = {PgKind.TEXT: "hexadecimal: values of half a gigabyte at most"}
 _DIGITS_OF: Final = {"smallint": 4, "integer": 9, "bigint": 18}
 """Digits of which every number fits."""
 
@@ -76,6 +83,8 @@ class Choices:
         flags: of these types, as ``NUMBER(1)``, columns become boolean.
         date: of DATE.
         raw_16: of RAW(16).
+        clob: of CLOB and NCLOB.
+        blob: of BLOB.
         keep_names: names stay as the dictionary has them, in upper case.
         columns: by shell patterns of ``OWNER.NAME.COLUMN``; the first that fits and says something
             of it decides.
@@ -86,6 +95,8 @@ class Choices:
     flags: tuple[str, ...] = ()
     date: DateType = "timestamp(0)"
     raw_16: RawSixteen = "bytea"
+    clob: ClobType = "text"
+    blob: BlobType = "bytea"
     keep_names: bool = False
     columns: Mapping[str, ColumnChoice] = field(default_factory=dict)
 
@@ -145,6 +156,10 @@ class Choices:
             )
         return PgType(name, kind, self._note(table, column, kind, default))
 
+    def is_flag_by_type(self, table: str, column: OracleColumn) -> bool:
+        """Tell whether a column becomes boolean for its type alone, without a word of its name."""
+        return not self.chosen_type(table, column) and self._of_type(column) == "boolean"
+
     def policies(self, table: str, column: str, general: Policies) -> Policies:
         """Return the policies of a column: with what stands for true and false in it."""
         pairs = next((one.pairs for one in self._of(table, column) if one.pairs), ())
@@ -166,6 +181,8 @@ class Choices:
             return self._of_number(column)
         if code == OracleType.DATE:
             return self.date
+        if code in (OracleType.CLOB, OracleType.BLOB) and not column.xml:
+            return self.clob if code == OracleType.CLOB else self.blob
         return self.raw_16 if code == OracleType.RAW and column.length == 16 else ""
 
     def _of_number(self, column: OracleColumn) -> str:
@@ -189,6 +206,8 @@ class Choices:
             pairs = next((one.pairs for one in self._of(table, column.name) if one.pairs), ())
             shown = ", ".join("/".join(pair) for pair in pairs or BOOLEAN_PAIRS)
             return _FLAG.format(pairs=shown)
+        if column.type_code == OracleType.BLOB and kind in _OF_BLOB:
+            return _OF_BLOB[kind]
         widths = (PgKind.INT2, PgKind.INT4, PgKind.INT8)
         if kind in widths and default.kind in widths:
             wider = widths.index(kind) >= widths.index(default.kind)

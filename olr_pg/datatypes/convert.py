@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from olr_pg.datatypes.binary_float import binary_float_to_float, decode_binary_float, shortest
 from olr_pg.datatypes.boolean import boolean_to_bool, decode_boolean, flag_texts, no_flag
-from olr_pg.datatypes.charsets import Charset, column_charset, lob_charset
+from olr_pg.datatypes.charsets import AL32UTF8, Charset, charset, column_charset, lob_charset
 from olr_pg.datatypes.columns import ValueColumn, oracle_nulls, per_distinct
 from olr_pg.datatypes.interval import (
     day_second_to_interval,
@@ -55,7 +55,14 @@ from olr_pg.datatypes.temporal import (
     temporal_to_timestamp,
 )
 from olr_pg.datatypes.text import decode_text_by_policy, strip_blanks, text_to_utf8
-from olr_pg.datatypes.vector import vector_text, vector_to_array, vector_to_bits
+from olr_pg.datatypes.vector import (
+    vector_text,
+    vector_to_array,
+    vector_to_bits,
+    vector_to_halfvec,
+    vector_to_sparsevec,
+    vector_to_vector,
+)
 from olr_pg.errors import Code, OlrPgError, located
 
 if TYPE_CHECKING:
@@ -166,6 +173,11 @@ _VECTOR_ELEMENTS: Final = {
     PgKind.INT2_ARRAY: "i2",
     PgKind.FLOAT4_ARRAY: "f4",
     PgKind.FLOAT8_ARRAY: "f8",
+}
+_VECTORS: Final = {
+    PgKind.VECTOR: vector_to_vector,
+    PgKind.HALFVEC: vector_to_halfvec,
+    PgKind.SPARSEVEC: vector_to_sparsevec,
 }
 _JSONB_VERSION: Final = b"\x01"
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
@@ -323,6 +335,10 @@ def _blob(request: _Request) -> Encode | None:
         return lambda values: (values, NOTHING)
     if request.kind is PgKind.UUID:
         return _counting_nothing(blob_to_uuid)
+    if request.kind in (PgKind.JSON, PgKind.JSONB):
+        # What is no UTF-8 is no text at all: a policy that replaces it would make up a document.
+        strict = replace(request.policies, undecodable="error")
+        return _text_in(replace(request, policies=strict), charset(AL32UTF8), is_lob=True)
     plain = _raw(request)
     return None if plain is None else _keeping_empty(plain)
 
@@ -343,6 +359,9 @@ def _vector(request: _Request) -> Encode | None:
         return _printed(vector_text)
     if request.kind in (PgKind.BIT, PgKind.VARBIT):
         return _counting_nothing(lambda values: per_distinct(values, vector_to_bits))
+    convert = _VECTORS.get(request.kind)
+    if convert is not None:
+        return _counting_nothing(lambda values: per_distinct(values, convert))
     element = _VECTOR_ELEMENTS.get(request.kind)
     if element is None:
         return None

@@ -87,8 +87,14 @@ LOB_TYPES: Final = frozenset({OracleType.CLOB, OracleType.BLOB, OracleType.JSON,
 
 
 class PgKind(IntEnum):
-    """The PostgreSQL types that values are encoded for; the numbers are their OIDs."""
+    """The PostgreSQL types that values are encoded for; the numbers are their OIDs.
 
+    Types of pgvector have another OID in every database, and numbers below zero here.
+    """
+
+    SPARSEVEC = -3
+    HALFVEC = -2
+    VECTOR = -1
     BOOL = 16
     BYTEA = 17
     INT8 = 20
@@ -383,6 +389,10 @@ _PG_NAMES: Final = {
     "float4[]": PgKind.FLOAT4_ARRAY,
     "double precision[]": PgKind.FLOAT8_ARRAY,
     "float8[]": PgKind.FLOAT8_ARRAY,
+    "citext": PgKind.TEXT,
+    "vector": PgKind.VECTOR,
+    "halfvec": PgKind.HALFVEC,
+    "sparsevec": PgKind.SPARSEVEC,
     "bit": PgKind.BIT,
     "varbit": PgKind.VARBIT,
     "bit varying": PgKind.VARBIT,

@@ -207,6 +207,54 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
     return struct.pack(">iiIii", 1, 0, oid, len(values), 1) + items.tobytes()
 
 
+def vector_to_vector(raw: bytes) -> bytes:
+    """Convert an image to pgvector's `vector` in binary form; sparse vectors become dense.
+
+    Raises:
+        OlrPgError: 2050 no such image; 2053 an element does not fit.
+    """
+    values = _elements(raw, "vector", np.dtype(">f4"))
+    return struct.pack(">hh", len(values), 0) + values.tobytes()
+
+
+def vector_to_halfvec(raw: bytes) -> bytes:
+    """Convert an image to pgvector's `halfvec` in binary form: floats of 2 bytes.
+
+    Raises:
+        OlrPgError: 2050 no such image; 2053 an element does not fit.
+    """
+    values = _elements(raw, "halfvec", np.dtype(">f2"))
+    return struct.pack(">hh", len(values), 0) + values.tobytes()
+
+
+def vector_to_sparsevec(raw: bytes) -> bytes:
+    """Convert an image to pgvector's `sparsevec` in binary form: what is not 0, and where.
+
+    Raises:
+        OlrPgError: 2050 no such image; 2053 an element does not fit.
+    """
+    values = _elements(raw, "sparsevec", np.dtype(">f4"))
+    places = np.flatnonzero(values)
+    head = struct.pack(">iii", len(values), len(places), 0)
+    return head + places.astype(">i4").tobytes() + values[places].tobytes()
+
+
+def _elements(raw: bytes, name: str, stored: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the elements of an image for a type of pgvector, which has finite ones only.
+
+    Raises:
+        OlrPgError: 2050 no such image; 2053 an element does not fit.
+    """
+    vector = decode_vector(raw)
+    if vector.format is VectorFormat.BINARY:
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"a BINARY vector to {name}: it goes into bit")
+    with np.errstate(over="ignore"):
+        values = vector.dense().astype(stored)
+    if not np.isfinite(values).all():
+        raise OlrPgError(Code.VALUE_OUT_OF_RANGE, f"VECTOR to {name}: an element is out of range")
+    return values
+
+
 def vector_to_bits(raw: bytes) -> bytes:
     """Convert a BINARY vector to a bit string in binary form; its first byte comes first.
 

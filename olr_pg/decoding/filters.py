@@ -199,7 +199,8 @@ class Filters:
         definition = self.shape(definition)
         left = {column.name for column in definition.delivered}
         added = tuple(column for column in evolution.columns if column.name in left)
-        return evolution._replace(columns=added), definition
+        retyped = tuple(both for both in evolution.retyped if both[1].name in left)
+        return evolution._replace(columns=added, retyped=retyped), definition
 
     def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
         """Tell which delivered columns of all tables are left out; None: none is."""

@@ -12,7 +12,8 @@ first row of a deferred segment, MOVE, SHRINK          followed
 key or NOT NULL added or dropped                       followed: keys of the copy are its own
 ADD nullable column without default                    ADD_COLUMNS
 ADD column NOT NULL, or with a default                 STOP: rows that exist got values unlogged
-MODIFY to a type with the same PostgreSQL type         followed
+MODIFY of length, precision or scale                   `retyped`: followed by a target whose type
+                                                       of the column stays the same, else STOP
 MODIFY to another type                                 STOP
 DROP, RENAME, SET UNUSED of a column                   STOP
 ENCRYPT, DECRYPT of a column                           STOP: the values of rows that exist
@@ -31,7 +32,6 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.datatypes.mapping import pg_type
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -75,11 +75,15 @@ class Evolution(NamedTuple):
     Attributes:
         columns: to be added.
         error: why the table stops; of FOLLOW a warning, if there is one.
+        retyped: (as it was, as it is) of columns with another length, precision or scale. The
+            table stops where the target's type is another one by that, which only who knows what
+            is chosen for the target can tell.
     """
 
     verdict: Verdict
     columns: tuple[Column, ...] = ()
     error: OlrPgError | None = None
+    retyped: tuple[tuple[Column, Column], ...] = ()
 
 
 def judge(
@@ -103,14 +107,16 @@ def judge(
     added, fault = _added_columns(old, new, with_default)
     if fault is not None:
         return _stop(Code.COLUMNS_CHANGED, fault, old, statements)
+    retyped = _retyped_columns(old, new)
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
-        return Evolution(Verdict.TRUNCATE, added)
+        return Evolution(Verdict.TRUNCATE, added, retyped=retyped)
     fault = _segment_fault(old, new, statements)
     if fault is not None:
         return _stop(Code.ROWS_CHANGED_BY_DDL, fault, old, statements)
     if added:
-        return Evolution(Verdict.ADD_COLUMNS, added)
-    return Evolution(Verdict.FOLLOW, error=_dropped_partitions(old, new, statements))
+        return Evolution(Verdict.ADD_COLUMNS, added, retyped=retyped)
+    dropped = _dropped_partitions(old, new, statements)
+    return Evolution(Verdict.FOLLOW, error=dropped, retyped=retyped)
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
@@ -160,11 +166,18 @@ def _added_columns(
 
 
 def _is_same_type(old: Column, new: Column) -> bool:
-    one, other = (
-        (c.type_code, c.charset_id, c.charset_form, c.stored_as_lob, pg_type(c).name)
-        for c in (old, new)
-    )
+    one, other = ((c.type_code, c.charset_id, c.charset_form, c.stored_as_lob) for c in (old, new))
     return one == other
+
+
+def _retyped_columns(old: Table, new: Table) -> tuple[tuple[Column, Column], ...]:
+    before = {column.name: column for column in old.delivered}
+    both = ((before[c.name], c) for c in new.delivered if c.name in before)
+    return tuple((one, other) for one, other in both if _size(one) != _size(other))
+
+
+def _size(column: Column) -> tuple[int | None, ...]:
+    return column.length, column.char_length, column.precision, column.scale
 
 
 def _segment_fault(old: Table, new: Table, statements: Sequence[Statement]) -> str | None:

@@ -18,6 +18,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
 from olr_pg.load.initial import LoadOptions, initial_load
+from olr_pg.load.load_page import load_page
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
 from olr_pg.load.verification.verification import verify
 from olr_pg.migration.migration_progress import MigrationWatch
@@ -224,12 +225,14 @@ class _Migration:
             builder = StructureBuilder(settings, snapshot.structure, source.choose(()))
             work = source.sources(source.choose(()))
             tables = [one.table for one in work]
+            names = {one.full_name: target_name(settings, one.owner, one.name) for one in tables}
             self._watch.loading(
                 target.connect_string,
                 settings.subscription,
-                {one.full_name: target_name(settings, one.owner, one.name) for one in tables},
+                names,
                 {one.table.full_name: one.data.rows or None for one in work},
             )
+            page = load_page(config, target.connect_string, snapshot.database, names, work)
             try:
                 options = LoadOptions(
                     resume=True,
@@ -237,7 +240,8 @@ class _Migration:
                     undo_retention=source.undo_retention,
                     later=source.later,
                 )
-                done = initial_load(settings, work, self._session, options)
+                with page:
+                    done = initial_load(settings, work, self._session, options)
             finally:
                 self._watch.loaded()
         if done.failures:

@@ -184,7 +184,8 @@ class _Converter:
         ).as_string(None)
 
     def _index(self, one: InventoryIndex) -> Statement:
-        made = Statement("index", one.full_name, "", source=_index_text(one), what=one.kind)
+        what = "index" if one.kind == "NORMAL" else f"{one.kind.lower()} index"
+        made = Statement("index", one.full_name, "", source=_index_text(one), what=what)
         relation = self._table(one.table_owner, one.table)
         if relation is None:
             return made.refused(f"its table {one.table_owner}.{one.table} is not made")

@@ -27,6 +27,7 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.datatypes.binary_float import encode_binary_float
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
+from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.rowid import encode_rowid
 from olr_pg.datatypes.temporal import (
@@ -37,6 +38,7 @@ from olr_pg.datatypes.temporal import (
     encode_timestamp,
     encode_timestamp_tz,
 )
+from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
@@ -81,6 +83,7 @@ class Case(NamedTuple):
     Attributes:
         target: its type in PostgreSQL; empty for the one of the mapping.
         pairs: what stands for true and false; empty for the default's.
+        altered: the type that the target's column is given by hand; empty: it stays.
     """
 
     column: Column
@@ -88,6 +91,7 @@ class Case(NamedTuple):
     values: Sequence[Value]
     target: str = ""
     pairs: BooleanPairs = ()
+    altered: str = ""
 
 
 def number(text: str) -> Value:
@@ -163,6 +167,11 @@ CHARACTERS = text("\U0001f600", "\0", "a\0b", "   ", "\ufeffx\ufffe", "\\N\t\n\r
 PADDED = text("     ", "a\0b  ", "\0    ", "żółć ", "\n    ", "a  \0 ")
 LOBS = [*text("", "\0", "x", code=UTF16), *text("x😀y😀" * 50, code=UTF16)]
 JSON = text('{"b":1.0,"a":"\\u0000\\\\u0000"}', '{"b":1e400,"b":-0}', code=UTF16)
+JSON_BYTES = [(one, one) for one in ('{"ż":[1.0,null]}'.encode(), b' "\\u0000\xf0\x9f\x98\x80" ')]
+VECTORS = [
+    (encode_vector(Vector(VectorFormat.FLOAT32, 3, np.array(one, "f4"))), one)
+    for one in ([1.5, 0.0, -2.0], [0.0, 0.0, 0.0])
+]
 XML = text('<?xml version="1.0" encoding="ISO-8859-2"?><a>ż</a>', "<a> <b/></a>\n", code=UTF16)
 BYTES = [(one, one) for one in (b"", b"\0", bytes(range(256)))]
 
@@ -198,9 +207,13 @@ CASES: Final = [
     Case(column(112, 4000, **UTF8), LARGE, LOBS),
     Case(column(112, 4000, **UTF8), LARGE, LOBS, "bytea"),
     Case(column(112, 4000, **UTF8), LARGE, JSON, "jsonb"),
+    Case(column(112, 4000, **UTF8), LARGE, JSON, "json"),
+    Case(column(112, 8000, **NATIONAL), LARGE, [*LOBS, *text("€" * 3000, code=UTF16)]),
     Case(column(112, 4000, xml=True, **UTF8), LARGE, XML, "text"),
     Case(column(113, 4000), pa.large_binary(), BYTES),
     Case(column(113, 4000), pa.large_binary(), BYTES, "text"),
+    Case(column(113, 4000), pa.large_binary(), JSON_BYTES, "jsonb"),
+    Case(column(113, 4000), pa.large_binary(), JSON_BYTES, "json"),
     Case(column(23, 16), pa.binary(), [(bytes(16), bytes(16))], "uuid"),
     Case(column(69, 10), STRING, [(encode_rowid("AAASnuAAMAAAAKtAAA"), "AAASnuAAMAAAAKtAAA")]),
     Case(column(208, 4000), STRING, [(encode_urowid("*BAEAAAACwQL+"), "*BAEAAAACwQL+")]),
@@ -233,7 +246,49 @@ CASES: Final = [
     Case(column(1, 40, **UTF8), STRING, text("żółć ", "a    "), "varchar(5)"),
     Case(column(1, 40, **UTF8), STRING, text('{"a": 1.10}'), "json"),
     Case(column(113, 4000), pa.large_binary(), [(bytes(16), bytes(16))], "uuid"),
+    Case(column(127, 8200), pa.list_(pa.float32()), VECTORS, "real[]"),
+    # Types of the target's own.
+    Case(column(1, 40, **UTF8), STRING, text("new", "żółty"), altered="own.mood"),
+    Case(column(96, 20, char_length=5, **UTF8), STRING, text("new  "), altered="own.some_mood"),
+    Case(column(112, 4000, **UTF8), LARGE, text("żółty", code=UTF16), altered="own.mood"),
+    Case(column(2, precision=9, scale=2), STRING, [number("1.25")], altered="own.price"),
+    Case(column(1, 40, **UTF8), STRING, text("Aa", "aA", "x  "), altered="own.email"),
+    Case(column(1, 40, **UTF8), STRING, CHARACTERS, altered="own.citext"),
+    Case(column(112, 4000, **UTF8), LARGE, LOBS, altered="own.citext"),
+    Case(column(127, 8200), pa.list_(pa.float32()), VECTORS, altered="own.vector(3)"),
+    Case(column(127, 8200), pa.list_(pa.float32()), VECTORS, altered="own.halfvec"),
+    Case(column(127, 8200), pa.list_(pa.float32()), VECTORS, altered="own.sparsevec(3)"),
 ]
+CITEXT: Final = """
+DO $$ BEGIN
+    CREATE TYPE own.citext;
+    CREATE FUNCTION own.citextin(cstring) RETURNS own.citext AS 'textin'
+        LANGUAGE internal IMMUTABLE STRICT;
+    CREATE FUNCTION own.citextout(own.citext) RETURNS cstring AS 'textout'
+        LANGUAGE internal IMMUTABLE STRICT;
+    CREATE FUNCTION own.citextrecv(internal) RETURNS own.citext AS 'textrecv'
+        LANGUAGE internal STABLE STRICT;
+    CREATE FUNCTION own.citextsend(own.citext) RETURNS bytea AS 'textsend'
+        LANGUAGE internal STABLE STRICT;
+    CREATE TYPE own.citext (INPUT = own.citextin, OUTPUT = own.citextout,
+        RECEIVE = own.citextrecv, SEND = own.citextsend, INTERNALLENGTH = VARIABLE,
+        STORAGE = extended, CATEGORY = 'S');
+    CREATE CAST (own.citext AS text) WITHOUT FUNCTION AS IMPLICIT;
+EXCEPTION WHEN duplicate_object OR duplicate_function THEN NULL;
+END $$;
+"""
+"""The extension's type as its own script makes it, for servers that come without the extension."""
+
+OWN: Final = """
+CREATE SCHEMA IF NOT EXISTS own;
+DO $$ BEGIN
+    CREATE TYPE own.mood AS ENUM ('new', 'żółty');
+    CREATE DOMAIN own.some_mood AS own.mood CHECK (VALUE <> 'żółty');
+    CREATE DOMAIN own.price AS numeric(9,2) CHECK (VALUE > 0);
+    CREATE DOMAIN own.email AS own.citext;
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+"""
 ROWS: Final = max(len(case.values) for case in CASES) + 1
 """The last one has NULLs only."""
 
@@ -261,7 +316,7 @@ def change(key: int, row: int, *, of_update: bool = False) -> list[Change]:
     values: dict[str, ColumnValue] = {}
     chunks: list[Change] = []
     for one, (raw, _) in zip(COLUMNS, cells(row), strict=True):
-        is_lob = one.type_code in (112, 113)
+        is_lob = one.type_code in LOB_TYPES
         charset_id = 2000 if one.type_code == 112 else one.charset_id
         chunked = is_lob and raw is not None
         values[one.name] = ColumnValue(
@@ -284,9 +339,27 @@ def pieces(one: Column, raw: bytes) -> list[Change]:
     parts = [raw[at : at + CHUNK_BYTES] for at in range(0, len(raw), CHUNK_BYTES)] or [b""]
     flags = [ChunkFlags.NONE] * (len(parts) - 1) + [ChunkFlags.LAST_OF_COLUMN]
     return [
-        Chunk(1, 0, 0, 0, one.name, one.type_code, flag, part)
+        Chunk(1, 0, 0, 0, one.name, 113 if one.type_code == 127 else one.type_code, flag, part)
         for flag, part in zip(flags, parts, strict=True)
     ]
+
+
+def make_own(connection: psycopg.Connection[Any]) -> set[str]:
+    """Make the types of the target's own, and return their names; pgvector may be old or absent."""
+    connection.execute("CREATE SCHEMA IF NOT EXISTS own")
+    there = {
+        name
+        for (name,) in connection.execute(
+            "SELECT name::text FROM pg_available_extensions WHERE name IN ('citext', 'vector')"
+        )
+    }
+    for name in there:
+        connection.execute(f"CREATE EXTENSION IF NOT EXISTS {name} SCHEMA own".encode())
+    if "citext" not in there:
+        connection.execute(CITEXT)
+    connection.execute(OWN)
+    query = "SELECT 'own.' || typname FROM pg_type WHERE typnamespace = 'own'::regnamespace"
+    return {name for (name,) in connection.execute(query)}
 
 
 class Target:
@@ -301,6 +374,14 @@ class Target:
         self.settings = ApplierSettings(database, "", 0, "", **self.options)
         with connect(database) as connection:
             ensure_ledger(connection)
+            plan_table(connection, self.settings, TABLE, TABLE)
+            own = make_own(connection)
+            for one, case in zip(COLUMNS, CASES, strict=True):
+                if case.altered.partition("(")[0] in own:
+                    connection.execute(
+                        f"ALTER TABLE {way}.edges ALTER {one.name} TYPE {case.altered}"
+                        f" USING NULL::{case.altered}".encode()
+                    )
             self.plan: TablePlan = plan_table(connection, self.settings, TABLE, TABLE)
 
     def execute(self, query: str) -> None:
@@ -474,6 +555,8 @@ def test_what_a_choice_cannot_hold_stops_its_table_and_its_load(
             assert error.where["table"] == table.full_name
             assert error.where["column"] == "C"
             assert "apply.columns" in error.action
+            if one.target == "boolean":
+                assert f'"columns": {{"S.T{n}.C": {{"type": "' in error.detail
 
 
 def test_names_that_are_kept_are_those_of_the_dictionary(

@@ -12,6 +12,7 @@ from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.dictionary.structure import LeftOut, Structure
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.wire.elements import ColumnValue
@@ -108,6 +109,31 @@ def test_a_domain_over_a_domain(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1, "X": value}, "R"), r.update({"ID": 1}, {"X": value}, "R"))
     r.apply([_table(text)])
     assert r.rows("SELECT * FROM s.r") == [(1, "x")]
+
+
+def test_flags_for_their_type_alone_are_named(replication: Replication) -> None:
+    grade, done = (
+        Column(name, at, at, at, OracleType.CHAR, 4, char_length=1, charset_id=873, charset_form=1)
+        for at, name in ((2, "GRADE"), (3, "DONE"))
+    )
+    left_out = [
+        LeftOut(owner="S", table="R", name=name, kind="check constraint", reason="none is made",
+                definition=f"ALTER TABLE R ADD CHECK ({name} IN ({values}))")
+        for name, values in (("GRADE", "'A', 'Y'"), ("DONE", "'Y', 'N'"))
+    ]  # fmt: skip
+    settings = replication.settings(choices=Choices(flags=("CHAR(1)",)), create_tables=True)
+    table = _table(grade, done)
+    (found,) = check_target(settings, [table], Structure(left_out=tuple(left_out)))
+    assert found.severity is Severity.WARNING
+    assert "S.R.GRADE becomes boolean" in found.what
+    assert "its check allows A;" in found.what
+    assert '"columns": {"S.R.GRADE": {"type": "char(1)"}}' in found.mend[0]
+    unknown = [one.what for one in check_target(settings, [table])]
+    assert len(unknown) == 2
+    assert all("any other value stops its table" in what for what in unknown)
+    chosen = {"S.R.GRADE": ColumnChoice("char(1)"), "S.R.DONE": ColumnChoice("boolean")}
+    named = Choices(flags=("CHAR(1)",), columns=chosen)
+    assert check_target(replication.settings(choices=named, create_tables=True), [table]) == []
 
 
 def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Replication) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ import pytest
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import report_html
 from olr_pg.assessment.report import Carrier, Effort, Rates, RedoRates, Report
-from olr_pg.assessment.text_form import report_json, report_lines
+from olr_pg.assessment.text_form import report_json, report_lines, whole_report
+from olr_pg.datatypes.choices import Choices
 from olr_pg.dictionary.inventory import Inventory, LogDay, SchemaObject
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.schema.conversion import convert
@@ -21,6 +23,7 @@ from olr_pg.simulator.simulation import simulate
 from tests.schema.shop_relations import SETTINGS
 
 if TYPE_CHECKING:
+    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Snapshot
 
 
@@ -31,10 +34,12 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return load_snapshot(str(folder / "dictionary.json"))
 
 
-def _report(inventory: Inventory, snapshot: Snapshot) -> Report:
+def _report(
+    inventory: Inventory, snapshot: Snapshot, settings: ApplierSettings = SETTINGS
+) -> Report:
     replicated = frozenset(table.full_name for table in snapshot.tables)
-    relations = Relations(inventory, SETTINGS)
-    statements = convert(inventory, SETTINGS)
+    relations = Relations(inventory, settings)
+    statements = convert(inventory, settings)
     return assess(inventory, snapshot, replicated, relations, statements, Rates(1e8, 4))
 
 
@@ -55,6 +60,7 @@ def test_nothing_that_is_there_is_left_unmentioned(snapshot: Snapshot, report: R
     for form in (
         report_html(report).replace("<wbr>", ""),
         "\n".join(map(str, report_json(report)["items"])),
+        "\n".join(whole_report(report)),
     ):
         assert all(item.name in form for item in report.items)
 
@@ -92,6 +98,25 @@ def test_a_table_tells_its_columns_and_what_they_lose(report: Report) -> None:
     text = "\n".join(report_lines(report))
     assert "SHOP.ORDERS.SHIPPED" in text
     assert "not looked at: schema HR" in text
+
+
+def test_flags_that_nobody_says_are_flags_are_named(snapshot: Snapshot) -> None:
+    inventory = shop_inventory(snapshot)
+    active = next(one for one in inventory.constraints if "active IN" in one.condition)
+    odd = active.model_copy(update={"condition": "active IN ('Y', 'N', 'Q')"})
+    settings = replace(SETTINGS, choices=Choices(flags=("CHAR(1)",)))
+    lost = []
+    for checks in ((active,), (odd,), ()):
+        found = inventory.model_copy(update={"constraints": checks})
+        report = _report(found, snapshot, settings)
+        (table,) = [one for one in report.tables if one.name == f"SHOP.{active.table}"]
+        (column,) = [one for one in table.columns if one.name == "ACTIVE"]
+        assert column.target_type == "boolean"
+        lost.append(column.lost)
+    assert lost[0].endswith("1/0")
+    assert "its check allows Q: any other value stops the table" in lost[1]
+    assert f'"SHOP.{active.table}.ACTIVE": {{"type": "char(1)"}}' in lost[1]
+    assert "no check says that it is a flag" in lost[2]
 
 
 def test_the_times_are_told_with_their_basis(report: Report) -> None:

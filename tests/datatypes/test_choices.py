@@ -42,6 +42,14 @@ CHAR_1 = column(96, 4, char_length=1, charset_form=1)
         (Choices(date="date"), column(12, 7), "date"),
         (Choices(raw_16="uuid"), column(23, 16), "uuid"),
         (Choices(raw_16="uuid"), column(23, 17), "bytea"),
+        (Choices(clob="jsonb"), column(112, charset_form=1), "jsonb"),
+        (Choices(clob="bytea"), column(112, charset_form=2), "bytea"),  # NCLOB
+        (Choices(clob="json"), column(112, charset_form=1, xml=True), "xml"),
+        (Choices(clob="json"), column(113), "bytea"),
+        (Choices(blob="text"), column(113), "text"),
+        (Choices(blob="jsonb"), column(113, xml=True), "xml"),
+        (Choices(blob="jsonb"), column(112, charset_form=1), "text"),
+        (Choices(clob="json", columns={"S.T.C": ColumnChoice("text")}), column(112), "text"),
         (Choices(columns={"S.T.*": ColumnChoice("text")}), column(2), "text"),
         (Choices(columns={"s.t.c": ColumnChoice("text")}), column(2), "text"),
         (Choices(columns={"S.U.*": ColumnChoice("text")}), column(2), "numeric"),
@@ -73,6 +81,16 @@ def test_what_a_choice_does_not_hold_is_told() -> None:
     small = Choices(columns={"*": ColumnChoice("smallint")})
     assert "5 digits" in small.pg_type("S.T", column(2, precision=9, scale=0)).note
     assert small.pg_type("S.T", column(2, precision=2, scale=0)).note == ""
+    assert "JSON only" in Choices(clob="json").pg_type("S.T", column(112)).note
+    assert "hexadecimal" in Choices(blob="text").pg_type("S.T", column(113)).note
+    assert "well-formed" in Choices(clob="xml").pg_type("S.T", column(112)).note
+
+
+def test_a_flag_for_its_type_alone_is_known() -> None:
+    flags = Choices(flags=("CHAR(1)",), columns={"S.J.*": ColumnChoice("boolean")})
+    assert flags.is_flag_by_type("S.T", CHAR_1)
+    assert not flags.is_flag_by_type("S.J", CHAR_1)
+    assert not flags.is_flag_by_type("S.T", NUMBER_1)
 
 
 def test_pairs_of_a_column_take_the_place_of_the_general_ones() -> None:

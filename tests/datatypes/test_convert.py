@@ -223,6 +223,15 @@ def test_every_target_of_every_type_is_an_encoder_or_a_documented_error() -> Non
                 assert values == [None, empty]
 
 
+def test_documents_of_blobs_are_utf8_or_an_error() -> None:
+    for target in ("json", "jsonb"):
+        encoder = encoder_for(column(113), target)
+        version = b"\1" if target == "jsonb" else b""
+        assert encoder(column_of(['"ż"'.encode()]))[0].values() == [version + '"ż"'.encode()]
+        with pytest.raises(OlrPgError, match="OLR-02051"):
+            encoder(column_of([b'"\xff"']))
+
+
 def test_unsupported_types_and_sets_are_refused() -> None:
     with pytest.raises(OlrPgError, match="OLR-02055"):
         encoder_for(column(123), "text")

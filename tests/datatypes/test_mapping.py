@@ -95,7 +95,7 @@ def test_postgresql_knows_every_type_by_name_and_oid(postgres: str) -> None:
             description = connection.execute(statement).description
             assert description is not None
             assert description[0].type_code == mapped.kind
-        for kind in PgKind:
+        for kind in (one for one in PgKind if one > 0):  # pgvector's have no OID of their own
             name = connection.execute("SELECT format_type(%s, NULL)", [int(kind)]).fetchone()
             assert name is not None
             assert pg_kind(str(name[0])) is kind

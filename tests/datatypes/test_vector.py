@@ -130,6 +130,28 @@ def test_a_signalling_nan_is_a_nan(judge: Callable[..., list[str | None]]) -> No
     assert judge("double precision[]", column_of([array])) == ["{NaN}"]
 
 
+@pytest.mark.parametrize(
+    ("raw", "target", "image"),
+    [
+        (INT8, "vector(5)", "0005 0000 41200000 41a00000 41f00000 42200000 42480000"),
+        (INT8, "halfvec", "0005 0000 4900 4d00 4f80 5100 5240"),
+        (SPARSE, "sparsevec(10)", "0000000a 00000002 00000000 00000001 00000007 3fc00000 c0000000"),
+    ],
+)
+def test_images_of_pgvector(raw: str, target: str, image: str, column_type: Any) -> None:
+    encode = encoder_for(column_type(127), target)
+    assert encode(column_of([raw_of(raw)]))[0].value(0) == raw_of(image)
+
+
+@pytest.mark.parametrize("target", ["vector", "halfvec", "sparsevec"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39])
+def test_pgvector_has_finite_elements_only(target: str, value: float, column_type: Any) -> None:
+    encode = encoder_for(column_type(127), target)
+    double = encode_vector(Vector(VectorFormat.FLOAT64, 1, np.array([value])))
+    for raw in (double, raw_of(BINARY)):
+        assert refused_with(lambda one: encode(column_of([one])), raw) == 2053
+
+
 def test_doubles_beyond_real_are_refused() -> None:
     raw = encode_vector(Vector(VectorFormat.FLOAT64, 1, np.array([1e300])))
     with pytest.raises(OlrPgError, match="OLR-02053"):

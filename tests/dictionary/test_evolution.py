@@ -68,6 +68,19 @@ def test_a_column_that_is_encrypted_or_decrypted_stops() -> None:
         assert words in str(found.error)
 
 
+def test_another_size_of_a_column_is_for_the_target_to_judge() -> None:
+    wide = replace(NAME, length=60)
+    found = judge(OLD, replace(OLD, columns=(ID, wide)), [statement()])
+    assert (found.verdict, found.error) == (Verdict.FOLLOW, None)
+    assert found.retyped == ((NAME, wide),)
+    long = replace(ID, precision=12)
+    found = judge(OLD, replace(OLD, columns=(long, NAME, NOTE)), [statement()])
+    assert (found.verdict, found.columns) == (Verdict.ADD_COLUMNS, (NOTE,))
+    assert found.retyped == ((ID, long),)
+    found = judge(OLD, replace(OLD, columns=(long, NAME)), [statement("", TRUNCATE_TABLE)])
+    assert (found.verdict, found.retyped) == (Verdict.TRUNCATE, ((ID, long),))
+
+
 def test_a_column_with_a_default_stops() -> None:
     new = replace(OLD, columns=(ID, NAME, NOTE))
     assert judge(OLD, new, [statement()], frozenset({3})).verdict == Verdict.STOP

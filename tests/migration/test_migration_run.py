@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.appliance.data_lock import only_one
+from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
+from olr_pg.load.initial import initial_load
 from olr_pg.migration.migration_steps import STEPS
+from olr_pg.monitor.asking import ask_status
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
@@ -39,7 +43,7 @@ def config(tmp_path: Path, postgres_database: str) -> Path:
         },
         "spark": {"master": "local[2,2]"},
         "target": {"address": "127.0.0.1:0"},
-        "status": {"enabled": False},
+        "status": {"address": "127.0.0.1:0"},
     }
     path = tmp_path / "olr-pg.json"
     path.write_text(json.dumps(document))
@@ -56,7 +60,11 @@ def states(printed: Any) -> dict[str, str]:
 
 
 def test_from_an_empty_target_to_the_cut_over(
-    run: Callable[..., Any], config: Path, tmp_path: Path, postgres_database: str
+    run: Callable[..., Any],
+    config: Path,
+    tmp_path: Path,
+    postgres_database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     printed, code = run(plan=True)
     assert code is None
@@ -70,16 +78,31 @@ def test_from_an_empty_target_to_the_cut_over(
     assert states(printed) == {"doctor": "done", "schema": "done", "load": "failed"}
     assert not printed["ready"]
 
+    pages = list[Any]()
+
+    def load(*arguments: Any) -> Any:
+        pages.append(ask_status(load_config(config)))
+        return initial_load(*arguments)
+
+    monkeypatch.setattr("olr_pg.migration.migration_run.initial_load", load)
     shutil.move(tmp_path / "later", tmp_path / "shop" / "tables")
     printed, code = run()
     assert code is None
     assert printed["ready"]
+    assert [page["state"]["name"] for page in pages] == ["LOADING"]
     # Files are as of the start: replication has passed it.
     expected = {step.name: "done" for step in STEPS} | {"verify": "skipped"}
     assert states(printed) == expected
     rest = printed["steps"][-1]["detail"]
     assert any("ORDER_TREE: CONNECT BY" in line for line in rest["not_made"])
     began = [step["started_at"] for step in printed["steps"]]
+
+    with only_one(tmp_path / "data"):
+        _, code = run(cutover=True)
+    assert code == Code.ANOTHER_APPLIANCE
+    with psycopg.connect(postgres_database) as connection:
+        begun = connection.execute("SELECT step FROM olr_pg.cutover WHERE step NOT LIKE '%:%'")
+        assert begun.fetchall() == []
 
     again, code = run()
     assert code is None

@@ -9,13 +9,16 @@ import psycopg
 import pytest
 
 from olr_pg.datatypes.choices import Choices, ColumnChoice
+from olr_pg.datatypes.mapping import PgKind, PgType
 from olr_pg.dictionary.inventory import Constraint, Inventory, InventoryTable, InventoryView
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.difference import differences
+from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_expression, translate_query
 from olr_pg.schema.trial import CREATED, LEFT_OUT, run_statements
+from olr_pg.schema.value_kinds import Fact, Kind
 from tests.schema.shop_relations import SETTINGS, column
 
 CHOICES = Choices(
@@ -109,6 +112,13 @@ def test_a_schema_with_choices_is_made_and_has_oracles_results(postgres_database
             if one.what == "type"
         ]
         assert told.detail == "text, the source's is boolean"
+
+
+def test_lobs_that_are_bytes_or_hexadecimal_are_read_as_oracle_has_them() -> None:
+    text = RelationColumn("t", Fact(Kind.TEXT), PgType("bytea", PgKind.BYTEA))
+    assert text.reading("t") == ("CONVERT_FROM(t, 'UTF8')", "")
+    raw = RelationColumn("r", Fact(Kind.RAW), PgType("text", PgKind.TEXT))
+    assert raw.reading("r") == ("DECODE(r, 'hex')", "")
 
 
 @pytest.mark.parametrize(

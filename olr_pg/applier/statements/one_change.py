@@ -170,7 +170,12 @@ def _search(plan: TablePlan, before: Cells, number: int) -> _Found:
 
 
 def _same_bytes(column: TargetColumn) -> LiteralString:
-    """Compare bytes: a nondeterministic collation calls other texts equal, which is another row."""
+    """Compare bytes: a nondeterministic collation calls other texts equal, which is another row.
+
+    So does citext; of an enum the text is compared, too.
+    """
+    if column.kind == PgKind.TEXT and column.base_oid != PgKind.TEXT:
+        return 't.{}::text IS NOT DISTINCT FROM %b::{}::text COLLATE "C"'
     same: LiteralString = "t.{} IS NOT DISTINCT FROM %b::{}"
     return same + ' COLLATE "C"' if column.base_oid in _COLLATED else same
 

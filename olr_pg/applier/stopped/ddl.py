@@ -136,6 +136,7 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
     if evolution.verdict is Verdict.STOP:
         assert evolution.error is not None
         raise evolution.error
+    _check_retyped(settings, event)
     if evolution.verdict is Verdict.FOLLOW:
         return
     target = _target(connection, settings, event)
@@ -143,6 +144,19 @@ def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: Sc
         _add_columns(connection, settings, target, event)
     if evolution.verdict is Verdict.TRUNCATE:
         _truncate(connection, settings, target, event)
+
+
+def _check_retyped(settings: ApplierSettings, event: SchemaEvent) -> None:
+    """Refuse columns whose type in the target, chosen or by default, is another one now."""
+    for before, now in event.evolution.retyped:
+        old, new = (settings.choices.pg_type(event.table, one).name for one in (before, now))
+        if old != new:
+            raise OlrPgError(
+                Code.COLUMNS_CHANGED,
+                f"the type of column {now.name} changed: {old} would be {new} in the target"
+                + (f" ({event.statement[:500]})" if event.statement else ""),
+                table=event.table,
+            )
 
 
 def _note_lobs(

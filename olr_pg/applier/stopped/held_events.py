@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 
 from olr_pg.applier.statements.lost_value_documents import lob_document, read_lob
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.dictionary.model import Database, Snapshot, Table
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
@@ -20,6 +22,7 @@ def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
         "begin_scn": event.begin_scn,
         "verdict": evolution.verdict.value,
         "columns": [column.name for column in evolution.columns],
+        "retyped": _retyped_document(event, facts),
         "error": None if error is None else [error.code, error.detail, error.action, error.where],
         "definition": source_document(event.definition, facts, event.commit_scn),
         "statement": event.statement,
@@ -28,6 +31,25 @@ def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
         "lobs": list(map(lob_document, event.lobs)),
     }
     return orjson.dumps(document)
+
+
+def _retyped_document(event: SchemaEvent, facts: DatabaseFacts) -> str | None:
+    """Write the definition with the columns as they were that have another type now."""
+    if event.definition is None or not event.evolution.retyped:
+        return None
+    before = {one.name: one for one, _ in event.evolution.retyped}
+    columns = tuple(before.get(column.name, column) for column in event.definition.columns)
+    return source_document(replace(event.definition, columns=columns), facts, event.commit_scn)
+
+
+def _read_retyped(
+    document: str | None, definition: Table | None
+) -> tuple[tuple[Column, Column], ...]:
+    before = None if document is None else read_source(document)[0]
+    if before is None or definition is None:
+        return ()
+    both = zip(before.columns, definition.columns, strict=True)
+    return tuple((one, other) for one, other in both if one != other)
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
@@ -67,7 +89,10 @@ def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEven
         code, detail, action, where = error
         error = OlrPgError(code, detail, action=action, **where)
     evolution = Evolution(
-        Verdict(document["verdict"]), tuple(columns[name] for name in document["columns"]), error
+        Verdict(document["verdict"]),
+        tuple(columns[name] for name in document["columns"]),
+        error,
+        _read_retyped(document.get("retyped"), definition),
     )
     return SchemaEvent(
         table,

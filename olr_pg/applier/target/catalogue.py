@@ -23,7 +23,9 @@ SELECT c.oid::int8, c.reltype::int8
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 """
-# A domain may be over another one; the modifiers are those of the one nearest to the type.
+# A domain may be over another one; the modifiers are those of the one nearest to the type. What a
+# type's binary form is, the function tells that reads it: types of extensions have no OID of their
+# own.
 _COLUMNS = """
 WITH RECURSIVE base AS (
     SELECT a.attnum, t.oid, t.typtype, t.typbasetype, a.atttypmod AS modifier, t.typtypmod
@@ -36,11 +38,17 @@ WITH RECURSIVE base AS (
 )
 SELECT a.attname, a.atttypid::int8, b.oid::int8,
     quote_ident(n.nspname) || '.' || quote_ident(b.typname), a.attgenerated <> '', a.attidentity,
-    base.modifier
+    base.modifier,
+    CASE WHEN b.typtype = 'e' OR (receives.prosrc = 'textrecv' AND b.oid <> 25) THEN 25
+        WHEN receives.prosrc = 'vector_recv' THEN -1
+        WHEN receives.prosrc = 'halfvec_recv' THEN -2
+        WHEN receives.prosrc = 'sparsevec_recv' THEN -3
+        ELSE 0 END
 FROM pg_attribute a
 JOIN base ON base.attnum = a.attnum AND base.typtype <> 'd'
 JOIN pg_type b ON b.oid = base.oid
 JOIN pg_namespace n ON n.oid = b.typnamespace
+LEFT JOIN pg_proc receives ON receives.oid = b.typreceive
 WHERE a.attrelid = %(table)s ORDER BY a.attnum
 """
 _KEY = """
@@ -66,6 +74,8 @@ class TargetColumn(NamedTuple):
         generated: computed by the server; may not be written.
         identity: '' none, 'a' ALWAYS, 'd' BY DEFAULT.
         modifier: of the type below domains (`modifiers`); -1 none.
+        form: the `PgKind` whose binary form the values of a type have that is none: an enum and
+            citext that of text, types of pgvector their own; 0 none.
     """
 
     name: str
@@ -75,6 +85,12 @@ class TargetColumn(NamedTuple):
     generated: bool
     identity: str
     modifier: int = -1
+    form: int = 0
+
+    @property
+    def kind(self) -> int:
+        """The `PgKind` of the values' binary form, or the OID of a type that is none."""
+        return self.form or self.base_oid
 
     @property
     def comparable(self) -> bool:

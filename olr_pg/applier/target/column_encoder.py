@@ -10,7 +10,7 @@ import numpy as np
 
 from olr_pg.applier.target.modifiers import check_modifiers, may_round, numeric_scale
 from olr_pg.datatypes.convert import encoder_for
-from olr_pg.datatypes.mapping import PgKind, oracle_type_name
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name, pg_type
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -62,16 +62,35 @@ def column_encoder(
     check_modifiers(column, target)
     encoder = encoder_for(
         described or column,
-        target.base_oid,
+        target.kind,
         facts=facts or settings.facts,
         policies=settings.choices.policies(table, column.name, settings.policies),
     )
+    if encoder.kind is PgKind.BOOL and column.type_code != OracleType.BOOLEAN:
+        out = leave_out(table, column)
+        encoder = replace(encoder, encode=partial(_flags, encode=encoder.encode, out=out))
     check = _check(column, target) if settings.choices.chosen_type(table, column) else None
     if check is None:
         return encoder
     return replace(
         encoder, encode=partial(_checked, encode=encoder.encode, check=check), plain=False
     )
+
+
+def leave_out(table: str, column: OracleColumn) -> str:
+    """Return what in `apply` keeps a column of ``OWNER.NAME`` from becoming boolean."""
+    return f'"columns": {{"{table}.{column.name}": {{"type": "{pg_type(column).name}"}}}}'
+
+
+def _flags(values: ValueColumn, encode: Callable[[ValueColumn], Encoded], out: str) -> Encoded:
+    """Encode flags; say of a value that is none how its column is kept from being boolean."""
+    try:
+        return encode(values)
+    except OlrPgError as error:
+        if error.code != Code.VALUE_OUT_OF_RANGE:
+            raise
+        detail = f"{error.detail}; if the column is no flag: {out} in `apply`"
+        raise OlrPgError(error.code, detail, action=error.action, **error.where) from error
 
 
 def _checked(

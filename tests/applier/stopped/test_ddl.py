@@ -139,6 +139,36 @@ def test_a_stop_is_recorded_again_and_again_until_somebody_decides(
     assert target.execute("SELECT count(*) FROM olr_pg.held").fetchone() == (0,)
 
 
+COUNT = Column("ID", 1, 1, 1, 2, 22, precision=5, scale=0)
+LONGER = replace(COUNT, precision=8)
+LONG = replace(COUNT, precision=12)
+
+
+@pytest.mark.parametrize(
+    ("choices", "now", "change"),
+    [
+        (Choices(), LONGER, ""),
+        (Choices(), LONG, "integer would be bigint"),
+        (Choices(integers="bigint"), LONG, ""),
+        (Choices(integers="numeric"), LONGER, "numeric(5,0) would be numeric(8,0)"),
+        (Choices(columns={"SHOP.T.ID": ColumnChoice("text")}), LONG, ""),
+    ],
+)
+def test_another_size_of_a_column_is_judged_by_the_type_that_is_chosen(
+    target: Connection, settings: ApplierSettings, choices: Choices, now: Column, change: str
+) -> None:
+    settings = replace(settings, choices=choices)
+    evolution = Evolution(Verdict.FOLLOW, retyped=((COUNT, now),))
+    definition = replace(TABLE, columns=(now, EXTRA))
+    event = TRUNCATE._replace(evolution=evolution, definition=definition)
+    error = apply_event(target, settings, event, TABLE)
+    assert (error.detail if error else "").partition(": ")[2].startswith(change)
+    assert (error is None) is not bool(change)
+    # What is held knows it, too.
+    again = replay(target, settings, "SHOP.T").error
+    assert (error is None) or (again is not None and again.detail == error.detail)
+
+
 def test_events_behind_a_stop_happen_once_it_goes_on(
     target: Connection, settings: ApplierSettings
 ) -> None:
