@@ -54,6 +54,7 @@ class Code(IntEnum):
     CONFIG_FILE_EXISTS = 1140
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
+    DATA_DISK_FULL = 1160
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -355,6 +356,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "end the run, drop the tables again, and begin with `olr-pg initial-load`, behind which"
         " `olr-pg run` goes on; or load them now: `olr-pg initial-load --anew --table OWNER.NAME`,"
         " while no appliance runs",
+    ),
+    Code.DATA_DISK_FULL: ErrorEntry(
+        "the disk of `context.data` is full",
+        "make room there: replication waits for it, and goes on by itself from what is saved;"
+        " nothing is lost",
     ),
     Code.CONFIG_OF_NEWER_VERSION: ErrorEntry(
         "the configuration file is of a newer version than this program reads",
