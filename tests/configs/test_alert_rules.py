@@ -82,7 +82,7 @@ def record(course: Callable[[Status, float], Status | None], seconds: float) -> 
             continue
         for family in make_registry(lambda status=status: status).collect():  # type: ignore[misc]
             for sample in family.samples:
-                recording.add(sample.name, {**sample.labels, **target}, at, sample.value)
+                recording.add(sample.name, {**sample.labels, **target}, at, float(sample.value))
     return recording
 
 
