@@ -51,8 +51,8 @@ cd ../..
 rm -rf pyspark/data pyspark/examples pyspark/sbin/*.cmd pyspark/bin/*.cmd \
     pyspark/pandas pyspark/ml pyspark/mllib pyspark/testing pyspark/pipelines pyspark/sql/connect
 
-# Arrow: its network protocol, a format of query plans, headers.
-rm -f pyarrow/libarrow_flight* pyarrow/_flight* pyarrow/libarrow_substrait* pyarrow/_substrait*
+# Arrow: its network protocol, headers.
+rm -f pyarrow/libarrow_flight* pyarrow/_flight*
 rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests
 # A wheel has no links: the same library is there under each of its names.
 for library in pyarrow/*.so.*.*; do
