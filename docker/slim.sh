@@ -49,7 +49,7 @@ for name in sys.argv[2:]:
 END
 cd ../..
 rm -rf pyspark/data pyspark/examples pyspark/sbin/*.cmd pyspark/bin/*.cmd \
-    pyspark/pandas pyspark/ml pyspark/mllib pyspark/testing pyspark/pipelines pyspark/sql/connect
+    pyspark/pandas pyspark/ml pyspark/mllib pyspark/pipelines pyspark/sql/connect
 
 # Arrow: its network protocol, headers.
 rm -f pyarrow/libarrow_flight* pyarrow/_flight*
