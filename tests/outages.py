@@ -206,7 +206,7 @@ class Course:
         while not condition():
             for process in (self.source, self.appliance):
                 if process is not None and process.poll() is not None:
-                    raise RuntimeError(f"{self.folder.name}: {process.args} has ended")
+                    raise RuntimeError(f"{self.folder.name}: {process.args!r} has ended")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.folder.name}: {what} does not come: {self.status()}")
             time.sleep(LOOK_SECONDS)
@@ -263,7 +263,7 @@ class Course:
             assert self.cluster is not None
             with psycopg.connect(self.cluster.connect_string) as connection:
                 query = "SELECT source_table, commit_scn FROM olr_pg.ledger"
-                there = dict(connection.execute(query).fetchall())
+                there: dict[str, int] = dict(connection.execute(query).fetchall())
             return all(there.get(table, 0) >= scn for table, scn in wanted.items())
 
         self._await("the last change", has_all)

@@ -84,6 +84,10 @@ def test_the_long_form_knows_every_line() -> None:
     assert set(typed()) == {*FIRST, *TESTS, *OWN, OF_OLR}
 
 
+def _unmount(place: Path) -> None:
+    subprocess.run(["umount", "--recursive", "--lazy", place], check=True)
+
+
 class Machine:
     """A fresh Debian with a clone of this repository in /root/olr_pg."""
 
@@ -103,7 +107,9 @@ class Machine:
             if (Path("/etc") / file).exists():
                 (root / "etc" / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(Path("/etc") / file, root / "etc" / file)
-        shutil.rmtree(self.clone, ignore_errors=True)
+        # Where an earlier run has left its machine.
+        for left in (self.clone, root / "root/.venvs", *root.glob("usr/local/lib/python3*")):
+            shutil.rmtree(left, ignore_errors=True)
         subprocess.run(["git", "clone", "--quiet", ROOT, self.clone], check=True)
         # Everything from here to the end is in a network of its own, where ports are free.
         alone = ["unshare", "--net", "sh", "-c", "ip link set lo up && exec sleep infinity"]
@@ -115,7 +121,13 @@ class Machine:
         if (self.root / "etc/debian_version").exists():
             return
         mirror = [os.environ["OLR_PG_MIRROR"]] if "OLR_PG_MIRROR" in os.environ else []
-        command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", RELEASE, self.root]
+        command: list[str | Path] = [
+            "debootstrap",
+            "--variant=minbase",
+            f"--include={PACKAGES}",
+            RELEASE,
+            self.root,
+        ]
         done = subprocess.run([*command, *mirror], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-2000:]
 
@@ -123,7 +135,7 @@ class Machine:
         place.mkdir(parents=True, exist_ok=True)
         subprocess.run(["mount", *options, place], check=True)
         # What is below must come off without taking the machine's own along.
-        self._stack.callback(subprocess.run, ["umount", "--recursive", "--lazy", place], check=True)
+        self._stack.callback(_unmount, place)
         subprocess.run(["mount", "--make-rslave", place], check=True)
 
     def command(self, line: str, *, alone: bool = True) -> list[str | Path]:

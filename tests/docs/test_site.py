@@ -35,7 +35,17 @@ class Fetched(HTMLParser):
 
 def build(source: Path, site: Path) -> subprocess.CompletedProcess[str]:
     # As the page says, with no other names to look up: a builder that fetched something would fail.
-    command = ["-m", "sphinx", "-q", "-W", "--keep-going", "-c", source / "docs", source, site]
+    command: list[str | Path] = [
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-c",
+        source / "docs",
+        source,
+        site,
+    ]
     nowhere = {"http_proxy": "http://127.0.0.1:1", "https_proxy": "http://127.0.0.1:1"}
     return subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, check=False, env=nowhere
