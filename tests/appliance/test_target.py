@@ -165,4 +165,5 @@ def test_a_full_disk_is_waited_for(
         assert target.is_alive
     target.stop()
     target.join()
-    assert (target.failure, len(made)) == (None, 2)
+    assert len(made) == 2
+    assert getattr(target, "failure") is None  # noqa: B009 - it is another one by now
