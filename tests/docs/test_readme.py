@@ -142,7 +142,7 @@ class Machine:
         """What runs a line of a shell there; `alone`: without a way to the package index."""
         names = ("PIP_", "UV_", "SSL_CERT_FILE", "http_proxy", "https_proxy")
         kept = [f"{key}={value}" for key, value in os.environ.items() if key.startswith(names)]
-        path = "PATH=/root/olr_pg/.venv/bin:/root/.venvs/uv/bin:/usr/local/bin:/usr/bin:/bin:/sbin"
+        path = "PATH=/usr/local/bin:/usr/bin:/bin:/sbin:/root/.venvs/uv/bin:/root/olr_pg/.venv/bin"
         inside = ["nsenter", f"--net=/proc/{self._network.pid}/ns/net"] if alone else []
         environment = [path, "HOME=/root", "LANG=C.UTF-8", "ORACLE_PASSWORD=olr", *kept]
         line = f"cd /root/olr_pg && {line}"
