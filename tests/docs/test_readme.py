@@ -219,7 +219,9 @@ def check_demo(machine: Machine, text: str) -> None:
 def own_database(machine: Machine) -> None:
     init, doctor, load, run, verify, cutover, assess, migrate = OWN
     source = machine.start(SIMULATE, "source.log")
-    machine.await_that((machine.clone / "sim" / "olr-pg.json").exists)
+    simulated = machine.clone / "sim"
+    machine.await_that((simulated / "olr-pg.json").exists)
+    machine.await_that(lambda: any((simulated / "logs").glob("[!.]*")))
     answer(machine, init)
     machine.run("olr-pg config check")
     machine.run(doctor, codes=(0, 10))
