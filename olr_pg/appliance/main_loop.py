@@ -25,6 +25,9 @@ class Serving:
     after a pause (OLR-04043). Only when the appliers of all have failed, and no other clients are
     served, the appliance ends.
 
+    A disk of `context.data` that is full ends nothing (OLR-01160): the appliers that met it begin
+    again once there is room.
+
     Args:
         decoder: is told of targets that do not come.
         once: end when what is there has been confirmed; nothing is started again.
@@ -98,10 +101,11 @@ class Serving:
             if failed:
                 raise _failure(failed[0])
             return self._is_taken()
-        if failed and len(failed) == len(self._targets):
-            raise _failure(failed[0])
+        lasting = [target for target in failed if target.full is None]
+        if lasting and len(lasting) == len(self._targets):
+            raise _failure(lasting[0])
         for target in failed:
-            if target.is_due:
+            if target.is_due():
                 target.start(once=False)
             elif not target.is_postponed:
                 target.postpone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shlex
 import shutil
 import threading
 import time
@@ -51,6 +52,9 @@ TARGET_BEHIND: Final = "TARGET_BEHIND"
 
 WAITING_FOR_TARGET: Final = "WAITING_FOR_TARGET"
 """The target is out of reach, or takes nothing; it is tried again."""
+
+WAITING_FOR_DISK: Final = "WAITING_FOR_DISK"
+"""There is no room in `context.data`; replication begins again once there is."""
 
 PAUSED: Final = "PAUSED"
 """Somebody has paused the subscription: nothing is taken and nothing confirmed."""
@@ -153,6 +157,7 @@ class Observer:
         confirmed_scn = 0 if applier is None else applier.confirmed_scn
         tables = self._tables(first_lacking(port, confirmed_scn), now)
         newest = progress.archived.at
+        free = _free(parts.target.config)
         status = Status(
             version=self._version,
             at=now,
@@ -166,7 +171,8 @@ class Observer:
             archive_seconds=None if newest is None else max(0.0, now - newest),
             confirmed_scn=confirmed_scn,
             events=recent_events(),
-            data_free_bytes=_free_bytes(parts.target.config),
+            data_free_bytes=None if free is None else free[0],
+            data_free_ratio=None if free is None else free[1],
             target=parts.target.name,
             targets=parts.names,
             identity=parts.identity,
@@ -176,7 +182,9 @@ class Observer:
         session = listener.replicating
         ahead = None if session is None else session.ahead
         warnings = (listener.silence, ahead)
-        return with_problems(status, parts.target.failure, warnings)
+        # What waits for room is told by its state.
+        failure = None if parts.target.full is not None else parts.target.failure
+        return with_problems(status, failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
         """Return what decoding does; all is caught up only where the target has it all."""
@@ -186,12 +194,15 @@ class Observer:
         is_over = applier is not None and applier.is_ending and not target.is_renewed
         if is_over and target.is_alive:
             return StageState(STOPPING, self._noted(STOPPING, now))
+        full = target.full
+        if full is not None:
+            return StageState(WAITING_FOR_DISK, full.since, _advised(full.error))
         outage = None if applier is None else applier.outage
         if outage is not None and state.phase is not CapturePhase.STOPPED:
             return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
         pause = None if applier is None else applier.pause
         if pause is not None and state.phase is not CapturePhase.STOPPED:
-            return StageState(PAUSED, pause.since, f"by {pause.by}: `olr-pg tables resume --all`")
+            return StageState(PAUSED, pause.since, f"by {pause.by}: {self._resuming()}")
         is_new = applier is not None and not applier.is_begun
         if is_new and self._parts.target.failure is None and state.reason is None:
             return StageState(STARTING, self._noted(STARTING, now))
@@ -203,6 +214,14 @@ class Observer:
             self._noted("", now)
             return StageState(state.phase.value, state.since, reason)
         return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
+
+    def _resuming(self) -> str:
+        """Return the command that ends a pause, complete, to be copied."""
+        config = shlex.quote(self._parts.identity.config or "FILE")
+        name = self._parts.target.name
+        return f"olr-pg tables resume --all --config {config}" + (
+            f" --target {name}" if name else ""
+        )
 
     def _noted(self, state: str, now: float) -> float:
         """Return since when it is in a state that only looking at it tells."""
@@ -359,11 +378,16 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
     """Return since when redo is missing behind what can be read; None where none is known to be.
 
     Where it is no gap between logs that are here (a log that Oracle names cannot be read, say), it
-    was written behind the last one that is.
+    was written behind the last one that is. What a source that does not answer has written since
+    then nobody knows.
     """
     known = progress.source.missing_since
-    if known is not None or state.phase is not CapturePhase.WAITING_FOR_REDO:
+    if known is not None:
         return known
+    if state.phase is CapturePhase.WAITING_FOR_SOURCE:
+        return state.since
+    if state.phase is not CapturePhase.WAITING_FOR_REDO:
+        return None
     last = progress.archived.at
     return state.since if last is None else min(last, state.since)
 
@@ -378,11 +402,13 @@ def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
     return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
 
 
-def _free_bytes(config: Config) -> int | None:
+def _free(config: Config) -> tuple[int, float] | None:
+    """Return the room left for the appliance's files, in bytes and as a part of their disk."""
     try:
-        return shutil.disk_usage(config.context.data).free
+        usage = shutil.disk_usage(config.context.data)
     except OSError:
         return None
+    return usage.free, usage.free / max(usage.total, 1)
 
 
 def process_status(memory_max: int) -> ProcessStatus:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from errno import ENOSPC
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
 from olr_pg.applier.target.orphaned_transactions import orphaned_transactions
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.disk_room import has_room, tells_of_full_disk
 from olr_pg.files.private import make_private_directory
 
 if TYPE_CHECKING:
@@ -29,7 +31,22 @@ _PAUSE_SECONDS_MAX: Final = 300.0
 _LASTED_SECONDS: Final = 60.0
 """An applier that worked for so long begins with the shortest pause again."""
 
+_ROOM_SECONDS: Final = 1.0
+"""How often a full disk is looked at."""
+
 _log = structlog.get_logger(__name__)
+
+
+class FullDisk(NamedTuple):
+    """A disk of `context.data` that has no room.
+
+    Attributes:
+        since: in seconds of Unix time.
+        error: 1160, with what met it.
+    """
+
+    since: float
+    error: OlrPgError
 
 
 class RunningTarget:
@@ -46,6 +63,7 @@ class RunningTarget:
         connect_string: as above.
         applier: the bundled one at work, or the last one.
         failure: what ended it; None while it works.
+        full: the full disk that ended it, until it is started again; None where there is none.
     """
 
     def __init__(
@@ -65,6 +83,7 @@ class RunningTarget:
         self._make_applier = make_applier
         self.applier = None if make_applier is None else make_applier(config)
         self.failure: BaseException | None = None
+        self.full: FullDisk | None = None
         self._report: ApplyReport | None = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
@@ -107,6 +126,10 @@ class RunningTarget:
     def start(self, *, once: bool) -> None:
         """Start the applier in a thread, so that the main one is free for signals."""
         is_again, self.failure = self._started > 0, None
+        if self.full is not None:
+            seconds = round(time.time() - self.full.since, 1)
+            _log.info("the disk has room again", full_seconds=seconds, **self.delivery.named)
+            self.full = None
         self._started = time.monotonic()
         self._ended = ended = threading.Event()
 
@@ -117,6 +140,7 @@ class RunningTarget:
                     self._work(once=once, is_again=True)
             except BaseException as error:  # noqa: BLE001 - looked at by the main thread
                 self.failure = self._cause(error)
+                self.full = self._full_disk(self.failure)
             finally:
                 ended.set()
 
@@ -172,9 +196,24 @@ class RunningTarget:
             self._ended.wait(seconds)
 
     def postpone(self) -> None:
-        """Say that its applier failed, and start it again after a pause."""
-        if time.monotonic() - self._started > _LASTED_SECONDS:
+        """Say that its applier failed, and start it again after a pause, or once there is room."""
+        is_late = time.monotonic() - self._started > _LASTED_SECONDS
+        if is_late:
             self._pause = _PAUSE_SECONDS
+        self._thread = None
+        if self.full is None:
+            self._tell_failure()
+            self._again_at = time.monotonic() + self._pause
+        else:
+            _log.warning(
+                "the disk of context.data is full and is waited for",
+                error=self.full.error,
+                **self.delivery.named,
+            )
+            self._again_at = time.monotonic() + (_ROOM_SECONDS if is_late else self._pause)
+        self._pause = min(2 * self._pause, _PAUSE_SECONDS_MAX)
+
+    def _tell_failure(self) -> None:
         reason = OlrPgError(Code.APPLIER_ENDED, str(self.failure), target=self.name)
         _log.error(
             "a target's applier has ended",
@@ -183,19 +222,33 @@ class RunningTarget:
             again_in_seconds=self._pause,
             exc_info=None if isinstance(self.failure, OlrPgError) else self.failure,
         )
-        self._thread = None
-        self._again_at = time.monotonic() + self._pause
-        self._pause = min(2 * self._pause, _PAUSE_SECONDS_MAX)
 
     @property
     def is_postponed(self) -> bool:
         """Is true while its failed applier waits for being started again."""
         return self._thread is None
 
-    @property
     def is_due(self) -> bool:
-        """Is true where that wait is over."""
-        return self.is_postponed and time.monotonic() >= self._again_at
+        """Tell whether that wait is over; where it is for room, the disk is asked now and then."""
+        if not self.is_postponed or time.monotonic() < self._again_at:
+            return False
+        if self.full is None or has_room(Path(self.config.context.data)):
+            return True
+        self._again_at = time.monotonic() + _ROOM_SECONDS
+        return False
+
+    def _full_disk(self, failure: BaseException) -> FullDisk | None:
+        """Return the full disk that ended the applier; None where it was something else.
+
+        The applier knows only what the port told it, so that the disk is asked, too.
+        """
+        path = Path(self.config.context.data)
+        refused = isinstance(failure, OlrPgError) and failure.code == Code.SERVER_REFUSED
+        is_told = tells_of_full_disk(failure) or (refused and f"Errno {ENOSPC}" in str(failure))
+        if not is_told and has_room(path):
+            return None
+        error = OlrPgError(Code.DATA_DISK_FULL, str(failure), path=str(path))
+        return FullDisk(time.time(), error)
 
     def report(self) -> None:
         """Log what its applier did."""

@@ -77,4 +77,6 @@ def listen(address: Address) -> socket.socket:
         return socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
         code = Code.ADDRESS_IN_USE if error.errno == errno.EADDRINUSE else Code.ADDRESS_UNUSABLE
-        raise OlrPgError(code, error.strerror or str(error), address=str(address)) from error
+        # Python adds what it was doing; the address is told anyway.
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise OlrPgError(code, reason, address=str(address)) from error

@@ -102,6 +102,7 @@ _VALUES = (
     ),
     _Gauge("spilled_bytes", "Of transactions on disk", lambda s: s.source.spilled_bytes),
     _Gauge("data_free_bytes", "Room left where context.data is", lambda s: s.data_free_bytes),
+    _Gauge("data_free_ratio", "The same, as a part of the disk", lambda s: s.data_free_ratio),
     _Gauge("connections", "Clients connected to the port", lambda s: s.port.connections),
     _Gauge("replicating", "1 while a client replicates", lambda s: s.port.client is not None),
     _Gauge("queue_ready", "Transactions to be taken", lambda s: s.port.ready),

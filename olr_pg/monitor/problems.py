@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.status_values import Status, TableStatus
 
-TROUBLED: Final = ("STOPPED", "WAITING_FOR_REDO", "WAITING_FOR_SOURCE", "WAITING_FOR_TARGET")
+TROUBLED: Final = (
+    "STOPPED",
+    "WAITING_FOR_REDO",
+    "WAITING_FOR_SOURCE",
+    "WAITING_FOR_TARGET",
+    "WAITING_FOR_DISK",
+)
 """States that are a problem."""
 
 _NAMED: Final = 3

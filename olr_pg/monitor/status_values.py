@@ -26,6 +26,7 @@ STATE_WORDS: Final = {
     "WAITING_FOR_REDO": "Waiting for a log that is missing",
     "WAITING_FOR_SOURCE": "Waiting for the source",
     "WAITING_FOR_TARGET": "Waiting for the target",
+    "WAITING_FOR_DISK": "Waiting for room on the disk",
     "PAUSED": "Paused",
     "STOPPING": "Stopping",
     "STOPPED": "Stopped",
@@ -274,6 +275,7 @@ class Status:
         commands: for each problem the commands that help, complete, to be copied.
         events: the latest warnings and errors, the newest last.
         data_free_bytes: room left where `context.data` is; None where nobody knows.
+        data_free_ratio: the same as a part of all that is there, 0 to 1.
         target: which of several targets it is about; empty where there is only one.
         targets: the names of all of them then.
         identity: who this is.
@@ -295,6 +297,7 @@ class Status:
     commands: tuple[tuple[str, ...], ...] = ()
     events: tuple[Mapping[str, object], ...] = ()
     data_free_bytes: int | None = None
+    data_free_ratio: float | None = None
     target: str = ""
     targets: tuple[str, ...] = ()
     identity: Identity = field(default_factory=Identity)

@@ -163,11 +163,11 @@ def _renderers(log_format: LogFormat, *, colors: bool) -> list[Processor]:
 
 
 def explain_failure(_logger: object, _method: str, event: _Event) -> _Event:
-    """Spread an `OlrPgError` under ``error`` into code, what, where and action."""
+    """Spread an `OlrPgError` under ``error`` into code, what, where (if anywhere) and action."""
     error = event.get("error")
     if isinstance(error, OlrPgError):
         del event["error"]
-        event.update(failure_record(error))
+        event.update((key, value) for key, value in failure_record(error).items() if value)
     elif isinstance(error, BaseException):
         event["error"] = plain_reason(error)
     return event

@@ -80,6 +80,7 @@ class OracleDatabase:
     def __init__(self, source: OracleSource, container: str | None = None) -> None:
         self.query_seconds = float(source.query_timeout)
         self._engine = _make_engine(source, container or next(iter(source.containers), None))
+        self._is_told = False
 
     def close(self) -> None:
         """Close every connection."""
@@ -104,10 +105,13 @@ class OracleDatabase:
             wait=wait_exponential_jitter(
                 max=LAST_WAIT_SECONDS, jitter=FIRST_WAIT_SECONDS, multiplier=FIRST_WAIT_SECONDS
             ),
-            before_sleep=_report,
+            before_sleep=self._report,
             reraise=True,
         )
         result: _Result = retrying(self._read_once, doing, work, action)
+        if self._is_told:
+            self._is_told = False
+            _log.info("Oracle answers again")
         return result
 
     def _read_once(
@@ -120,10 +124,12 @@ class OracleDatabase:
         except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
             raise oracle_error(error, doing, action=action) from error
 
-
-def _report(state: RetryCallState) -> None:
-    assert state.outcome is not None
-    _log.warning("Oracle: trying again", reason=str(state.outcome.exception()))
+    def _report(self, state: RetryCallState) -> None:
+        """Tell of an outage once, however often and by whomever it is met until it is over."""
+        assert state.outcome is not None
+        if not self._is_told:
+            self._is_told = True
+            _log.warning("Oracle: trying again", reason=str(state.outcome.exception()))
 
 
 def _make_engine(source: OracleSource, container: str | None) -> Engine:

@@ -22,7 +22,10 @@ def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
     waiting = CaptureState(CapturePhase.WAITING_FOR_REDO, 500.0)
     assert missing_since(CaptureState(CapturePhase.CAUGHT_UP, 500.0), progress) is None
     assert missing_since(waiting, progress) == 500.0
+    away = CaptureState(CapturePhase.WAITING_FOR_SOURCE, 500.0)
+    assert missing_since(away, progress) == 500.0
     progress.archived.add(40, 440.0)
+    assert missing_since(away, progress) == 500.0  # up to then it was asked
     assert missing_since(waiting, progress) == 440.0  # behind the last one that is here
     progress.source = replace(progress.source, missing_since=100.0)
     assert missing_since(waiting, progress) == 100.0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import threading
-from types import FrameType
-from typing import Any
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any, Final
 
 import pytest
 
@@ -38,6 +41,7 @@ class Applier:
 class Delivery:
     drained = threading.Event()
     failure = None
+    named: Final = {"target": "one"}
 
 
 def test_a_signal_while_it_is_waited_for_does_not_end_the_applier() -> None:
@@ -70,17 +74,23 @@ def test_a_signal_while_it_is_waited_for_does_not_end_the_applier() -> None:
     assert target.failure is None
 
 
-def renewable(*errors: OlrPgError | None) -> tuple[RunningTarget, list[Applier]]:
+def configured(tables: str, data: Path = Path("/")) -> Any:
+    return SimpleNamespace(tables=tables, context=SimpleNamespace(data=data))
+
+
+def renewable(
+    *errors: OlrPgError | None, data: Path = Path("/tmp")
+) -> tuple[RunningTarget, list[Applier]]:
     """A target whose first appliers end with these errors, and all that it has made."""
     made: list[Applier] = []
     left = list(errors)
 
-    def make(tables: Any) -> Any:
-        made.append(Applier(tables, left.pop(0) if left else None))
+    def make(config: Any) -> Any:
+        made.append(Applier(config.tables, left.pop(0) if left else None))
         return made[-1]
 
     one: Any = None
-    first: Any = "one table"
+    first = configured("one table", data)
     delivery: Any = Delivery()
     return RunningTarget(first, delivery, one, one, make_applier=make), made
 
@@ -90,8 +100,7 @@ def test_an_applier_with_other_tables_follows_the_one_before() -> None:
     target, made = renewable(stopped)  # which stay so, for the one that follows
     target.start(once=False)
     assert made[0].began.wait(60)
-    other: Any = "two tables"
-    target.renew(other)
+    target.renew(configured("two tables"))
     while len(made) < 2:
         assert target.is_alive
     assert made[1].began.wait(60)
@@ -107,7 +116,54 @@ def test_an_applier_that_fails_meanwhile_is_a_failure() -> None:
     target, made = renewable(lost)
     target.start(once=False)
     assert made[0].began.wait(60)
-    other: Any = "two tables"
-    target.renew(other)
+    target.renew(configured("two tables"))
     target.join()
     assert target.failure is lost
+
+
+def no_space(code: int) -> OlrPgError:
+    cause = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    error = OlrPgError(code, str(cause))
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "is_full"),
+    [
+        (no_space(Code.SPILL_FAILED), True),
+        # What the port tells the applier of a checkpoint that cannot be written.
+        (OlrPgError(Code.SERVER_REFUSED, "OLR-04013: [Errno 28] No space left on device"), True),
+        (OlrPgError(Code.SERVER_REFUSED, "OLR-04013: [Errno 30] Read-only file system"), False),
+        # PostgreSQL's own.
+        (OlrPgError(Code.TARGET_DISK_FULL, "No space left on device"), False),
+    ],
+)
+def test_a_full_disk_is_waited_for(
+    error: OlrPgError, is_full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, made = renewable(error, data=tmp_path)
+    target.start(once=False)
+    assert made[0].began.wait(60)
+    made[0].over.set()
+    target.join()
+    assert target.failure is error
+    assert (target.full is not None) == is_full
+    if target.full is None:
+        return
+    assert target.full.error.code == Code.DATA_DISK_FULL
+    assert str(error) in str(target.full.error)
+    target.postpone()
+    assert not target.is_due()  # it has failed at once: a moment later
+    monkeypatch.setattr(target, "_again_at", 0.0)
+    due = target.is_due()
+    assert due
+    target.start(once=False)
+    is_full = target.full is not None
+    assert not is_full
+    while len(made) < 2:
+        assert target.is_alive
+    target.stop()
+    target.join()
+    assert len(made) == 2
+    assert getattr(target, "failure") is None  # noqa: B009 - it is another one by now

@@ -53,6 +53,7 @@ QUIET: Final = Status(
     tables=(TableStatus("SHOP.ORDERS", applied_scn=99), TableStatus("SHOP.STOCK", applied_scn=98)),
     archive_seconds=5.0,
     data_free_bytes=100 << 30,
+    data_free_ratio=0.5,
 )
 
 
@@ -81,7 +82,7 @@ def record(course: Callable[[Status, float], Status | None], seconds: float) -> 
             continue
         for family in make_registry(lambda status=status: status).collect():  # type: ignore[misc]
             for sample in family.samples:
-                recording.add(sample.name, {**sample.labels, **target}, at, sample.value)
+                recording.add(sample.name, {**sample.labels, **target}, at, float(sample.value))
     return recording
 
 
@@ -106,6 +107,12 @@ def gap(quiet: Status, at: float) -> Status | None:
     return lagging(replace(quiet, source=source, state=waiting), at)
 
 
+def full_quota(quiet: Status, at: float) -> Status | None:
+    """The file system has room, but not for this user."""
+    full = StageState("WAITING_FOR_DISK", START + BEGIN, "OLR-01160")
+    return lagging(replace(quiet, state=full), at)
+
+
 def stopped_table(quiet: Status, at: float) -> Status | None:
     first, *others = quiet.tables
     held = replace(first, stopped="OLR-05009: …", held_scn=90, lag_seconds=at - BEGIN)
@@ -127,13 +134,14 @@ EVENTS: Final[dict[str, tuple[Any, str]]] = {
     "PostgreSQL is away, or full": (outage, "OlrPgTargetUnreachable"),
     "a log is missing": (gap, "OlrPgLogMissing"),
     "the disk is full": (
-        lambda quiet, _: replace(quiet, data_free_bytes=1 << 20),
+        lambda quiet, _: replace(quiet, data_free_bytes=1 << 20, data_free_ratio=0.001),
         "OlrPgDiskFull",
     ),
     "the disk gets full": (
-        lambda quiet, _: replace(quiet, data_free_bytes=1 << 30),
+        lambda quiet, _: replace(quiet, data_free_bytes=1 << 30, data_free_ratio=0.1),
         "OlrPgDiskLow",
     ),
+    "a quota is used up": (full_quota, "OlrPgDiskFull"),
     "a table has stopped": (stopped_table, "OlrPgTableStopped"),
     "the source is down": (state("WAITING_FOR_SOURCE"), "OlrPgSourceUnreachable"),
     "decoding has ended": (state("STOPPED"), "OlrPgFailed"),
@@ -178,7 +186,12 @@ def test_what_happens_fires_its_alert_and_no_other(event: str) -> None:
     assert found[times[-1]] == set()
 
 
-@pytest.mark.parametrize("course", [idle, busy], ids=lambda course: course.__name__)
+def small(quiet: Status, at: float) -> Status | None:
+    """A small disk that is not full: a volume of a container, say."""
+    return replace(quiet, data_free_bytes=40 << 20, data_free_ratio=0.6)
+
+
+@pytest.mark.parametrize("course", [idle, busy, small], ids=lambda course: course.__name__)
 def test_an_hour_of_quiet_fires_nothing(course: Any) -> None:
     times = range(0, HOUR + 1, STEP)
     found = firing(alerts(), record(course, HOUR), times)
@@ -212,7 +225,7 @@ def test_promtool_agrees(tmp_path: Path) -> None:
     subprocess.run([program, "check", "rules", RULES], check=True, capture_output=True)
     cases = {name: (during(course), alert) for name, (course, alert) in EVENTS.items()}
     tests = [promtool_case(*case) for case in cases.values()]
-    tests += [promtool_case(course, None) for course in (idle, busy)]
+    tests += [promtool_case(course, None) for course in (idle, busy, small)]
     document = {"rule_files": [str(RULES)], "evaluation_interval": f"{STEP}s", "tests": tests}
     path = tmp_path / "rules.test.yml"
     path.write_text(yaml.safe_dump(document), "utf-8")

@@ -56,7 +56,7 @@ def test_what_is_alerted_on_is_shown() -> None:
     shown = {name for panel in PANELS for target in panel["targets"] for name in
              names(target["expr"])}  # fmt: skip
     alerted = {name for rule in rules() for name in names(rule["expr"])}
-    assert alerted - shown <= {"up", "olr_pg_unaccounted"}
+    assert alerted - shown <= {"up", "olr_pg_unaccounted", "olr_pg_data_free_ratio"}
 
 
 def test_promtool_reads_every_expression(tmp_path: Path) -> None:

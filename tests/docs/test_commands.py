@@ -1,14 +1,9 @@
-"""The commands on the pages are commands: they exist, and so does each of their options.
-
-The long form (OLR_PG_README=1) types the README's first command in a clean clone, as a user would.
-"""
+"""The commands on the pages are commands: they exist, and so does each of their options."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -71,30 +66,3 @@ def test_a_command_of_a_page_exists(one: Typed) -> None:
 @pytest.mark.parametrize("words", [("runn",), ("run", "--onse"), ("errors", "lst")])
 def test_what_does_not_exist_is_noticed(words: tuple[str, ...]) -> None:
     assert unknown(words) is not None
-
-
-@pytest.mark.timeout(3600)
-def test_the_first_command_in_a_clean_clone(tmp_path: Path) -> None:
-    if not os.environ.get("OLR_PG_README"):
-        pytest.skip("installs 1.3 GB of packages into a clean clone: set OLR_PG_README=1 for it")
-    clone, temporary = tmp_path / "clone", tmp_path / "tmp"
-    temporary.mkdir()
-    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-    (command,) = re.findall(r"^.*&& python3 -m uv run olr-pg demo$",
-                            (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)  # fmt: skip
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    environment.pop("VIRTUAL_ENV", None)
-
-    def run(line: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=clone, env=environment,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    text = run(command)
-    assert "Source and target are identical." in text
-    assert "olr-pg demo --clean" in text
-    assert "removed: " in run("python3 -m uv run olr-pg demo --clean")
-    assert not list(temporary.glob("olr-pg-demo-*"))

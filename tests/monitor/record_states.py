@@ -1,7 +1,7 @@
 """Records the statuses of `states/`: `python -m tests.monitor.record_states`.
 
-A simulated Oracle takes orders, an appliance replicates them, and what may go wrong goes wrong.
-Names of this machine are replaced by made-up ones.
+A simulated Oracle takes orders, an appliance loads and replicates them, and what may go wrong goes
+wrong. Names of this machine are replaced by made-up ones. Needs root, for a disk that gets full.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.monitor.recorded_states import FOLDER
 
 PATIENCE = 300.0
+DISK_SIZE = "96m"
 COMMAND = (sys.executable, "-m", "olr_pg")
 
 
@@ -42,16 +43,45 @@ class Recording:
 
     def simulate(self) -> subprocess.Popen[bytes]:
         out = str(self.folder / "sim")
-        options = ("--seed", "5", "--workload", "orders", "--live", "--rate", "150KB")
-        more = ("--switch-seconds", "3", "--out", out, "--serve", "0")
+        options = ("--seed", "5", "--workload", "orders", "--prefilled", "--live")
+        more = ("--rate", "150KB", "--switch-seconds", "3", "--out", out, "--serve", "0")
         return subprocess.Popen([*COMMAND, "simulate", *options, *more])
 
     def configure(self) -> None:
         document = json.loads(self.config.read_text("utf-8"))
         document["apply"]["connect-string"] = self.cluster.connect_string
         document["source"]["poll-ms"] = 1500
+        self.data = self.config.parent / document["context"]["data"]
+        self.data.mkdir()
+        small = ("mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE}", "tmpfs")
+        subprocess.run([*small, self.data], check=True)
         document["status"] = {"address": "127.0.0.1:0", "name": "shop-replica"}
         self.config.write_text(json.dumps(document), "utf-8")
+
+    def load(self) -> None:
+        """Load the tables, and record a moment of it."""
+        command = [*COMMAND, "initial-load", "--config", str(self.config)]
+        with subprocess.Popen(command) as loading:
+            self.record("loading", lambda r: is_loading(r) and len(r["loads"]) > 1)
+            if loading.wait() != 0:
+                raise SystemExit("the load has failed")
+
+    @contextmanager
+    def full_disk(self) -> Iterator[None]:
+        ballast = self.data / "ballast"
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(1 << 16))
+        yield
+        ballast.unlink()
+
+    def close(self) -> None:
+        for process in (self.appliance, self.source):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+        self.cluster.stop()
+        subprocess.run(["umount", "--lazy", self.data], check=True)
 
     def start(self) -> None:
         self.appliance = subprocess.Popen([*COMMAND, "run", "--config", str(self.config)])
@@ -133,12 +163,22 @@ def state(name: str) -> Callable[[dict[str, Any]], bool]:
     return lambda record: record["state"]["name"] == name
 
 
+def is_loading(record: dict[str, Any]) -> bool:
+    return record["state"]["name"] == "LOADING" and any(one["rows"] for one in record["loads"])
+
+
+def lasts(name: str) -> Callable[[dict[str, Any]], bool]:
+    """In that state for a while."""
+    return lambda r: state(name)(r) and r["at"] - r["state"]["since"] > 15
+
+
 def caught_up(record: dict[str, Any]) -> bool:
     rates, name = record["rates"], record["state"]["name"]
     return bool(name == "CAUGHT_UP" and rates["applied_changes"] > 0)
 
 
 def record_all(one: Recording) -> None:
+    one.load()
     one.start()
     one.record("starting", state("STARTING"))
     one.record(
@@ -161,11 +201,15 @@ def record_all(one: Recording) -> None:
     away.rename(log)
     await_that("it goes on", lambda: caught_up(one.status()))
     one.cluster.stop()
-    one.record(
-        "waiting-for-target",
-        lambda r: state("WAITING_FOR_TARGET")(r) and r["at"] - r["state"]["since"] > 15,
-    )
+    one.record("waiting-for-target", lasts("WAITING_FOR_TARGET"))
     one.cluster = start_embedded(one.folder / "postgres")
+    await_that("it goes on", lambda: caught_up(one.status()))
+    with one.full_disk():
+        one.record("waiting-for-disk", lasts("WAITING_FOR_DISK"))
+    await_that("it goes on", lambda: caught_up(one.status()))
+    one.run("tables", "pause", "--all")
+    one.record("paused", lasts("PAUSED"))
+    one.run("tables", "resume", "--all")
     await_that("it goes on", lambda: caught_up(one.status()))
     with one.locked("shop.orders"):
         await_that("changes wait", lambda: any(t["waiting"] for t in one.status()["tables"]))
@@ -183,11 +227,7 @@ def main() -> None:
         try:
             record_all(one)
         finally:
-            for process in (one.appliance, one.source):
-                if process is not None and process.poll() is None:
-                    process.kill()
-                    process.wait()
-            one.cluster.stop()
+            one.close()
 
 
 if __name__ == "__main__":

@@ -15,11 +15,14 @@ from olr_pg.monitor.status_values import Status
 FOLDER = Path(__file__).parent / "states"
 
 STATES = (
+    "loading",
     "starting",
     "catching-up",
     "caught-up",
     "behind-a-gap",
     "waiting-for-target",
+    "waiting-for-disk",
+    "paused",
     "table-stopped",
     "source-down",
     "stopping",

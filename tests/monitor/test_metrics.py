@@ -12,6 +12,7 @@ from olr_pg.appliance.status_observer import (
     STARTING,
     STOPPING,
     TARGET_BEHIND,
+    WAITING_FOR_DISK,
     WAITING_FOR_TARGET,
 )
 from olr_pg.capture.state import CapturePhase
@@ -24,6 +25,7 @@ def test_every_state_of_capture_has_a_metric() -> None:
     assert set(STATES) == {
         *(phase.value for phase in CapturePhase),
         *(LOADING, PAUSED, STARTING, STOPPING, TARGET_BEHIND, WAITING_FOR_TARGET),
+        WAITING_FOR_DISK,
     }
 
 

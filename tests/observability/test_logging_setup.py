@@ -100,6 +100,16 @@ def test_an_error_for_people_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("log_format", ["human", "json"])
+def test_an_error_that_is_nowhere_has_no_empty_place(log_format: LogFormat) -> None:
+    stream = io.StringIO()
+    configure_logging(1, log_format, stream=stream)
+    get_logger("capture").error("failed", error=OlrPgError(1150, "SHOP.ORDERS"))
+    assert "OLR-01150" in stream.getvalue()
+    assert "where" not in stream.getvalue().replace("rows are", "")
+    assert "where" not in recent_events()[-1]
+
+
+@pytest.mark.parametrize("log_format", ["human", "json"])
 def test_secrets_are_not_logged(log_format: LogFormat) -> None:
     stream = io.StringIO()
     configure_logging(4, log_format, secrets=["hunter2"], stream=stream)

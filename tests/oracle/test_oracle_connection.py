@@ -45,7 +45,20 @@ def test_a_lost_connection_is_tried_again_with_another(oracle: OracleDatabase) -
     with capture_logs() as logs:
         assert oracle.read("testing", work) == "x"
     assert len({id(one) for one in seen}) == len(seen) == 3
-    assert [entry["event"] for entry in logs] == ["Oracle: trying again"] * 2
+    assert [entry["event"] for entry in logs] == ["Oracle: trying again", "Oracle answers again"]
+
+
+def test_an_outage_is_told_of_once(oracle: OracleDatabase) -> None:
+    def work(_connection: Any) -> None:
+        raise lost()
+
+    with capture_logs() as logs:
+        for _ in range(2):
+            with pytest.raises(OlrPgError):
+                oracle.read("testing", work)
+        assert oracle.read("testing", lambda _: "x") == "x"
+        assert oracle.read("testing", lambda _: "x") == "x"
+    assert [entry["event"] for entry in logs] == ["Oracle: trying again", "Oracle answers again"]
 
 
 def test_in_the_end_the_error_says_what_was_done(oracle: OracleDatabase) -> None:

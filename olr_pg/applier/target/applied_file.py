@@ -63,6 +63,7 @@ class AppliedTables:
         self._lock = threading.Lock()
         self._tables: dict[str, int] = {}
         self._saved: dict[str, int] | None = None
+        self._is_told = False
 
     def recall(self, tables: Collection[str] = ()) -> None:
         """Read the file, once.
@@ -152,8 +153,11 @@ class AppliedTables:
             try:
                 replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
-                _log.warning("what is applied is not remembered", error=str(error))
+                if not self._is_told:
+                    _log.warning("what is applied is not remembered", error=str(error))
+                self._is_told = True
                 return
+            self._is_told = False
             self._saved = self._tables.copy()
 
     def save_first(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
@@ -35,6 +36,24 @@ _END_CONNECTIONS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name = 'olr_pg applier' AND datname = current_database()
 """
+
+
+def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
+    folder = tmp_path / "not there"
+    applied = AppliedTables("olr_pg", folder / "applied.json")
+    applied.recall()
+    with capture_logs() as logs:
+        for scn in (1, 2):
+            applied.add({"S.T": scn})
+            applied.save()
+        assert len(logs) == 1
+        folder.mkdir()
+        applied.save()
+        (folder / "applied.json").unlink()
+        folder.rmdir()
+        applied.add({"S.T": 3})
+        applied.save()
+    assert [entry["event"] for entry in logs] == ["what is applied is not remembered"] * 2
 
 
 def _with_decoder_at_the_end(replication: Replication) -> None:

@@ -1,0 +1,484 @@
+"""Outages of ten minutes, as an operator meets them: what the appliance says, and what is left.
+
+    uv run python -m tests.outages --minutes 10
+    uv run python -m tests.outages --only quiet --minutes 60
+
+Each course has a simulated source that takes orders, a PostgreSQL and an appliance of its own; all
+are run at the same time. One thing goes wrong for so many minutes while the load goes on, and is
+mended: PostgreSQL is down, an archived log is missing, the disk of `context.data` is full (a small
+tmpfs: needs root), a table refuses a row, the source is down. In the course `quiet` nothing goes
+wrong. `/metrics` is scraped every 15 seconds, and the alert rules are evaluated on what was
+scraped.
+
+What must hold: the state says what is the matter within five seconds, and nothing else until it is
+mended; fewer than ten lines in the log; the appliance does not end; it catches up; at the end all
+tables are identical; the alerts for it fire, and no others. Figures are printed as JSON. Exit code
+0 when all held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from prometheus_client.parser import text_string_to_metric_families
+
+from olr_pg.appliance.demo_run import compare_tables
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from tests.configs.promql_subset import Recording, firing
+from tests.configs.test_alert_rules import alerts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RATE: Final = "8KB"
+SWITCH_SECONDS: Final = 3
+POLL_MS: Final = 1000
+SCRAPE_SECONDS: Final = 15
+LOOK_SECONDS: Final = 0.2
+PATIENCE: Final = 900.0
+STATE_SECONDS_MAX: Final = 5.0
+LINES_MAX: Final = 9
+SETTLED_SECONDS: Final = 60.0
+DISK_SIZE: Final = "96m"
+COMMAND: Final = (sys.executable, "-m", "olr_pg")
+
+Status = dict[str, Any]
+
+
+class Course:
+    """One source, one target, one appliance, and what happens to them.
+
+    Attributes:
+        state: what the appliance's state is while it lasts.
+        alert: what fires.
+        redo: where the source's redo is read.
+    """
+
+    state: str = "CAUGHT_UP"
+    alert: str | None = None
+    redo: str = "archived"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        folder.chmod(0o755)  # PostgreSQL runs as another user
+        self.source_folder = folder / "sim"
+        self.config = self.source_folder / "olr-pg.json"
+        self.data = folder / "data"
+        self.data.mkdir()
+        self.log = folder / "log"
+        self.recording = Recording()
+        self.cluster: EmbeddedPostgres | None = None
+        self.source: subprocess.Popen[bytes] | None = None
+        self.appliance: subprocess.Popen[bytes] | None = None
+        self.over = threading.Event()
+        self.url = ""
+
+    # --- what happens; courses have their own ---
+
+    def begin(self) -> None:
+        """Break something."""
+
+    def end(self) -> None:
+        """Mend it."""
+
+    def is_told(self, status: Status) -> bool:
+        """Whether the status says what is the matter."""
+        return bool(status["state"]["name"] == self.state and status["health"] == "degraded")
+
+    # --- the course of it ---
+
+    def run(self, seconds: float) -> dict[str, Any]:
+        try:
+            self._start()
+            return self._run(seconds)
+        finally:
+            self.over.set()
+            self.close()
+
+    def close(self) -> None:
+        for process in (self.appliance, self.source):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+        if self.cluster is not None:
+            self.cluster.stop()
+
+    def _start(self) -> None:
+        self.cluster = start_embedded(self.folder / "postgres")
+        options = ("--seed", "5", "--workload", "orders", "--live", "--rate", RATE)
+        more = ("--switch-seconds", str(SWITCH_SECONDS), "--flush-ms", "100", "--serve", "0")
+        self.source = subprocess.Popen(
+            [*COMMAND, "simulate", *options, *more, "--out", str(self.source_folder)],
+            stdout=subprocess.DEVNULL,
+        )
+        self._await("the configuration", self.config.is_file)
+        document = json.loads(self.config.read_text("utf-8"))
+        self.configure(document)
+        self.config.write_text(json.dumps(document), "utf-8")
+        with self.log.open("wb") as log:
+            self.appliance = subprocess.Popen(
+                [*COMMAND, "run", "--config", str(self.config), "--log-format", "json"], stderr=log
+            )
+        self._await("the status page", lambda: bool(self.status()))
+        self._await("the first changes", lambda: is_caught_up(self.status()))
+
+    def configure(self, document: dict[str, Any]) -> None:
+        assert self.cluster is not None
+        document["apply"]["connect-string"] = self.cluster.connect_string
+        document["context"]["data"] = str(self.data)
+        document["source"] |= {"poll-ms": POLL_MS, "redo": self.redo}
+        document["target"] = {"address": "127.0.0.1:0"}
+        document["status"] = {"address": "127.0.0.1:0"}
+
+    def _run(self, seconds: float) -> dict[str, Any]:
+        scraper = threading.Thread(target=self._scrape, daemon=True)
+        scraper.start()
+        time.sleep(min(SETTLED_SECONDS, seconds))
+        lines, began = self._lines(), time.monotonic()
+        self.begin()
+        if self.alert is None:
+            told = 0.0
+        else:
+            self._await(self.state, lambda: self.is_told(self.status()))
+            told = time.monotonic() - began
+        others = Counter[str]()
+        last: Status = {}
+        while time.monotonic() - began < seconds:
+            last = self.status() or last
+            if last and not self.is_told(last):
+                others[last["state"]["name"]] += 1
+            time.sleep(1)
+        self.end()
+        mended = time.monotonic()
+        self._await("that it catches up", lambda: is_caught_up(self.status()))
+        caught_up = time.monotonic() - mended
+        said = [json.loads(line) for line in self._lines()[len(lines) :]]
+        # The load itself has a line for each log that was read.
+        grave = [one for one in said if one["message"] != "log decoded"]
+        time.sleep(min(SETTLED_SECONDS, seconds))
+        identical, rows = self._compare()
+        self.over.set()
+        scraper.join()
+        fired = self._fired()
+        lags = [table["lag_seconds"] for table in last.get("tables", ())]
+        expected = set() if self.alert is None else {self.alert}
+        held = {
+            "state in time": told <= STATE_SECONDS_MAX,
+            "no other state": self.alert is None or not others,
+            "few lines": len(grave) <= LINES_MAX,
+            "no exit": self.appliance is not None and self.appliance.poll() is None,
+            "identical": identical,
+            # A rule waits up to five minutes.
+            "alerts": fired == expected if seconds >= 360 else fired <= expected,
+        }
+        return {
+            "held": held,
+            "state_after_seconds": round(told, 1),
+            "other_states": dict(others),
+            "lines": [one["message"] for one in grave],
+            "caught_up_after_seconds": round(caught_up, 1),
+            "lag_at_its_end": round(max(lags, default=0.0), 1),
+            "rows": rows,
+            "fired": sorted(fired),
+        }
+
+    def _await(self, what: str, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            for process in (self.source, self.appliance):
+                if process is not None and process.poll() is not None:
+                    raise RuntimeError(f"{self.folder.name}: {process.args!r} has ended")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.folder.name}: {what} does not come: {self.status()}")
+            time.sleep(LOOK_SECONDS)
+
+    def _lines(self) -> list[str]:
+        return self.log.read_text("utf-8").splitlines()
+
+    def _ask(self, page: str) -> bytes:
+        if not self.url:
+            self.url = json.loads((self.data / "status.json").read_text())["url"]
+        with urllib.request.urlopen(self.url + page, timeout=10) as answer:
+            found: bytes = answer.read()
+            return found
+
+    def status(self) -> Status:
+        with suppress(OSError, ValueError):
+            found: Status = json.loads(self._ask("status.json"))
+            return found
+        return {}
+
+    def _scrape(self) -> None:
+        target = {"job": "olr_pg", "instance": self.folder.name}
+        began = time.monotonic()
+        while not self.over.wait(SCRAPE_SECONDS):
+            at = time.monotonic() - began
+            try:
+                text = self._ask("metrics").decode()
+            except OSError:
+                self.recording.add("up", target, at, 0.0)
+                continue
+            self.recording.add("up", target, at, 1.0)
+            for family in text_string_to_metric_families(text):
+                for sample in family.samples:
+                    self.recording.add(sample.name, {**sample.labels, **target}, at, sample.value)
+
+    def _fired(self) -> set[str]:
+        (samples,) = [samples for name, _, samples in self.recording.items() if name == "up"]
+        found = firing(alerts(), self.recording, [at for at, _ in samples])
+        return set().union(*found.values())
+
+    def _compare(self) -> tuple[bool, int]:
+        """End the source, wait for the last change, and compare all rows."""
+        assert self.source is not None
+        assert self.cluster is not None
+        self.source.send_signal(signal.SIGINT)
+        wanted: dict[str, int] = {}
+
+        def has_all() -> bool:
+            if not wanted:
+                if not (self.source_folder / "final").is_dir():
+                    return False
+                time.sleep(2)  # the last of it is written
+                wanted.update(last_commits(self.source_folder / "truth.jsonl"))
+            assert self.cluster is not None
+            with psycopg.connect(self.cluster.connect_string) as connection:
+                query = "SELECT source_table, commit_scn FROM olr_pg.ledger"
+                there: dict[str, int] = dict(connection.execute(query).fetchall())
+            return all(there.get(table, 0) >= scn for table, scn in wanted.items())
+
+        self._await("the last change", has_all)
+        tables = load_snapshot(str(self.source_folder / "dictionary.json")).tables
+        found = compare_tables(self.source_folder / "final", tables, self.cluster.connect_string)
+        return all(one.identical for one in found), sum(one.target_rows for one in found)
+
+
+def is_caught_up(status: Status) -> bool:
+    return bool(
+        status
+        and status["state"]["name"] == "CAUGHT_UP"
+        and status["health"] == "ok"
+        and status["confirmed_scn"]
+    )
+
+
+def last_commits(truth: Path) -> dict[str, int]:
+    """The SCN of each table's last commit."""
+    found: dict[str, int] = {}
+    with truth.open(encoding="utf-8") as lines:
+        for line in lines:
+            change = json.loads(line)
+            if "table" in change:
+                found[change["table"]] = change["commit_scn"]
+    return found
+
+
+class TargetDown(Course):
+    """PostgreSQL is down."""
+
+    state, alert, redo = "WAITING_FOR_TARGET", "OlrPgTargetUnreachable", "online"
+
+    def begin(self) -> None:
+        assert self.cluster is not None
+        self.cluster.stop()
+
+    def end(self) -> None:
+        self.cluster = start_embedded(self.folder / "postgres")
+
+
+class LogMissing(Course):
+    """An archived log is missing."""
+
+    state, alert = "WAITING_FOR_REDO", "OlrPgLogMissing"
+
+    def begin(self) -> None:
+        logs = self.source_folder / "logs"
+
+        def new() -> set[Path]:
+            return {one for one in logs.iterdir() if not one.name.startswith(".")} - before
+
+        before: set[Path] = set()
+        before = new()
+        while not (found := new()):
+            time.sleep(0.01)
+        (self.log_file,) = found
+        self.log_file.rename(self.folder / self.log_file.name)
+
+    def end(self) -> None:
+        (self.folder / self.log_file.name).rename(self.log_file)
+
+
+class DiskFull(Course):
+    """The disk of `context.data` is full."""
+
+    state, alert, redo = "WAITING_FOR_DISK", "OlrPgDiskFull", "online"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        options = ["-t", "tmpfs", "-o", f"size={DISK_SIZE}", "tmpfs"]
+        subprocess.run(["mount", *options, self.data], check=True)
+
+    def close(self) -> None:
+        super().close()
+        subprocess.run(["umount", "--lazy", self.data], check=True)
+
+    def begin(self) -> None:
+        with (self.data / "ballast").open("wb", buffering=0) as file:
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(1 << 20))
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+
+    def end(self) -> None:
+        (self.data / "ballast").unlink()
+
+
+class TableStopped(Course):
+    """A table refuses a row."""
+
+    state, alert, redo = "TARGET_BEHIND", "OlrPgTableStopped", "online"
+
+    def _sql(self, statement: str) -> None:
+        assert self.cluster is not None
+        with psycopg.connect(self.cluster.connect_string, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def begin(self) -> None:
+        self._sql("ALTER TABLE shop.order_lines ADD CONSTRAINT none CHECK (false) NOT VALID")
+
+    def end(self) -> None:
+        self._sql("ALTER TABLE shop.order_lines DROP CONSTRAINT none")
+        subprocess.run(
+            [*COMMAND, "errors", "retry", "--config", str(self.config)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def is_told(self, status: Status) -> bool:
+        # The others go on, so that what decoding does is said as ever.
+        stopped = [table["name"] for table in status.get("tables", ()) if table["stopped"]]
+        return bool(stopped == ["SHOP.ORDER_LINES"] and status["health"] == "degraded")
+
+
+class SourceDown(Course):
+    """The source's listener refuses everybody."""
+
+    state, alert = "WAITING_FOR_SOURCE", "OlrPgSourceUnreachable"
+
+    def configure(self, document: dict[str, Any]) -> None:
+        super().configure(document)
+        address, _, service = document["source"]["server"].rpartition("/")
+        host, _, port = address.rpartition(":")
+        self.door = Door((host.removeprefix("//"), int(port)))
+        document["source"]["server"] = f"127.0.0.1:{self.door.port}/{service}"
+
+    def begin(self) -> None:
+        self.door.shut()
+
+    def end(self) -> None:
+        self.door.open()
+
+
+class Quiet(Course):
+    """Nothing goes wrong."""
+
+
+class Door:
+    """What stands before a port: open, or shut as if nobody listened there."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._sockets: set[socket.socket] = set()
+        self.port = 0
+        self.open()
+
+    def open(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def shut(self) -> None:
+        for one in (self._listener, *self._sockets):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        self._sockets.clear()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(self._address)
+                self._sockets |= {client, server}
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=_pump, args=pair, daemon=True).start()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    for one in (source, sink):
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
+COURSES: Final[dict[str, type[Course]]] = {
+    "target": TargetDown,
+    "gap": LogMissing,
+    "disk": DiskFull,
+    "table": TableStopped,
+    "source": SourceDown,
+    "quiet": Quiet,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long each lasts")
+    parser.add_argument("--only", choices=COURSES, action="append", help="these courses only")
+    options = parser.parse_args()
+    names = options.only or [name for name in COURSES if name != "disk" or os.geteuid() == 0]
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-outages-"))
+    folder.chmod(0o755)
+    outcome: dict[str, Any] = {}
+
+    def run(name: str) -> None:
+        try:
+            outcome[name] = COURSES[name](folder / name).run(60 * options.minutes)
+        except Exception as error:  # noqa: BLE001 - the others go on
+            outcome[name] = {"held": {"the course": False}, "error": str(error)}
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(run, names))
+    print(json.dumps(outcome, indent=1))  # noqa: T201
+    if all(all(one["held"].values()) for one in outcome.values()):
+        shutil.rmtree(folder, ignore_errors=True)
+        return 0
+    print(f"logs are in {folder}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
