@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.cli.load import read_config
+from olr_pg.cli.shared_options import read_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
