@@ -20,7 +20,6 @@ from olr_pg.observability.redaction import mask
 from olr_pg.postgres.keepalive import vigilant
 
 if TYPE_CHECKING:
-
     from prometheus_client import CollectorRegistry
 
 _CREATE: Final = """

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-
 def java_options() -> str:
     """Of each Java of it, as of a local session: half of its life here is its start."""
     archived = archive_options(find_java(), spark_home())
