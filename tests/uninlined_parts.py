@@ -6,9 +6,9 @@ what the product has, and nearly all of the time goes into compiling it.
 
 from __future__ import annotations
 
-import numba
+import os
 
 from olr_pg.kernels import compile as decorators
 
-if numba.config.BOUNDSCHECK:
+if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
     decorators.inlined = decorators.part
