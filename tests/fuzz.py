@@ -1,4 +1,3 @@
-# ruff: noqa: E402 - the parts of other test folders are found by path
 """Mutated redo through the whole chain: ``python -m tests.fuzz --count 10000000 --jobs 2``.
 
 Real records (the shared logs and vectors) are changed at random, laid out again with right
@@ -19,12 +18,11 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
+import tests.uninlined_parts  # noqa: F401 - before the kernels
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError

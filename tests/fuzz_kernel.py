@@ -141,10 +141,14 @@ def mutate_records(walk: Walk, sound: Sound, count: int, random: Any, endings: A
 
 @kernel
 def mutate_blocks(
-    walk: Walk, sound: Any, raw: Any, words: Any, sequence: int, room: Room, count: int,
+    walk: Walk, sound: Any, raw: Any, log: tuple[Any, Any], sequence: int, room: Room, count: int,
     random: Any, endings: Any,
 ) -> int:  # fmt: skip
-    """Extract from `count` mutated logs of one LWN group; as `mutate_records`."""
+    """Extract from `count` mutated logs of one LWN group; as `mutate_records`.
+
+    The log is `raw` once more, as bytes and as words that cannot be written, as those of a file:
+    for others the extraction would be compiled a second time.
+    """
     outside = 0
     block_size = walk.width + BLOCK_HEADER
     blocks = raw.size // block_size
@@ -154,7 +158,9 @@ def mutate_blocks(
         mutate(raw, 2 * block_size, raw.size, random)
         empty(walk)
         verify = draw(random, 20) == 0
-        stage, status, _, _ = extract_groups(walk, raw, words, 2, blocks, sequence, verify, room)
+        stage, status, _, _ = extract_groups(
+            walk, log[0], log[1], 2, blocks, sequence, verify, room
+        )
         endings[stage, status] += 1
         if not stays_inside(walk):
             outside += 1
@@ -204,9 +210,11 @@ def fuzz_blocks(log: Log, objects: Objects, count: int, seed: int) -> Counter[tu
     room = Room(np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(walk.tally))
     assert walk.width == width
     raw = log.raw.copy()
+    seen = raw.view()
+    seen.flags.writeable = False
     endings = np.zeros((4, 16), np.int64)
     outside = mutate_blocks(
-        walk, log.raw, raw, raw.view(np.uint64), log.header.sequence, room, count,
+        walk, log.raw, raw, (seen, seen.view(np.uint64)), log.header.sequence, room, count,
         _generator(seed), endings,
     )  # fmt: skip
     return _counted(endings, int(outside))

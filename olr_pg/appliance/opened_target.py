@@ -29,12 +29,15 @@ class OpenedTarget(NamedTuple):
 
 
 @contextmanager
-def opened_target(config: Config, *, replica: bool = False) -> Iterator[OpenedTarget]:
-    """Open the target, with the ledger's tables; an embedded one runs for as long.
+def opened_target(
+    config: Config, *, replica: bool = False, ledger: bool = True
+) -> Iterator[OpenedTarget]:
+    """Open the target; an embedded one runs for as long.
 
     Args:
         config: of one target by itself.
         replica: as of `applier.target.connection.connect`.
+        ledger: whether the ledger's tables are made where they are missing.
 
     Raises:
         OlrPgError: 1091 there is no target, 5003 it cannot be reached, 5004 and 5014 what it lacks,
@@ -46,7 +49,8 @@ def opened_target(config: Config, *, replica: bool = False) -> Iterator[OpenedTa
         target = open_target(config.apply, target_directory(config), stack)
         try:
             with connect(target, replica=replica) as connection:
-                ensure_ledger(connection)
+                if ledger:
+                    ensure_ledger(connection)
                 yield OpenedTarget(connection, target)
         except psycopg.OperationalError as error:
             raise unreachable(error) from error

@@ -35,7 +35,6 @@ from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
@@ -121,12 +120,7 @@ class Observer:
         self._sampling.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._sampling.stop()
 
     def _sample(self) -> None:

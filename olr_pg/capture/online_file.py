@@ -12,7 +12,7 @@ import os
 import stat
 from errno import EINVAL
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ import numpy.typing as npt
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 ALIGNMENT: Final = 4096
 """Of place, size and memory of a direct read: what every disk takes."""
@@ -76,12 +73,7 @@ class OnlineFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

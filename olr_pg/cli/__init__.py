@@ -1,1 +1,1 @@
-"""The commands of ``olr-pg``."""
+"""The commands of ``olr-pg``; those that move a database over are in `migration`."""

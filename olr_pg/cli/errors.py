@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.shared_options import JsonOption
 from olr_pg.cli.target_connection import open_settings
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted

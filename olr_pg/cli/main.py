@@ -12,32 +12,26 @@ import typer
 
 from olr_pg.appliance.process_setup import tune_process
 from olr_pg.cli import (
-    assess,
     bench,
     config,
-    cutover,
     decode,
     demo,
     dictionary,
     doctor,
     dump,
     errors,
-    fetch,
     init,
-    load,
     logs,
-    migrate,
     prepare,
     reload,
-    schema,
     simulate,
     status,
     tables,
-    verify,
     version,
 )
 from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
+from olr_pg.cli.migration import assess, cutover, fetch, load, migrate, schema, verify
 
 app = typer.Typer(
     name="olr-pg",

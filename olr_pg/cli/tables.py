@@ -9,8 +9,8 @@ import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.errors import go_on
-from olr_pg.cli.load import JsonOption, read_config
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.shared_options import JsonOption, read_config
 from olr_pg.cli.target_connection import open_target_of
 from olr_pg.errors import Code, OlrPgError
 
@@ -162,7 +162,7 @@ def add(
     Then the applier begins anew with the longer list, at the load's SCN for the new tables; that
     takes seconds. The list is kept in `context.data/tables.json`, beside `apply.tables`.
     """
-    from olr_pg.cli.load import load_tables
+    from olr_pg.cli.migration.load import load_tables
 
     del by
     loaded = read_config(config, target_name)

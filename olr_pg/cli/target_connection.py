@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.cli.load import read_config
+from olr_pg.cli.shared_options import read_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ and goes in only where its key is that of the line: rows move.
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,15 +18,13 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from olr_pg.appliance.appliance import open_target
-from olr_pg.appliance.target import target_directory
+from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.settings import IncompletePolicy
 from olr_pg.applier.statements.target_plan import TablePlan, target_name
 from olr_pg.applier.stopped.error_table import count_incomplete
 from olr_pg.applier.stopped.incomplete_values import key_expression
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.connection import connect, unreachable
-from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
+from olr_pg.applier.target.ledger import TableLedger
 from olr_pg.applier.target.percent_signs import verbatim
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OracleSource
@@ -126,18 +124,14 @@ def fetch_lobs(
     """
     if not isinstance(config.source, OracleSource):
         raise OlrPgError(Code.LOB_FETCH_NEEDS_LIVE_SOURCE, "the source is an offline one")
-    with ExitStack() as stack:
-        section = apply_section(config)
-        target = open_target(section, target_directory(config), stack)
-        try:
-            connection = stack.enter_context(connect(target, replica=section.triggers == "replica"))
-            ensure_ledger(connection)
-            counts = count_incomplete(connection, section.subscription)
-            if not counts and not names:
-                return
-            live = stack.enter_context(
-                closing(LiveTables(config.source, section.table_query, filters_of_target(config)))
-            )
+    section = apply_section(config)
+    with opened_target(config, replica=section.triggers == "replica") as (connection, target):
+        counts = count_incomplete(connection, section.subscription)
+        if not counts and not names:
+            return
+        with closing(
+            LiveTables(config.source, section.table_query, filters_of_target(config))
+        ) as live:
             tables = {one.full_name: one for one in live.choose(())}
             settings = target_settings(config, live.snapshot, target)
             set_aside(
@@ -155,8 +149,6 @@ def fetch_lobs(
                     done = work.run(wanted)
                     if done is not None:
                         yield done
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
 
 
 class _Fetching:

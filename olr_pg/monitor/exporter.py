@@ -20,8 +20,6 @@ from olr_pg.observability.redaction import mask
 from olr_pg.postgres.keepalive import vigilant
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from prometheus_client import CollectorRegistry
 
 _CREATE: Final = """
@@ -75,12 +73,7 @@ class PostgresExporter:
         self._writing.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._writing.stop()
         self._disconnect()
 

@@ -10,7 +10,6 @@ from olr_pg.observability.periodic import Periodic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from olr_pg.monitor.history import HistoryStore
     from olr_pg.monitor.status_values import Status
@@ -53,12 +52,7 @@ class HistoryRecorder:
         self._looking.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._looking.stop()
         self._store.close()
 

@@ -35,7 +35,6 @@ from olr_pg.replicator.kernel_warmup import warm_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from types import TracebackType
 
     from olr_pg.decoding.split import Encoded, Split, Subscription
     from olr_pg.dictionary.model import Database
@@ -87,12 +86,7 @@ class ProcessDecoding:
     def __enter__(self) -> ProcessDecoding:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the processes, which finish their splits, and remove their results."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._results.remove()

@@ -29,7 +29,6 @@ from olr_pg.wire.frames import ByteOrder
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Sequence
-    from types import TracebackType
 
     from olr_pg.config.address import Network
     from olr_pg.server.checkpoint import Checkpoint
@@ -119,12 +118,7 @@ class Listener:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

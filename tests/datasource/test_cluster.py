@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
@@ -19,7 +20,8 @@ from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # Runs in a process of its own, because a process has one session.
 PROGRAM = """
@@ -33,10 +35,10 @@ import psutil
 
 from olr_pg.datasource.parquet_writing import write_parquet
 from olr_pg.spark.session import SparkSettings, spark_session
+from tests.spark.standalone_cluster import conf
 
 master, source, folder, stored, lake = sys.argv[1:]
-ours = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-ours |= {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+ours = conf() | {"spark.executor.cores": "1"}
 ours |= {"spark.executorEnv." + name: value for name, value in os.environ.items()
          if name.startswith("AWS_")}
 
@@ -102,6 +104,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
             command = [*(sys.executable, "-W", "error", "-c", PROGRAM), cluster.url]
             done = subprocess.run(
                 [*command, str(source.folder), str(folder), stored, lake],
+                cwd=ROOT,
                 env=os.environ,
                 input=changes[0]["table"],
                 capture_output=True,

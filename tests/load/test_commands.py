@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from olr_pg.appliance.data_lock import only_one
-from olr_pg.cli.load import initial_load
-from olr_pg.cli.verify import repair, verify
+from olr_pg.cli.migration.load import initial_load
+from olr_pg.cli.migration.verify import repair, verify
 from olr_pg.errors import OlrPgError
 from tests.load.test_initial import fetch
 from tests.load.verification.test_verification import execute

@@ -12,7 +12,7 @@ import pytest
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.capture.logs import open_log
-from olr_pg.cli.cutover import cutover
+from olr_pg.cli.migration.cutover import cutover
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
@@ -219,7 +219,7 @@ def cut(
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., Any]:
     """Runs ``olr-pg cutover``: what it prints, and its error's code."""
-    monkeypatch.setattr("olr_pg.cli.cutover.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.cli.migration.cutover.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None

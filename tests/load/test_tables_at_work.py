@@ -16,8 +16,8 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from olr_pg.cli import load
 from olr_pg.cli.main import app
+from olr_pg.cli.migration import load
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.writer.instance import Pace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.cli.migrate import migrate
+from olr_pg.cli.migration.migrate import migrate
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def migrate_here(
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., Any]:
     """Runs the command with a configuration: what it prints, and its error's code."""
-    monkeypatch.setattr("olr_pg.cli.migrate.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.cli.migration.migrate.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
     # The session is that of all tests: neither the migration nor the appliance in it stops it.
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)

@@ -25,8 +25,8 @@ from tests.simulation.seeds import Failure, run_seeds
 
 ROOT: Final = Path(__file__).parents[2]
 NAMES: Final = tuple(sorted(path.stem for path in BUGS.glob("*.patch")))
-IN_COPIES: Final = frozenset({"stale-block", "undo-pairing"})
-"""Of kernels, which are compiled anew; what is found only while the first child starts slowly."""
+IN_COPIES: Final = frozenset({"stale-block"})
+"""What is found only while the first child starts slowly."""
 
 SEEDS_MAX: Final = 50
 FAILED: Final = re.compile(r"^seed (\d+) FAILED$", re.MULTILINE)
@@ -58,18 +58,14 @@ def _find_in_copy(
 
 
 def _run_with_copy(name: str, folder: Path, arguments: list[str]) -> str:
-    """Run it with a copy of the package that has the bug; compiled kernels come along.
-
-    Those that the bug is in are compiled anew: `kernels.cache` notices.
-    """
+    """Run it with a copy of the package that has the bug; compiled kernels come along."""
     shutil.copytree(Path(olr_pg.__file__).parent, folder / "olr_pg")
     apply_patch(name, folder)
     path = os.pathsep.join((str(folder), str(ROOT)))
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation", *arguments],
         cwd=folder,
-        # Compiled with little optimization, which takes less time than it saves.
-        env={**os.environ, "PYTHONPATH": path, "NUMBA_OPT": "1"},
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,7 @@
 """Bugs planted into this process: the code of functions is exchanged for that of a patch.
 
-So the kernels are loaded once for all bugs, not from a copy of the package for each. Bugs inside of
-kernels cannot be planted so.
+So the kernels are loaded once for all bugs, not from a copy of the package for each. Those that a
+bug is inside of are plain Python meanwhile, which takes less time than to compile them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ import ast
 import inspect
 import re
 import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from numba.core.dispatcher import Dispatcher
+
 import olr_pg
+from olr_pg.kernels.compile import interpreted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 BUGS: Final = Path(__file__).parent / "bugs"
 ROOT: Final = Path(olr_pg.__file__).parents[1]
@@ -42,13 +46,38 @@ def having(name: str) -> Iterator[None]:
         for function, code in _exchanges(path, source):
             before[function] = function.__code__
             function.__code__ = code
+    kernels = list(_kernels_with(before))
+    for module, known_as, kernel in kernels:
+        setattr(module, known_as, interpreted(kernel))
     _PLANTED.append(name)
     try:
         yield
     finally:
         _PLANTED.pop()
+        for module, known_as, kernel in kernels:
+            setattr(module, known_as, kernel)
         for function, code in before.items():
             function.__code__ = code
+
+
+def _kernels_with(functions: Collection[FunctionType]) -> Iterator[tuple[ModuleType, str, Any]]:
+    """Kernels and parts that have one of the functions inside, wherever a module names them."""
+
+    known = dict.fromkeys(functions, True)
+
+    def has_one(kernel: Any) -> bool:
+        own = kernel.py_func
+        if own not in known:
+            known[own] = False  # while it is asked: a name may be that of an attribute as well
+            called = (own.__globals__.get(name) for name in own.__code__.co_names)
+            known[own] = any(has_one(one) for one in called if isinstance(one, Dispatcher))
+        return known[own]
+
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith(f"{olr_pg.__name__}."):
+            for name, found in list(vars(module).items()):
+                if isinstance(found, Dispatcher) and has_one(found):
+                    yield module, name, found
 
 
 def patched_sources(name: str) -> dict[Path, str]:
@@ -108,6 +137,8 @@ def _function(module: Any, name: str) -> FunctionType:
         found = vars(found)[part]
     if isinstance(found, property):
         found = found.fget
+    if isinstance(found, Dispatcher):
+        found = found.py_func
     found = inspect.unwrap(getattr(found, "__func__", found))
     assert isinstance(found, FunctionType), f"{name} is no plain function"
     return found

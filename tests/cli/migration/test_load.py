@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.cli.load import _print_structure, losses_json
+from olr_pg.cli.migration.load import _print_structure, losses_json
 from olr_pg.datatypes.policies import Counters
 from olr_pg.load.target_structure import FAILED, Part
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption, read_config
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.shared_options import JsonOption, read_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,21 +204,16 @@ def _converted(
     path: Path, target_name: str | None, owners: list[str] | None, *, tried_first: bool = True
 ) -> Iterator[_Converted]:
     """Read the source, connect to the target, and convert."""
-    from olr_pg.appliance.appliance import open_target
-    from olr_pg.appliance.target import target_directory
-    from olr_pg.applier.target.connection import connect
+    from olr_pg.appliance.opened_target import opened_target
     from olr_pg.schema.conversion import convert
     from olr_pg.schema.source_inventory import read_source, settings_for
     from olr_pg.schema.trial import tried
 
     config = read_config(path, target_name)
     inventory, snapshot, _ = read_source(config, owners or ())
-    with ExitStack() as stack:
-        assert config.apply is not None
-        target = open_target(config.apply, target_directory(config), stack)
+    with opened_target(config, ledger=False) as (connection, target):
         settings = settings_for(config, snapshot, target)
         statements = convert(inventory, settings)
-        connection = stack.enter_context(connect(target, replica=False))
         if tried_first:
             statements = tried(connection, statements)
         yield _Converted(config, inventory, settings, connection, statements)

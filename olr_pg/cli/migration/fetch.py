@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption, TableOption, read_config
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.shared_options import JsonOption, TableOption, read_config
 
 if TYPE_CHECKING:
     from olr_pg.load.lob_fetching import FetchedTable

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from olr_pg.cli.cutover import _show
+from olr_pg.cli.migration.cutover import _show
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover.steps_done import DONE, RUNNING, StepState
 

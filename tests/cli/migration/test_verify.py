@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.cli.verify import SHOWN_MAX, _print_lines
+from olr_pg.cli.migration.verify import SHOWN_MAX, _print_lines
 
 HEAD: dict[str, Any] = {"format": "x"}
 TABLE = {"table": "A.B", "columns": ["ID"]}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import JsonOption, read_config
 from olr_pg.cli.printing import print_json, print_line
+from olr_pg.cli.shared_options import JsonOption, read_config
 
 if TYPE_CHECKING:
     from olr_pg.assessment.report import Report
@@ -63,9 +62,7 @@ def assess(
 
 
 def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
-    from olr_pg.appliance.appliance import open_target
-    from olr_pg.appliance.target import target_directory
-    from olr_pg.applier.target.connection import connect
+    from olr_pg.appliance.opened_target import opened_target
     from olr_pg.assessment.assessor import assess as assess_inventory
     from olr_pg.assessment.rates import measure_rates
     from olr_pg.bench.redo_rates import measure_redo
@@ -79,9 +76,7 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     settings = settings_for(config, snapshot, "")
     statements, rates = convert(inventory, settings), None
     if with_target:
-        with ExitStack() as stack:
-            target = open_target(config.apply, target_directory(config), stack)
-            connection = stack.enter_context(connect(target, replica=False))
+        with opened_target(config, ledger=False) as (connection, _):
             statements = tried(connection, statements)
             rates = measure_rates(connection, config.apply.workers)
     redo_rates = measure_redo() if inventory.redo and rates is not None else None

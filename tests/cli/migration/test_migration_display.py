@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from olr_pg.cli.migration_display import migration_display, progress_view
+from olr_pg.cli.migration.migration_display import migration_display, progress_view
 from olr_pg.config.model import Config
 from olr_pg.migration.migration_progress import MigrationWatch, Progress, TableLoad
 from olr_pg.migration.migration_steps import STEPS

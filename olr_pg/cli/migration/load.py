@@ -18,11 +18,11 @@ from olr_pg.cli.printing import (
     report_console,
     report_table,
 )
+from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
 from olr_pg.load.row_progress import row_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from olr_pg.load.watch import LoadWatch
 
 POLL_SECONDS: Final = 0.5
-
-TableOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table", metavar="OWNER.NAME", help="Only this table of `apply.tables`; may be repeated."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def initial_load(
@@ -175,31 +167,6 @@ def load_tables(
         raise done.failures[0]
     if builder is not None:
         raise_for_failures(builder.parts)
-
-
-def read_config(path: Path, target: str | None) -> Config:
-    """Read the configuration of one target, for a command that prints its result itself.
-
-    Raises:
-        OlrPgError: 10xx the file, 1105, 1106 the target.
-    """
-    from olr_pg.config.environment import load_for_work
-    from olr_pg.config.model import secret_texts
-    from olr_pg.config.reading import one_target
-    from olr_pg.observability.logging_setup import WARNINGS, configure_logging
-
-    config = load_for_work(path)
-    level = min(config.log.level, WARNINGS)
-    configure_logging(level, config.log.format, secrets=secret_texts(config))
-    return one_target(config, target)
-
-
-def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
-    """Open the Spark session that the configuration describes."""
-    from olr_pg.appliance.spark_settings import spark_settings
-    from olr_pg.spark.session import get_session
-
-    return get_session(spark_settings(config.spark, preload))
 
 
 @contextmanager

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption, TargetOption
-from olr_pg.cli.load import (
-    JsonOption,
-    TableOption,
-    losses_json,
-    read_config,
-    row_totals,
-    spark_session_of,
-)
+from olr_pg.cli.migration.load import losses_json, row_totals
 from olr_pg.cli.printing import (
     print_json,
     print_line,
@@ -25,6 +18,7 @@ from olr_pg.cli.printing import (
     report_console,
     report_table,
 )
+from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
 from olr_pg.load.row_progress import row_progress
 from olr_pg.observability.wording import counted
 

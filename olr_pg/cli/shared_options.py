@@ -1,0 +1,45 @@
+"""Options that several commands have, and what the configuration behind --config gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.config.model import Config
+
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table", metavar="OWNER.NAME", help="Only this table of `apply.tables`; may be repeated."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def read_config(path: Path, target: str | None) -> Config:
+    """Read the configuration of one target, for a command that prints its result itself.
+
+    Raises:
+        OlrPgError: 10xx the file, 1105, 1106 the target.
+    """
+    from olr_pg.config.environment import load_for_work
+    from olr_pg.config.model import secret_texts
+    from olr_pg.config.reading import one_target
+    from olr_pg.observability.logging_setup import WARNINGS, configure_logging
+
+    config = load_for_work(path)
+    level = min(config.log.level, WARNINGS)
+    configure_logging(level, config.log.format, secrets=secret_texts(config))
+    return one_target(config, target)
+
+
+def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
+    """Open the Spark session that the configuration describes."""
+    from olr_pg.appliance.spark_settings import spark_settings
+    from olr_pg.spark.session import get_session
+
+    return get_session(spark_settings(config.spark, preload))
