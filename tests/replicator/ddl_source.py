@@ -18,7 +18,7 @@ from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, S
 from olr_pg.simulator.sessions.ddl_session import ALTER_TABLE, DdlSession
 from olr_pg.simulator.sessions.sys_dictionary import OWNER_NUMBER, SysDictionary, sys_cell
 from olr_pg.simulator.writer.instance import Container, Instance, Pace, RedoThread
-from olr_pg.simulator.writer.log_file import LogIdentity
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,8 +84,8 @@ class DdlSource:
             self.instance, self.container, thread, attributes, dictionary=self.dictionary
         )
 
-    def _archive(self, name: str, data: bytes) -> None:
-        (self.directory / "logs" / name).write_bytes(data)
+    def _archive(self, log: OpenLog, next_scn: int, time: int) -> None:
+        (self.directory / "logs" / log.name).write_bytes(log.close(next_scn, time))
 
     # --- before the snapshot, or as a part of CREATE TABLE ---
 

@@ -41,7 +41,6 @@ from olr_pg.simulator.fields.row_fields import (
     update_kdo,
 )
 from olr_pg.simulator.model.lobs import drafted
-from olr_pg.simulator.model.storage import UPDATE_RESERVE
 from olr_pg.simulator.model.tables import Logging, Row, SimTable
 from olr_pg.simulator.writer.chained_rows import side_of
 from olr_pg.simulator.writer.lob_writer import LobWriter
@@ -245,7 +244,7 @@ class SimSession(LobWriter):
             return False
         undo_side, redo_side = self._sides(old, cells, list(new), FB_ROW)
         too_long = len(self._parts(table, cells)) > 1
-        if too_long or block.used + redo_side.size > table.row_space + UPDATE_RESERVE:
+        if too_long or block.used + redo_side.size > table.row_space + table.update_reserve:
             return self._spread(row, cells)
         record = self._record()
         # Every column that the undo has no value of: a NULL past the old end of the row too.

@@ -26,7 +26,7 @@ from olr_pg.simulator.fields.row_fields import (
     stored_size,
 )
 from olr_pg.simulator.model.row_layout import lay_out
-from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX, UPDATE_RESERVE
+from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
 from olr_pg.simulator.model.tables import Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.writer.piece_writer import (
     PieceWriter,
@@ -169,7 +169,7 @@ class ChainedWriter(PieceWriter):
         keeps_head = len(parts) > 1 and self._rng.random() < 0.5
         if keeps_head:
             growth = stored_sizes(parts[0].columns) - stored_sizes(old.columns)
-            keeps_head = row.block.used + growth + 16 <= table.row_space + UPDATE_RESERVE
+            keeps_head = row.block.used + growth + 16 <= table.row_space + table.update_reserve
         pieces = self._place(row, parts[1:] if keeps_head else parts, None if keeps_head else head)
         if keeps_head:
             fb = FB_HEAD | FB_FIRST | parts[0].cut
@@ -214,7 +214,7 @@ class ChainedWriter(PieceWriter):
     def _fits_head(self, row: Row, part: Part) -> bool:
         head = row.chain[0]
         growth = stored_sizes(part.columns) - stored_sizes(head.image.columns)
-        return head.block.used + growth <= row.table.row_space + UPDATE_RESERVE
+        return head.block.used + growth <= row.table.row_space + row.table.update_reserve
 
     def _return_home(self, row: Row, cells: list[Cell | None], part: Part) -> bool:
         """11.6 of the head with the whole row, 11.3 of the other pieces."""
@@ -248,7 +248,7 @@ class ChainedWriter(PieceWriter):
             return False
         image = RowPiece(head.image.fb, values[:start], head.image.nrid, row_scn=table.row_scn)
         growth = image.size - head.image.size
-        if head.block.used + growth > table.row_space + UPDATE_RESERVE:
+        if head.block.used + growth > table.row_space + table.update_reserve:
             return False
         if growth > 0 and image.size > table.piece_max:
             return False
@@ -302,7 +302,7 @@ class ChainedWriter(PieceWriter):
             )
             image = RowPiece(fb, updated, piece.image.nrid, piece.image.hrid, table.row_scn)
             growth = image.size - piece.image.size
-            room = table.row_space + UPDATE_RESERVE - piece.block.used
+            room = table.row_space + table.update_reserve - piece.block.used
             if growth > 0 and (growth > room or image.size > table.piece_max):
                 return None
             chain.append(StoredPiece(piece.block, piece.slot, image, piece.first))

@@ -52,11 +52,13 @@ class IndexedWriter(TransactionWriter):
         tail = [rowid] if index.unique else []
         if not index.unique:
             key += b"\x06" + rowid
-        block = index.blocks[sum(key) % len(index.blocks)]
+        # By what does not tell one copy of the same redo from another (`simulator.stamping`).
+        spot = row.slot + sum(cell.raw[-1] for at in index.columns if (cell := cells[at]))
+        block = index.blocks[spot % len(index.blocks)]
         size = len(key) + 6 * index.unique + 4
 
         def fields(itli: int) -> FieldPair:
-            info = index_row(self._redo, itli, sum(key) & 0x1FF, size)
+            info = index_row(self._redo, itli, 7 * spot & 0x1FF, size)
             if insert:
                 undo = kdilk(self._redo, KDILK_PURGE, itli, index.segment_dba, block.dba)
                 return [undo, key], [info, key, *tail]

@@ -209,8 +209,8 @@ class TransactionWriter:
             finish(committed)
         transaction.on_end.clear()
         transaction.segment.retire(transaction)
+        transaction.segment.release(transaction.slot, scn)
         slot = transaction.segment.slots[transaction.slot]
-        slot.holder, slot.commit_scn = None, scn
         if transaction.last_undo and transaction.undo_block:
             slot.last_uba, slot.last_dba = transaction.last_undo[0], transaction.undo_block.dba
         transaction.segment.max_commit_scn = scn
