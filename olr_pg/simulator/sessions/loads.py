@@ -129,7 +129,7 @@ class WideUpdates(_Load):
 
     def _new_values(self) -> dict[int, Cell | None]:
         rng, count = self._rng, len(self._table.columns)
-        new = dict[int, Cell | None]()
+        new: dict[int, Cell | None] = {}
         at = rng.randrange(1, count)
         for _ in range(rng.randint(1, SET_MAX)):
             if at >= count:
