@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.block_layout import VLD_VOID
+from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, VLD_VOID
 from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW, Session
 from olr_pg.simulator.model.shop_inventory import write_dictionary
 from olr_pg.simulator.model.storage import BlockState, TransactionalBlock
@@ -70,6 +70,9 @@ NOISE: Final = 0.02
 
 WRITTEN_MAX: Final = 30
 SPACE_FILE: Final = 22
+LOG_SLACK: Final = 1 << 20
+"""Bytes by which a log may be longer than it is meant to be."""
+
 LOST_SEED: Final = 0x1057
 _COPY_SEED: Final = 0xC0B7
 
@@ -425,7 +428,7 @@ class SimulatedFiles:
     """
 
     def __init__(self, simulation: NamedSimulation, directory: Path, *, truth: bool) -> None:
-        self._simulation, self._directory = simulation, directory
+        self.simulation, self._directory = simulation, directory
         self._truth = (directory / "truth.jsonl").open("wb") if truth else None
         self.start = simulation.snapshot()
         """The dictionary at the start."""
@@ -435,7 +438,7 @@ class SimulatedFiles:
 
     def write_truth(self) -> None:
         """Let every line of what has committed be in ``truth.jsonl``."""
-        committed = self._simulation.take_committed()
+        committed = self.simulation.take_committed()
         if self._truth is not None:
             self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
             self._truth.flush()
@@ -449,7 +452,7 @@ class SimulatedFiles:
         self.write_truth()
         if self._truth is not None:
             self._truth.close()
-        simulation, final = self._simulation, self._directory / "final"
+        simulation, final = self.simulation, self._directory / "final"
         for table in simulation.tables:
             write_rows(final, table, last_rows(table), simulation.instance.scn)
         write_snapshot(simulation.snapshot(), str(final / "dictionary.json"))
@@ -465,6 +468,11 @@ def last_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
     """Return the rows that there are while no transaction is open, by their places."""
     rows = sorted(table.live, key=lambda row: (row.block.dba, row.slot))
     return [(row.rowid, row.cells) for row in rows]
+
+
+def log_blocks_max(shape: DatabaseShape) -> int:
+    """Return the blocks that no log of a database can have more of."""
+    return FIRST_DATA_BLOCK + shape.pace.log_blocks + LOG_SLACK // shape.redo.block_size
 
 
 def database_identity(seed: int) -> LogIdentity:

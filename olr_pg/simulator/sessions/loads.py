@@ -46,7 +46,7 @@ class _Load:
         self,
         rng: Random,
         tables: Sequence[SimTable],
-        sessions: int,  # noqa: ARG002 - all do the same
+        sessions: int,
         size: int,
         keys: Keys,
         now: Clock,
@@ -67,7 +67,7 @@ class _Load:
     def _row(self) -> Cells:
         return [scaled(self._keys.take(self._table.name)), *self._values.row()[1:]]
 
-    def started(self, table: int, rows: Sequence[Row]) -> None:  # noqa: ARG002 - there is one
+    def started(self, table: int, rows: Sequence[Row]) -> None:
         """Take the rows that a table starts with."""
         self._started = rows
 
@@ -87,10 +87,10 @@ class _Load:
 class BulkLoad(_Load):
     """Array inserts."""
 
-    def _start(self, size: int) -> int:  # noqa: ARG002 - there are none
+    def _start(self, size: int) -> int:
         return 0
 
-    def _work(self, number: int, session: SimSession) -> Statements:  # noqa: ARG002
+    def _work(self, number: int, session: SimSession) -> Statements:
         while True:
             for _ in range(BULK_COMMIT):
                 insert_array(session, self._table, [self._row() for _ in range(ARRAY_ROWS)])
@@ -105,7 +105,7 @@ class WideUpdates(_Load):
     def _start(self, size: int) -> int:
         return max(READINGS.start, min(READINGS.stop - 1, size // REDO_PER_READING))
 
-    def _work(self, number: int, session: SimSession) -> Statements:  # noqa: ARG002
+    def _work(self, number: int, session: SimSession) -> Statements:
         rng = self._rng
         while True:
             if session.transaction is not None and rng.random() < WIDE_END:

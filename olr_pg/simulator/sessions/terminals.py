@@ -53,7 +53,13 @@ class MakeWorkload(Protocol):
     """Makes a workload."""
 
     def __call__(
-        self, rng: Random, tables: Sequence[SimTable], sessions: int, size: int, keys: Keys, now: Clock
+        self,
+        rng: Random,
+        tables: Sequence[SimTable],
+        sessions: int,
+        size: int,
+        keys: Keys,
+        now: Clock,
     ) -> NamedWorkload:
         """Make it.
 
@@ -97,4 +103,3 @@ def insert_array(session: SimSession, table: SimTable, rows: Sequence[Cells]) ->
         assert more
         made += more
     return made
-

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.stamping.marks import Carried, Marks
     from olr_pg.simulator.stamping.template import Part, Template
 
@@ -219,7 +218,9 @@ def write_logs(template: Template, copies: int, folder: Path) -> list[Path]:
     made = [
         [
             RedoCopies(template, part, marks)
-            for part, marks in zip(template.copied.parts[thread], template.marks[thread], strict=True)
+            for part, marks in zip(
+                template.copied.parts[thread], template.marks[thread], strict=True
+            )
         ]
         for thread in threads
     ]

@@ -48,18 +48,35 @@ def write_copies(
     *,
     truth: bool,
     prefilled: bool,
-    logs: str = "logs",
 ) -> Written:
     """Write logs, dictionary, truth and tables of about `size` bytes of redo.
 
     Args:
-        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
-        logs: the folder in it that gets the logs.
+        directory: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
     """
-    template_size = max(TEMPLATE_BYTES, size // COPIES_MAX)
-    template = make_template(seed, workload, shape, prefilled=prefilled, size=template_size)
+    template = template_for(seed, workload, shape, size, prefilled=prefilled)
+    return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
+
+
+def template_for(
+    seed: int, workload: str, shape: DatabaseShape, size: int, *, prefilled: bool
+) -> Template:
+    """Let the model write what `size` bytes of redo can be copies of."""
+    own = max(TEMPLATE_BYTES, size // COPIES_MAX)
+    return make_template(seed, workload, shape, prefilled=prefilled, size=own)
+
+
+def copy_template(
+    template: Template, size: int, directory: Path, *, truth: bool, logs: Path
+) -> Written:
+    """Write as many copies as about `size` bytes of redo are.
+
+    Args:
+        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        logs: the folder that gets the logs.
+    """
     copies = min(max(1, round(size / sum(_sizes(template)))), COPIES_MAX)
-    written = write_logs(template, copies, directory / logs)
+    written = write_logs(template, copies, logs)
     if truth:
         _write_truth(template, copies, directory / "truth.jsonl")
     start, once, copied = template.start, template.once, template.copied

@@ -14,6 +14,7 @@ from olr_pg.simulator.truth import truth_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import timezone
 
     import numpy.typing as npt
 
@@ -118,6 +119,7 @@ class Template:
         marks: what each copy has of its own, of each part by thread.
         undo: the undo segments behind the first copy, by number.
         sequences: of the threads' first logs.
+        zone: of the host.
         start, end: the dictionary before the first redo and behind the first copy.
     """
 
@@ -129,6 +131,7 @@ class Template:
     marks: list[list[Marks]]
     undo: Mapping[int, UndoState]
     sequences: Sequence[int]
+    zone: timezone
     tables: tuple[SimTable, ...]
     start: Snapshot
     end: Snapshot
@@ -179,7 +182,7 @@ def make_template(
     return Template(
         *(shape, simulation.instance.identity, once, copied, steps, marks),
         {segment.usn: UndoState.of(segment) for segment in segments},
-        *(sequences, simulation.tables, start, simulation.snapshot()),
+        *(sequences, simulation.instance.zone, simulation.tables, start, simulation.snapshot()),
     )
 
 

@@ -268,7 +268,7 @@ class Instance:
         self.redo_bytes = 0
         self._last_thread = 0
         self._clock = start
-        self._zone = timezone(zone)
+        self.zone = timezone(zone)
         self.threads = list[RedoThread]()
         self.committed: list[Transaction] = []
         self.unlogged: list[UnloggedRange] = []
@@ -318,11 +318,7 @@ class Instance:
     @property
     def redo_time(self) -> int:
         """The host's local time as redo has it."""
-        return self.redo_time_of(self._clock)
-
-    def redo_time_of(self, when: datetime) -> int:
-        """Return a time as the host's local time in redo."""
-        return encode_redo_time(when.astimezone(self._zone))
+        return encode_redo_time(self._clock.astimezone(self.zone))
 
     @property
     def unix_time(self) -> int:

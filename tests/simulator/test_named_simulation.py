@@ -1,10 +1,9 @@
-"""The named workloads: lawful, and decoded to the truth, interpreted and compiled."""
+"""The named workloads: lawful, and decoded to the truth."""
 
 from __future__ import annotations
 
 import itertools
-import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,14 +14,12 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
 from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.named import named_workload as named
 from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.simulation import Summary, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMPILED: Final = "OLR_PG_COMPILED" in os.environ
 SHAPES: Final = (
     ("orders", "19", False, 512, 1, False),
     ("orders", "11.2", True, 1024, 2, True),
@@ -97,19 +94,3 @@ def test_the_truth_can_be_left_out(tmp_path: Path) -> None:
     summary = simulate(1, tmp_path, workload="bulk", size=40_000, truth=False)
     assert not (tmp_path / "truth.jsonl").exists()
     assert summary.transactions > 0
-
-
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(not COMPILED, reason="compiles for a minute; OLR_PG_COMPILED=1 asks for it")
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]}-{shape[1]}")
-def test_compiled_kernels_write_what_interpreted_ones_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Any
-) -> None:
-    made = []
-    for compiled in (False, True):
-        monkeypatch.setattr(named, "is_worth_compiling", lambda _, compiled=compiled: compiled)
-        folder = tmp_path / str(compiled)
-        make(folder, shape, 100_000)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        made.append([(str(path.relative_to(folder)), path.read_bytes()) for path in files])
-    assert made[0] == made[1]
