@@ -290,6 +290,7 @@ class NamedSimulation:
     def end(self) -> None:
         """Commit what is open, and archive every thread's log."""
         self.commit_all()
+        self.flush()
         self.instance.shut_down()
 
     def _count(self) -> None:
@@ -327,6 +328,7 @@ class NamedSimulation:
 
     def open_resetlogs(self, resetlogs: int, activation: int) -> None:
         """Begin a new incarnation; what was open is rolled back."""
+        self.flush()  # a log that gets full is switched before the first thread ends
         self.instance.open_resetlogs(resetlogs, activation)
         for thread in range(self.shape.threads):
             self.roll_back(thread)
