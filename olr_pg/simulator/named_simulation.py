@@ -25,7 +25,7 @@ from olr_pg.simulator.sessions.keys import Keys
 from olr_pg.simulator.sessions.named_tables import load_tables, order_tables, wide_tables
 from olr_pg.simulator.sessions.placement import place_table, undo_segments
 from olr_pg.simulator.sessions.session import SimSession
-from olr_pg.simulator.sessions.terminals import insert_array
+from olr_pg.simulator.sessions.terminals import WorkSetting, insert_array
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.truth import truth_lines
 from olr_pg.simulator.writer import space_vectors as space
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.terminals import (
         Cells,
         KeyColumns,
-        MakeWorkload,
         NamedWorkload,
     )
     from olr_pg.simulator.writer.instance import LogSink, RedoThread
@@ -89,7 +88,7 @@ class Named:
     """
 
     tables: Callable[[Logging], list[TableSpec]]
-    make: MakeWorkload
+    make: Callable[[WorkSetting], NamedWorkload]
     sessions: int
     keys: KeyColumns
 
@@ -181,9 +180,9 @@ class NamedSimulation:
         return container
 
     def _begin_work(self, keys: Keys) -> None:
-        self._workload: NamedWorkload = self._named.make(
-            self._rng, self.tables, self._session_count, self._size, keys, self._now
-        )
+        sessions = self._session_count
+        setting = WorkSetting(self._rng, self.tables, sessions, self._size, keys, self._now)
+        self._workload = self._named.make(setting)
         busy = self.shape.threads - self._idle_threads
         self.sessions = [
             SimSession(

@@ -10,14 +10,11 @@ from olr_pg.simulator.sessions.terminals import Terminals, insert_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
     from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.model.tables import Row, SimTable
-    from olr_pg.simulator.sessions.drawn_values import Clock
-    from olr_pg.simulator.sessions.keys import Keys
+    from olr_pg.simulator.model.tables import Row
     from olr_pg.simulator.sessions.session import SimSession
-    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements
+    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
 
 ARRAY_ROWS: Final = 200
 """Rows of a client's array; each block that they fill is one change vector."""
@@ -38,25 +35,18 @@ READINGS: Final = range(10, 20_001)
 
 
 class _Load:
-    """What both have: one table with a key; see `terminals.MakeWorkload`."""
+    """What both have: one table with a key; a `terminals.NamedWorkload`."""
 
-    written_once = frozenset[int]()
+    written_once: frozenset[int] = frozenset()
 
-    def __init__(
-        self,
-        rng: Random,
-        tables: Sequence[SimTable],
-        sessions: int,
-        size: int,
-        keys: Keys,
-        now: Clock,
-    ) -> None:
-        self._rng, self._keys = rng, keys
-        (self._table,) = tables
-        self._values = DrawnValues(rng, self._table, now)
+    def __init__(self, setting: WorkSetting) -> None:
+        self._rng, self._keys = setting.rng, setting.keys
+        (self._table,) = setting.tables
+        self._values = DrawnValues(self._rng, self._table, setting.now)
         self._started: Sequence[Row] = ()
         self._terminals = Terminals(self._work)
-        self.start_rows = [[self._row() for _ in range(self._start(size))]]
+        first = [self._row() for _ in range(self._start(setting.size))]
+        self.start_rows: Sequence[Sequence[Cells]] = [first]
 
     def _start(self, size: int) -> int:
         raise NotImplementedError

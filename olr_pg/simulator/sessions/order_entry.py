@@ -25,13 +25,10 @@ from olr_pg.simulator.sessions.terminals import Terminals, insert_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
-    from olr_pg.simulator.model.tables import Row, SimTable
-    from olr_pg.simulator.sessions.drawn_values import Clock
-    from olr_pg.simulator.sessions.keys import Keys
+    from olr_pg.simulator.model.tables import Row
     from olr_pg.simulator.sessions.session import SimSession
-    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements
+    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
 
 WAREHOUSES: Final = 0
 DISTRICTS: Final = 1
@@ -92,25 +89,18 @@ class _Warehouse:
 
 
 class OrderEntry:
-    """The shop at work; see `terminals.MakeWorkload`."""
+    """The shop at work; a `terminals.NamedWorkload`."""
 
-    written_once = frozenset({SETTINGS})
+    written_once: frozenset[int] = frozenset({SETTINGS})
 
-    def __init__(
-        self,
-        rng: Random,
-        tables: Sequence[SimTable],
-        sessions: int,
-        size: int,
-        keys: Keys,
-        now: Clock,
-    ) -> None:
-        self._rng, self._tables, self._keys, self._now = rng, tables, keys, now
-        self._values = [DrawnValues(rng, table, now) for table in tables]
+    def __init__(self, setting: WorkSetting) -> None:
+        self._rng, self._tables = setting.rng, setting.tables
+        self._keys, self._now = setting.keys, setting.now
+        self._values = [DrawnValues(self._rng, table, self._now) for table in self._tables]
         self._terminals = Terminals(self._work)
         self._warehouses = list[_Warehouse]()
-        self._each = min(CUSTOMERS_MAX, max(4, size // REDO_PER_CUSTOMER))
-        self.start_rows = self._start_rows(sessions)
+        self._each = min(CUSTOMERS_MAX, max(4, setting.size // REDO_PER_CUSTOMER))
+        self.start_rows: Sequence[Sequence[Cells]] = self._start_rows(setting.sessions)
 
     def _start_rows(self, sessions: int) -> list[list[Cells]]:
         rows: list[list[Cells]] = [[] for _ in self._tables]

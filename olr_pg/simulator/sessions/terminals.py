@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
@@ -49,28 +50,25 @@ class NamedWorkload(Protocol):
         """Return the next value of the sequence of each table that has one."""
 
 
-class MakeWorkload(Protocol):
-    """Makes a workload."""
+@dataclass(frozen=True, slots=True)
+class WorkSetting:
+    """What a workload is made of.
 
-    def __call__(
-        self,
-        rng: Random,
-        tables: Sequence[SimTable],
-        sessions: int,
-        size: int,
-        keys: Keys,
-        now: Clock,
-    ) -> NamedWorkload:
-        """Make it.
+    Attributes:
+        rng: draws everything.
+        tables: those of the database.
+        sessions: how many there are.
+        size: of the redo that is going to be written, in bytes.
+        keys: its numbers.
+        now: the time.
+    """
 
-        Args:
-            rng: draws everything.
-            tables: those of the database.
-            sessions: how many there are.
-            size: of the redo that is going to be written, in bytes.
-            keys: its numbers.
-            now: the time.
-        """
+    rng: Random
+    tables: Sequence[SimTable]
+    sessions: int
+    size: int
+    keys: Keys
+    now: Clock
 
 
 class Terminals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]
 
-_MONTHS_TO_1988 = 18 * 12
-_DAY = 86_400
-_INCARNATIONS = 0xFFFF
+_MONTHS_TO_1988: Final = 18 * 12
+_DAY: Final = 86_400
+_INCARNATIONS: Final = 0xFFFF
 
 
 def _columns(marks: Sequence[tuple[int, int, int]]) -> Ints:
@@ -51,7 +51,8 @@ def later_times(redo_times: Ints, seconds: Ints) -> Ints:
     date = days.astype("M8[D]")
     month = date.astype("M8[M]")
     day = (date - month.astype("M8[D]")).astype(np.int64)
-    return ((month.astype(np.int64) - _MONTHS_TO_1988) * 31 + day) * _DAY + second
+    later: Ints = ((month.astype(np.int64) - _MONTHS_TO_1988) * 31 + day) * _DAY + second
+    return later
 
 
 class RedoCopies:
@@ -226,8 +227,8 @@ def write_logs(template: Template, copies: int, folder: Path) -> list[Path]:
     ]
     for copy in range(copies):
         for thread in threads:
-            for one in made[thread]:
-                logs[thread].add(one.part(copy))
-    for one in logs:
-        one.end()
+            for copies_of in made[thread]:
+                logs[thread].add(copies_of.part(copy))
+    for log in logs:
+        log.end()
     return written

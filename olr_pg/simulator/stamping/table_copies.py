@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.keys import KeyForm
     from olr_pg.simulator.stamping.template import Rows
 
-ROWID_SIZE = 18
+ROWID_SIZE: Final = 18
 
 
 class TableCopies:
@@ -41,7 +41,7 @@ class TableCopies:
         rowids = "".join(rowid for rowid, _ in rows).encode()
         self._rowids = np.frombuffer(rowids, np.uint8)
         self._blocks = np.array([parse_rowid(rowid)[1] & 0x3FFFFF for rowid, _ in rows], np.int64)
-        self._ends = pa.py_buffer(np.arange(len(rows) + 1, dtype=np.int32) * ROWID_SIZE)
+        self._ends = _buffer(np.arange(len(rows) + 1, dtype=np.int32) * ROWID_SIZE)
         self._numbers = {
             at: np.array([int(cell.json) for _, cells in rows if (cell := cells[at])], np.int64)
             for at in keys
@@ -55,7 +55,7 @@ class TableCopies:
         rowids = self._rowids.copy()
         places = np.arange(self._count) * ROWID_SIZE + ROWID_BLOCK
         put_rowid_blocks(rowids, places, self._blocks + copy * self._step)
-        buffers = [None, self._ends, pa.py_buffer(rowids)]
+        buffers = [None, self._ends, _buffer(rowids)]
         arrays[0] = pa.Array.from_buffers(pa.string(), self._count, buffers)
         for at, form in self._keys.items():
             numbers = self._numbers[at] + copy * form.stride
@@ -67,4 +67,8 @@ def _decimals(numbers: npt.NDArray[np.int64], kind: pa.DataType) -> pa.Array[Any
     """Return integers as decimal128, whose 16 bytes are the integer in two's complement."""
     halves = np.zeros((len(numbers), 2), np.int64)
     halves[:, 0] = numbers
-    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(halves)])
+    return pa.Array.from_buffers(kind, len(numbers), [None, _buffer(halves)])
+
+
+def _buffer(array: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(array.data)

@@ -40,7 +40,13 @@ SHAPES: Final = (
 
 
 def shape_of(
-    workload: str, version: str, big_endian: bool, block_size: int, threads: int, scn: int
+    workload: str,
+    version: str,
+    big_endian: bool,
+    block_size: int,
+    threads: int,
+    _prefilled: bool,
+    scn: int,
 ) -> DatabaseShape:
     shape = choose_shape(
         5,
@@ -57,9 +63,8 @@ class Continued:
     """What the model writes that goes on, copy by copy, and the template of its first copy."""
 
     def __init__(self, case: tuple[Any, ...]) -> None:
-        *of, self.prefilled, scn = case
-        self.workload = of[0]
-        self.shape = shape_of(*of, scn)
+        self.workload, *_, self.prefilled, _ = case
+        self.shape = shape_of(*case)
         self.template = make_template(
             5, self.workload, self.shape, prefilled=self.prefilled, size=SIZE
         )
