@@ -54,7 +54,8 @@ KEYS: Final[KeyColumns] = {
 DISTRICTS_EACH: Final = 4
 CUSTOMERS_MAX: Final = 3000
 REDO_PER_CUSTOMER: Final = 150_000
-"""A warehouse has a customer for so many bytes of redo, and two items in stock."""
+"""A warehouse has a customer for so many bytes of redo, and two items in stock; where there is
+little redo, more of both."""
 
 LINES: Final = range(5, 16)
 DELIVERED_MAX: Final = 10
@@ -99,7 +100,8 @@ class OrderEntry:
         self._values = [DrawnValues(self._rng, table, self._now) for table in self._tables]
         self._terminals = Terminals(self._work)
         self._warehouses = list[_Warehouse]()
-        self._each = min(CUSTOMERS_MAX, max(4, setting.size // REDO_PER_CUSTOMER))
+        few, many = min(setting.size // 25_000, 20), setting.size // REDO_PER_CUSTOMER
+        self._each = min(CUSTOMERS_MAX, max(4, few, many))
         self.start_rows: Sequence[Sequence[Cells]] = self._start_rows(setting.sessions)
 
     def _start_rows(self, sessions: int) -> list[list[Cells]]:
