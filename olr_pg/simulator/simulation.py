@@ -34,9 +34,9 @@ from olr_pg.simulator.named_simulation import (
     SimulatedFiles,
     database_identity,
 )
-from olr_pg.simulator.sessions.ddl_session import DdlSession
 from olr_pg.simulator.sessions.lob_workload import LobWorkload
 from olr_pg.simulator.sessions.placement import TableSpec, place_table, undo_segments
+from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
 from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, Workload, random_row
 from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM, Written, write_copies
@@ -220,13 +220,13 @@ class Simulation:
             dictionary.create_table(None, table)
         return dictionary
 
-    def _connect(self) -> list[tuple[DdlSession, int]]:
-        sessions = list[tuple[DdlSession, int]]()
+    def _connect(self) -> list[tuple[SimSession, int]]:
+        sessions = list[tuple[SimSession, int]]()
         for number in range(self.shape.sessions * len(self.containers)):
             at = number % len(self.containers)
             thread = self._threads[number // len(self.containers) % len(self._threads)]
             who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
-            session = DdlSession(
+            session = SimSession(
                 self.instance, self.containers[at], thread, who, dictionary=self._dictionaries[at]
             )
             sessions.append((session, at))

@@ -102,11 +102,11 @@ def test_partitions_that_appear_are_followed_and_their_rows_decoded(
     source.take_snapshot()
     session, ids = source.session, range(1, 13)
     first = [source.insert("P", number).block.obj for number in ids]
-    assert session.add_partition(table)
-    assert session.split_partition(table, 0)
+    assert session.ddl.add_partition(table)
+    assert session.ddl.split_partition(table, 0)
     then = [source.insert("P", 100 + number).block.obj for number in ids]
     assert set(first).isdisjoint(then)
-    assert session.drop_partition(table, 2)
+    assert session.ddl.drop_partition(table, 2)
     for number in ids:
         source.insert("P", 200 + number)
     source.finish()
@@ -222,12 +222,12 @@ def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
     source.truncate("A", logged=False)
     source.comment("A")
     session = source.session
-    assert session.add_partition(parts)
-    assert session.drop_partition(parts, 0)
-    assert session.split_partition(parts, 0)
-    assert session.merge_partitions(parts, 0)
-    assert session.truncate_partition(parts, 0)
-    assert session.exchange_partition(parts, 0)
+    assert session.ddl.add_partition(parts)
+    assert session.ddl.drop_partition(parts, 0)
+    assert session.ddl.split_partition(parts, 0)
+    assert session.ddl.merge_partitions(parts, 0)
+    assert session.ddl.truncate_partition(parts, 0)
+    assert session.ddl.exchange_partition(parts, 0)
     source.drop("A")
     source.finish()
     assert verdicts(source) == [

@@ -19,7 +19,7 @@ from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimTable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sessions.row_statements import RowStatements
 
 SYS: Final = "SYS"
 OWNER_NUMBER: Final = 106
@@ -150,7 +150,7 @@ class SysDictionary:
             name: {} for name in _SECTIONS
         }
 
-    def insert(self, session: SimSession | None, table: str, **values: SysValue) -> None:
+    def insert(self, session: RowStatements | None, table: str, **values: SysValue) -> None:
         """Insert a row; the keywords are the fields of the JSON form, hyphens as underscores."""
         section = _SECTIONS[table]
         named = {field: values.get(field.replace("-", "_")) for field in section.columns.values()}
@@ -163,7 +163,7 @@ class SysDictionary:
         self._rows[table][tuple(named[field] for field in section.key)] = row, named
 
     def update(
-        self, session: SimSession, table: str, key: tuple[int, ...], **values: SysValue
+        self, session: RowStatements, table: str, key: tuple[int, ...], **values: SysValue
     ) -> None:
         """Update the row of a key."""
         row, named = self._rows[table][key]
@@ -173,12 +173,12 @@ class SysDictionary:
         assert session.update(row, cells)
         named.update(changed)
 
-    def delete(self, session: SimSession, table: str, key: tuple[int, ...]) -> None:
+    def delete(self, session: RowStatements, table: str, key: tuple[int, ...]) -> None:
         """Delete the row of a key."""
         row, _ = self._rows[table].pop(key)
         assert session.delete(row)
 
-    def create_table(self, session: SimSession | None, table: SimTable) -> None:
+    def create_table(self, session: RowStatements | None, table: SimTable) -> None:
         """All rows of a table."""
         obj, organised = table.obj, table.index_organised
         parts = table.segments if table.is_partitioned and not organised else []
@@ -207,7 +207,7 @@ class SysDictionary:
 
     def _add_index(
         self,
-        session: SimSession | None,
+        session: RowStatements | None,
         obj: int,
         dataobj: int,
         table: SimTable,
@@ -220,7 +220,7 @@ class SysDictionary:
             property=UNIQUE,
         )  # fmt: skip
 
-    def add_lob(self, session: SimSession | None, table: SimTable, at: int) -> None:
+    def add_lob(self, session: RowStatements | None, table: SimTable, at: int) -> None:
         """Insert the rows of the LOB column at `at` (from 0), its segments and their indexes."""
         lob, end = table.lobs[at], f"{table.obj:010d}C{at + 1:05d}$$"
         storage, own = lob.storage, lob.segments[0]
@@ -250,7 +250,7 @@ class SysDictionary:
             )  # fmt: skip
 
     def add_column(
-        self, session: SimSession | None, table: SimTable, place: int, bits: int = 0
+        self, session: RowStatements | None, table: SimTable, place: int, bits: int = 0
     ) -> None:
         """Insert the row of a table's column at `place` (from 0), with bits of its PROPERTY."""
         column, at = table.columns[place], place + 1
@@ -263,25 +263,25 @@ class SysDictionary:
         )  # fmt: skip
 
     def add_partition(
-        self, session: SimSession | None, table: SimTable, obj: int, dataobj: int
+        self, session: RowStatements | None, table: SimTable, obj: int, dataobj: int
     ) -> None:
         """Insert the rows of a partition."""
         self._insert_object(session, obj, dataobj, table.name, TABLE_PARTITION, f"SYS_P{obj}")
         self.insert(session, "TABPART$", obj=obj, data_obj=dataobj, bo=table.obj)
 
-    def drop_partition(self, session: SimSession, obj: int) -> None:
+    def drop_partition(self, session: RowStatements, obj: int) -> None:
         """Delete the rows of a partition."""
         self.delete(session, "TABPART$", (obj,))
         self.delete(session, "OBJ$", (obj,))
 
-    def drop_table(self, session: SimSession, table: SimTable) -> None:
+    def drop_table(self, session: RowStatements, table: SimTable) -> None:
         """Delete the rows of a table without partitions."""
         for place in range(len(table.columns)):
             self.delete(session, "COL$", (table.obj, place + 1))
         self.delete(session, "TAB$", (table.obj,))
         self.delete(session, "OBJ$", (table.obj,))
 
-    def replace_segment(self, session: SimSession, obj: int, dataobj: int) -> None:
+    def replace_segment(self, session: RowStatements, obj: int, dataobj: int) -> None:
         """Give a table, partition, index or LOB another segment."""
         for table in ("TABPART$", "TAB$", "IND$"):
             if (obj,) in self._rows[table]:
@@ -290,7 +290,7 @@ class SysDictionary:
 
     def _insert_object(
         self,
-        session: SimSession | None,
+        session: RowStatements | None,
         obj: int,
         dataobj: int,
         name: str,

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
 from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE, DdlEffect
-from olr_pg.simulator.sessions.direct_session import DirectSession, can_be_loaded
+from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import added_lob
 from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.simulator.fields.vector_fields import Session
     from olr_pg.simulator.model.lobs import SimLob
     from olr_pg.simulator.model.tables import SimColumn, SimTable
+    from olr_pg.simulator.sessions.direct_loads import DirectLoads
+    from olr_pg.simulator.sessions.row_statements import RowStatements
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
-    from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
@@ -32,8 +33,8 @@ FIRST_NEW_BLOCK: Final = 2_000_000
 SEGMENT_BLOCKS: Final = 1_000
 
 
-class DdlSession(DirectSession):
-    """A session that can change the definitions of tables.
+class DdlStatements:
+    """Changes of the definitions of tables.
 
     Of tables with LOBs and of index-organised ones partitions are not altered, and columns with a
     default are not added: Oracle would fill them row by row. Every method returns whether the
@@ -46,37 +47,37 @@ class DdlSession(DirectSession):
 
     def __init__(
         self,
-        instance: Instance,
-        container: Container,
-        thread: RedoThread,
-        attributes: Session,
-        *,
-        dictionary: SysDictionary | None = None,
+        tx: TransactionWriter,
+        rows: RowStatements,
+        loads: DirectLoads,
+        dictionary: SysDictionary | None,
     ) -> None:
-        super().__init__(instance, container, thread, attributes)
-        self._dictionary = dictionary
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+        self._rows, self._loads, self._dictionary = rows, loads, dictionary
 
     def add_column(self, table: SimTable, column: SimColumn) -> bool:
         """ALTER TABLE … ADD; with a default rows that exist do not store it."""
         if column.default is not None and not table.is_plain:
             return False
-        dictionary = self.begin_ddl(table)
+        dictionary = self.begin(table)
         if dictionary is None:
             return False
         place, storage = len(table.columns), column.type.lob
         table.columns = (*table.columns, column)
         words = ""
         if column.default is not None:
-            locator = basic_in_row(BLOB, self.container.take_lob_number(), column.default.raw)
-            dictionary.insert(self, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=locator)
+            locator = basic_in_row(BLOB, self._tx.container.take_lob_number(), column.default.raw)
+            dictionary.insert(
+                self._rows, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=locator
+            )
             words = " DEFAULT … NOT NULL"
-        dictionary.add_column(self, table, place, ADDED_WITH_DEFAULT if words else 0)
+        dictionary.add_column(self._rows, table, place, ADDED_WITH_DEFAULT if words else 0)
         if storage is not None:
-            table.lobs[place] = added_lob(storage, table, self.container, self.instance.scn)
-            dictionary.add_lob(self, table, place)
+            table.lobs[place] = added_lob(storage, table, self._tx.container, self._tx.instance.scn)
+            dictionary.add_lob(self._rows, table, place)
         for row in table.live:
             row.cells.append(None)
-        self.end_ddl(
+        self.end(
             *(table, ALTER_TABLE, f"ALTER TABLE {table.name} ADD ({column.name} …{words})"),
             DdlEffect(ADD_COLUMN, table, column=place),
         )
@@ -87,7 +88,7 @@ class DdlSession(DirectSession):
 
         The statement is `logged` where the database has supplemental logging.
         """
-        dictionary = self.begin_ddl(table)
+        dictionary = self.begin(table)
         if dictionary is None:
             return False
         emptied = frozenset(segment.dataobj for segment in table.segments)
@@ -96,7 +97,7 @@ class DdlSession(DirectSession):
         for lob in table.lobs.values():
             self._empty_lob(dictionary, lob)
         statement = f"TRUNCATE TABLE {table.name}" if logged else ""
-        self.end_ddl(table, TRUNCATE_TABLE, statement, DdlEffect(TRUNCATE, table, emptied))
+        self.end(table, TRUNCATE_TABLE, statement, DdlEffect(TRUNCATE, table, emptied))
         return True
 
     def truncate_partition(self, table: SimTable, number: int) -> bool:
@@ -114,7 +115,7 @@ class DdlSession(DirectSession):
         shared = [at for at in free if table.routes.count(table.routes[at]) > 1]
         if not shared or not table.is_plain:
             return False
-        dictionary = self.begin_ddl(table)
+        dictionary = self.begin(table)
         if dictionary is None:
             return False
         table.routes[shared[0]] = self._new_partition(dictionary, table)
@@ -125,7 +126,7 @@ class DdlSession(DirectSession):
         """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
         if len(table.segments) == 1 or not table.is_plain:
             return False
-        dictionary = self.begin_ddl(table)
+        dictionary = self.begin(table)
         if dictionary is None:
             return False
         gone = table.segments[number]
@@ -155,7 +156,7 @@ class DdlSession(DirectSession):
         rows = [row for row in table.live if row.block.obj in numbers]
         if not can_be_loaded(table) or any(row.chain for row in rows):
             return False
-        dictionary = self.begin_ddl(table)
+        dictionary = self.begin(table)
         if dictionary is None:
             return False
         new = [self._new_partition(dictionary, table) for _ in range(count)]
@@ -163,14 +164,14 @@ class DdlSession(DirectSession):
         for place, at in enumerate(ranges):
             table.routes[at] = new[place * count // len(ranges)]
         before = [(row, row.rowid) for row in rows]
-        self._load(table, rows)
+        self._loads.load_blocks(table, rows)
         for segment in old:
             self._drop_segment(dictionary, table, segment)
         self._end_partition_ddl(table, words, moved={rowid: row.rowid for row, rowid in before})
         return True
 
     def _empty_partition(self, table: SimTable, number: int, words: str) -> bool:
-        dictionary = self.begin_ddl(table) if table.is_plain else None
+        dictionary = self.begin(table) if table.is_plain else None
         if dictionary is None:
             return False
         segment = table.segments[number]
@@ -181,14 +182,14 @@ class DdlSession(DirectSession):
 
     # --- a statement ---
 
-    def begin_ddl(self, table: SimTable) -> SysDictionary | None:
+    def begin(self, table: SimTable) -> SysDictionary | None:
         """Commit what is open; None where the statement may not be carried out."""
-        self.commit()
-        if self.container.is_locked(table):
+        self._tx.commit()
+        if self._tx.container.is_locked(table):
             return None
         # What was changed before it has a lower SCN than what its commit brings into force.
-        self.instance.advance_scn()
-        return self._dictionary if self._ready() else None
+        self._tx.instance.advance_scn()
+        return self._dictionary if self._tx.ready() else None
 
     def _end_partition_ddl(
         self,
@@ -198,39 +199,39 @@ class DdlSession(DirectSession):
         moved: dict[str, str] | None = None,
     ) -> None:
         effect = DdlEffect(PARTITION, table, emptied, moved or {})
-        self.end_ddl(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
+        self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
 
-    def end_ddl(
+    def end(
         self, table: SimTable, command: int, statement: str, effect: DdlEffect | None = None
     ) -> None:
         """Log the statement, if there is one, and commit."""
-        assert self.transaction is not None
+        assert self._tx.transaction is not None
         if effect is not None:
-            self.transaction.ddl.append(effect)
+            self._tx.transaction.ddl.append(effect)
         if statement:
             self.log_statement(table, command, statement, self._rng.choice((1, 1, 2)))
-        self.commit()
-        self.instance.advance_scn()
+        self._tx.commit()
+        self._tx.instance.advance_scn()
 
     def log_statement(self, table: SimTable, command: int, statement: str, parts: int = 1) -> None:
         """24.1 of the open transaction, in `parts` records."""
-        assert self.transaction is not None
+        assert self._tx.transaction is not None
         size = -(-len(statement) // parts)
         for part in range(parts):
             text = statement[part * size : (part + 1) * size].encode() + b"\0"
             first = (
                 self._redo.pack("I", 10000)
-                + self.transaction.xid_bytes
+                + self._tx.transaction.xid_bytes
                 + self._redo.pack("HHHHHH", command, 0, 0, part + 1, parts, 0)
             )
-            record = self._record()
+            record = self._tx.record()
             record.vector((24, 1), [first, *self._statement_fields(table, text, part)])
             record.emit()
 
     def _statement_fields(self, table: SimTable, text: bytes, part: int) -> Sequence[bytes]:
         if part:
             return [text]
-        user = self.attributes.user.encode()
+        user = self._tx.attributes.user.encode()
         return [
             *(user, user, bytes(12), b"", bytes(2), bytes(2), text),
             *(table.owner.encode(), table.name.encode(), bytes(20)),
@@ -246,19 +247,19 @@ class DdlSession(DirectSession):
         segment.dataobj, segment.dba = self._new_place(table)
         if segment.obj == table.obj:
             table.dataobj = segment.dataobj
-        dictionary.replace_segment(self, segment.obj, segment.dataobj)
+        dictionary.replace_segment(self._rows, segment.obj, segment.dataobj)
 
     def _empty_lob(self, dictionary: SysDictionary, lob: SimLob) -> None:
         """Replace the LOB's segments and their indexes by empty ones."""
         for one in lob.segments:
-            taken = self.container.take_object(), self.container.take_object()
-            one.empty(*taken, self.instance.scn)
-            dictionary.replace_segment(self, one.obj, one.dataobj)
-            dictionary.replace_segment(self, one.index_obj, one.index_dataobj)
+            taken = self._tx.container.take_object(), self._tx.container.take_object()
+            one.empty(*taken, self._tx.instance.scn)
+            dictionary.replace_segment(self._rows, one.obj, one.dataobj)
+            dictionary.replace_segment(self._rows, one.index_obj, one.index_dataobj)
 
     def _new_place(self, table: SimTable) -> tuple[int, int]:
         """DATAOBJ# and first block of a new segment."""
-        dataobj = self.container.take_object()
+        dataobj = self._tx.container.take_object()
         place = FIRST_NEW_BLOCK + dataobj % 1_000 * SEGMENT_BLOCKS
         return dataobj, (table.relative_file << 22) + place
 
@@ -266,7 +267,7 @@ class DdlSession(DirectSession):
         dataobj, dba = self._new_place(table)
         segment = SimSegment(dataobj, dataobj, table.afn, dba)
         table.segments.append(segment)
-        dictionary.add_partition(self, table, dataobj, dataobj)
+        dictionary.add_partition(self._rows, table, dataobj, dataobj)
         return segment
 
     def _drop_segment(
@@ -274,7 +275,7 @@ class DdlSession(DirectSession):
     ) -> None:
         self._empty(table, segment)
         table.segments.remove(segment)
-        dictionary.drop_partition(self, segment.obj)
+        dictionary.drop_partition(self._rows, segment.obj)
 
     @staticmethod
     def _empty(table: SimTable, segment: SimSegment) -> None:

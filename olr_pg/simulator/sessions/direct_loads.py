@@ -22,7 +22,6 @@ from olr_pg.simulator.fields.row_fields import (
 from olr_pg.simulator.fields.vector_fields import TYP_NEW
 from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
 from olr_pg.simulator.model.tables import DataBlock, Row
-from olr_pg.simulator.sessions.lob_session import LobSession
 from olr_pg.simulator.writer.instance import UnloggedRange
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -31,6 +30,10 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import SimSegment, SimTable
+    from olr_pg.simulator.writer.chained_rows import ChainWriter
+    from olr_pg.simulator.writer.index_writer import IndexWriter
+    from olr_pg.simulator.writer.piece_writer import PieceWriter
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 IMAGE_OVERHEAD: Final = 24
 """Bytes of a block that its image leaves out: its cache header and its tail."""
@@ -46,8 +49,16 @@ NOWHERE: Final = DataBlock(0, 0, 0)
 """The block of rows that have none yet."""
 
 
-class DirectSession(LobSession):
-    """A session that can write blocks past the high-water mark."""
+class DirectLoads:
+    """Loads that write blocks past the high-water mark."""
+
+    def __init__(
+        self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter, chains: ChainWriter
+    ) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+        self._indexes = indexes
+        self._pieces = pieces
+        self._chains = chains
 
     def load(
         self,
@@ -62,13 +73,13 @@ class DirectSession(LobSession):
         Rows of several pieces are left out. Without `logged` it is NOLOGGING. False where it may
         not be.
         """
-        self.commit()
-        whole = [cells for cells in rows if len(self._parts(table, cells)) == 1]
-        if not whole or not can_be_loaded(table) or self.container.is_locked(table):
+        self._tx.commit()
+        whole = [cells for cells in rows if len(self._chains.parts(table, cells)) == 1]
+        if not whole or not can_be_loaded(table) or self._tx.container.is_locked(table):
             return False
-        if not self.begin_empty():
+        if not self._tx.begin_empty():
             return False
-        transaction = self.transaction
+        transaction = self._tx.transaction
         assert transaction is not None
         made = [Row(table, NOWHERE, 0, list(cells)) for cells in whole]
 
@@ -80,18 +91,22 @@ class DirectSession(LobSession):
 
         transaction.on_end.append(finish)
         ranges = list[UnloggedRange]()
-        placed = self._load(table, made) if logged else self._load_unlogged(table, made, ranges)
+        placed = (
+            self.load_blocks(table, made) if logged else self._load_unlogged(table, made, ranges)
+        )
         for row, scn in placed:
             table.add_live(row)
-            change = self._delivered(DmlKind.INSERT, row, scn, {}, dict(enumerate(row.cells)))
+            change = self._pieces.delivered(
+                DmlKind.INSERT, row, scn, {}, dict(enumerate(row.cells))
+            )
             transaction.changes.append(replace(change, logged=logged))
         for row in made:
-            self._maintain_indexes(row, row.cells, insert=True)
+            self._indexes.maintain(row, row.cells, insert=True)
         if committed:
-            self.commit()
+            self._tx.commit()
         else:
-            self.rollback()
-        self.instance.unlogged += [
+            self._tx.rollback()
+        self._tx.instance.unlogged += [
             replace(one, end_scn=transaction.commit_scn if committed else 0) for one in ranges
         ]
         return True
@@ -117,13 +132,13 @@ class DirectSession(LobSession):
         self, table: SimTable, blocks: Sequence[DataBlock], ranges: list[UnloggedRange]
     ) -> int:
         """19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
-        assert self.transaction is not None
-        record = self._record()
+        assert self._tx.transaction is not None
+        record = self._tx.record()
         is_named = self._rng.random() < 0.2
         if is_named:
-            record.vector((24, 6), [bytes(8) + self.transaction.xid_bytes])
+            record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
         for block in blocks:
-            block.itl[0] = ItlEntry(self.transaction, cleaned=False)
+            block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         first, *_ = [
             block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
             for block in blocks
@@ -131,16 +146,16 @@ class DirectSession(LobSession):
         fields = [self._rng.randbytes(4)] * self._rng.randint(0, 1)
         record.vector((19, 2), fields, first)
         record.emit()
-        self.instance.note_unrecoverable(blocks[0].afn, record.scn)
+        self._tx.instance.note_unrecoverable(blocks[0].afn, record.scn)
         ranges.append(
             UnloggedRange(
                 table.full_name, blocks[0].dataobj, blocks[0].dba, len(blocks), record.scn,
-                is_named, self.container.con_id,
+                is_named, self._tx.container.con_id,
             )
         )  # fmt: skip
         return record.scn
 
-    def _load(self, table: SimTable, rows: Sequence[Row]) -> list[tuple[Row, int]]:
+    def load_blocks(self, table: SimTable, rows: Sequence[Row]) -> list[tuple[Row, int]]:
         """Place rows in new blocks of their segments; each with its record's SCN, in redo order."""
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
@@ -156,22 +171,22 @@ class DirectSession(LobSession):
         self, table: SimTable, segment: SimSegment, rows: list[Row]
     ) -> tuple[DataBlock, list[Row]]:
         """Make a new block with the first of some rows, as many as go in."""
-        block = table.new_block(segment, self.instance.scn)
+        block = table.new_block(segment, self._tx.instance.scn)
         for number, row in enumerate(rows):
             size = RowPiece(FB_ROW, stored_columns(row.cells)).size + SLOT_SIZE
             if number and block.used + size > table.row_space:
                 return block, rows[:number]
-            row.block, row.slot, row.owner = block, number, self.transaction
+            row.block, row.slot, row.owner = block, number, self._tx.transaction
             block.put(number, row)
             block.used += size
         return block, rows
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
         """19.1 with the 24.6 of its transaction; the record's SCN."""
-        assert self.transaction is not None
-        block.itl[0] = ItlEntry(self.transaction, cleaned=False)
-        record = self._record()
-        record.vector((24, 6), [bytes(8) + self.transaction.xid_bytes])
+        assert self._tx.transaction is not None
+        block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
+        record = self._tx.record()
+        record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
         image = self._block_image(block, rows, record.scn)
         where = block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
         record.vector((19, 1), [image, TRANSACTIONAL], where)
@@ -180,11 +195,11 @@ class DirectSession(LobSession):
 
     def _block_image(self, block: DataBlock, rows: Sequence[Row], scn: int) -> bytes:
         redo, count = self._redo, len(rows)
-        assert self.transaction is not None
+        assert self._tx.transaction is not None
         flags = self._rng.choice((PLAIN, ASSM))
         head = redo.pack("BxxxI", TABLE_DATA, block.dataobj) + redo.scn8(scn)
         head += redo.pack("HBxI", len(block.itl), flags, block.dba)
-        entry = self.transaction.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
+        entry = self._tx.transaction.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
         head += entry + bytes(ITL_ENTRY_SIZE * (len(block.itl) - 1))
         head += bytes(ASSM_SIZE if flags == ASSM else 0)
         space = rows[0].table.block_size - IMAGE_OVERHEAD - len(head)
