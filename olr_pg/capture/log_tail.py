@@ -127,17 +127,17 @@ class LogTail:
             data = self._read(file, size)
             end = find_end(data, self.end, self.header, self.scn)
             self._judge(end)
-            if end.block > self.end:
+            # Sound blocks up to the end of what was read: there is more.
+            is_sound = end.sound >= self.end + data.size // self.header.block_size
+            more = is_sound and data.size >= size and not self.is_lost
+            if end.block > self.end and not (self._verify_seconds and more and size < MOST_BYTES):
                 complete = data[: (end.block - self.end) * self.header.block_size]
                 if self._verify_seconds:
                     self._unverified = _Unverified(complete, end, now + self._verify_seconds)
                     return False
                 self._take(complete, end)
                 taken += complete.size
-            # Sound blocks up to the end of what was read: there is more.
-            if end.sound < self.end + (data.size // self.header.block_size):
-                break
-            if self.is_lost or data.size < size:
+            if not more:
                 break
             size = min(2 * size, MOST_BYTES)
         return self.end > first

@@ -95,7 +95,7 @@ class Decoder:
         self._followers = FollowerPool(follow or _follow_alone)
         self._snapshot: Snapshot | None = None
         self.threads = KnownThreads(threads_file)
-        self.splits = SparkDecoding(spark)
+        self.splits = SparkDecoding(spark, waits=not source.is_online)
         self.decode = self.splits.decode
         self._once = once
         self._lock = threading.Lock()

@@ -8,12 +8,15 @@ kernels release the GIL, so that confirmations are answered meanwhile.
 from __future__ import annotations
 
 import pickle
+import threading
 from contextlib import closing
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
 
 from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
 from olr_pg.decoding.split_results import Write, read_result, write_split
@@ -34,6 +37,8 @@ PRELOAD: Final = (
 
 HERE_BYTES: Final = 8 << 20
 """Up to how many bytes of redo are decoded in this process."""
+
+_log = structlog.get_logger(__name__)
 
 
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
@@ -66,25 +71,55 @@ class SparkDecoding:
     Args:
         settings: of the session to decode in; started with the first backlog.
         here_bytes: how many bytes of redo are decoded here.
+        waits: for the session while it starts; else a backlog is decoded here meanwhile, since
+            within these seconds the source of online redo writes more than is behind.
 
     Attributes:
         counts: of what was decoded; replaced, never changed.
     """
 
-    def __init__(self, settings: SparkSettings, here_bytes: int = HERE_BYTES) -> None:
+    def __init__(
+        self, settings: SparkSettings, here_bytes: int = HERE_BYTES, *, waits: bool = True
+    ) -> None:
         self._settings = settings
         self._here_bytes = here_bytes
+        self._waits = waits
+        self._starting: threading.Thread | None = None
         self.counts = SplitCounts()
 
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
         """Yield the results of splits, in order; closing it cancels what is under way."""
-        if sum(split.size for split in splits) <= self._here_bytes:
-            for split in splits:
-                yield _decode_here(subscription, split)
-                self.counts = self.counts._replace(here=self.counts.here + 1)
-            return
+        is_little = sum(split.size for split in splits) <= self._here_bytes
+        for number, split in enumerate(splits):
+            if not is_little and self._may_ask_session():
+                yield from self._counted_on_spark(subscription, splits[number:])
+                return
+            yield _decode_here(subscription, split)
+            self.counts = self.counts._replace(here=self.counts.here + 1)
+
+    def _may_ask_session(self) -> bool:
+        """Tell whether the session need not be waited for; it is started where there is none."""
+        if self._waits:
+            return True
+        if self._starting is None:
+            self._starting = threading.Thread(
+                target=self._start_session, name="olr-spark-start", daemon=True
+            )
+            self._starting.start()
+        return not self._starting.is_alive()
+
+    def _start_session(self) -> None:
+        try:
+            get_session(self._settings)
+        except OlrPgError as error:
+            # Who needs the session next tries again, and ends with what is raised then.
+            _log.warning("spark did not start", reason=str(error), action=error.action)
+
+    def _counted_on_spark(
+        self, subscription: Subscription, splits: Sequence[Split]
+    ) -> Generator[SplitResult, None, None]:
         for result in self._on_spark(subscription, splits):
             yield result
             self.counts = self.counts._replace(by_spark=self.counts.by_spark + 1)

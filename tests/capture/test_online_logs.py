@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from olr_pg.capture import log_tail
 from olr_pg.capture.logs import LogScan, discover_logs
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -90,6 +91,21 @@ def test_a_poll_has_news_only_where_something_was_written(bench: Bench) -> None:
     assert not bench.online.poll()
     bench.groups.switch()
     assert bench.online.poll()
+
+
+@pytest.mark.parametrize("verify_seconds", [0.0, 1.0])
+def test_everything_that_was_written_is_read_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, verify_seconds: float
+) -> None:
+    """A reader that takes one piece per look falls behind a source that writes faster."""
+    bench.online = bench.reader(verify_seconds)
+    group = bench.groups.switch()
+    monkeypatch.setattr(log_tail, "FIRST_BYTES", 2 * group.block_size)
+    group.write()
+    bench.found()
+    bench.now = verify_seconds
+    assert bench.online.poll() == bool(verify_seconds)
+    assert bench.found() == [(0, bench.logs[0].blocks, True)]
 
 
 def test_a_switch_ends_a_log_and_the_next_one_is_behind_it(bench: Bench) -> None:

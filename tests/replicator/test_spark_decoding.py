@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,31 @@ def test_little_redo_needs_no_session(
     subscription, splits = source
     results = SparkDecoding(NO_SPARK).decode(subscription, splits)
     assert all(result.failure is None for result in results)
+
+
+@pytest.mark.usefixtures("one_session")
+def test_while_the_session_starts_a_backlog_is_decoded_here(
+    source: tuple[Subscription, list[Split]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription, splits = source
+    starts, at_once = threading.Event(), spark_decoding.get_session
+
+    def start(settings: SparkSettings) -> SparkSession:
+        starts.wait()
+        return at_once(settings)
+
+    monkeypatch.setattr(spark_decoding, "get_session", start)
+    decoding = SparkDecoding(NO_SPARK, here_bytes=0, waits=False)
+    results = decoding.decode(subscription, splits)
+    first = [next(results), next(results)]
+    starts.set()
+    for thread in threading.enumerate():
+        if thread.name == "olr-spark-start":
+            thread.join()
+    rest = list(results)
+    assert decoding.counts == SplitCounts(here=2, by_spark=len(splits) - 2)
+    expected = list(SparkDecoding(NO_SPARK).decode(subscription, splits))
+    assert [one.account for one in first + rest] == [one.account for one in expected]
 
 
 @pytest.mark.usefixtures("one_session")
