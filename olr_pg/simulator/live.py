@@ -6,14 +6,23 @@ Redo comes at a rate. It is made a little before it is played, or all of it befo
 
 from __future__ import annotations
 
+import itertools
+import mmap
+import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.simulator.named.named_tables import NAMED
-from olr_pg.simulator.named.named_workload import NamedSimulation
+from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.named_simulation import (
+    NAMED,
+    NamedSimulation,
+    SimulatedFiles,
+    log_blocks_max,
+)
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.flush_times import timed
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
@@ -22,17 +31,26 @@ from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.player import FlushLog, Pacing, play
 from olr_pg.simulator.online_redo.redo_spool import RedoSpool
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind
+from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from olr_pg.simulator.simulation import Summary, prepare_directory
+from olr_pg.simulator.stamping.stamped_simulation import (
+    COPIED_FROM,
+    Written,
+    copy_template,
+    template_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import timezone
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.named.engine import LogSink
+    from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.online_redo.player import Stop
     from olr_pg.simulator.online_redo.steps import Step
     from olr_pg.simulator.online_redo.written_redo import Redo
+    from olr_pg.simulator.writer.instance import LogSink
 
 TICK: Final = 0.2
 """Seconds of redo that are made at once."""
@@ -43,8 +61,11 @@ HEARTBEAT_SECONDS: Final = 3.0
 ONLINE: Final = "online"
 LOGS: Final = "logs"
 FLUSHES: Final = "flushes.jsonl"
+MADE: Final = "made"
+"""Folder of the logs that are made ahead."""
+
 _SECONDS_AHEAD: Final = 30
-"""The tables and the kernels are made for as much redo as this time brings."""
+"""The tables are made for as much redo as this time brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +108,23 @@ class LiveOptions:
         """Bytes of redo that it writes; None: until it is stopped."""
         return None if self.seconds is None else int(self.rate * self.seconds)
 
+    @property
+    def is_copied(self) -> bool:
+        """Tell whether its redo is made as copies: so much ahead that the model would take long."""
+        disturbed = self.crash_seconds or self.resetlogs_seconds or self.idle_threads
+        return self.ahead and not disturbed and (self.size or 0) >= COPIED_FROM
+
+    def online_options(self, blocks: int) -> OnlineOptions:
+        """Return what its online logs are like, which have no more than so many blocks."""
+        return OnlineOptions(
+            groups=self.groups,
+            members=self.members,
+            blocks=blocks,
+            archive_lag=self.archive_lag,
+            style=self.style,
+            member_faults=self.member_faults,
+        )
+
     def feed_plan(self, block_size: int) -> FeedPlan:
         """Return what happens, by bytes of redo."""
 
@@ -105,14 +143,30 @@ class LiveOptions:
 class LiveWatch(Protocol):
     """Looks on while a database works."""
 
-    def begin(self, simulation: NamedSimulation, database: OnlineDatabase) -> None:
+    def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
         """Look at a database that is about to work."""
 
-    def made(self, simulation: NamedSimulation) -> None:
+    def made(self, files: SimulatedFiles) -> None:
         """Look at redo that was made, and is going to be flushed."""
 
     def stepped(self, step: Step) -> None:
         """Look at a step that was carried out."""
+
+
+class _Work(Protocol):
+    """Where the redo comes from.
+
+    Attributes:
+        zone: of the database's host.
+    """
+
+    zone: timezone
+
+    def redo(self, stop: Stop) -> Iterator[Redo]:
+        """Make redo until there is enough, or `stop` is set."""
+
+    def written(self) -> Written:
+        """Return the extent of what was made."""
 
 
 def simulate_live(
@@ -138,26 +192,134 @@ def simulate_live(
     if workload not in NAMED:
         raise OlrPgError(Code.WORKLOAD_NOT_LIVE, f"{workload} is not among {', '.join(NAMED)}")
     directory = prepare_directory(out_dir)
+    database = OnlineDatabase(
+        *(shape.redo, range(1, shape.threads + 1)),
+        options.online_options(log_blocks_max(shape)),
+        seed,
+    )
+    of = seed, directory, options, workload, shape
+    work: _Work
+    if options.is_copied and watch is None:
+        work = _CopiedWork(*of, prefilled=prefilled, truth=truth)
+    else:
+        work = _ModelWork(*of, prefilled=prefilled, truth=truth, watch=watch)
+        if watch is not None:
+            watch.begin(work.files, database)
+    live = _LiveDatabase(directory, options, shape.redo, database, watch)
+    live.run(work, stop)
+    made = work.written()
+    return Summary(
+        *(seed, shape, made.start, tuple(live.logs), live.log_bytes),
+        *(made.transactions, made.changes, made.rows, made.tables),
+    )
 
-    def make(sink: LogSink) -> NamedSimulation:
+
+class _ModelWork:
+    """The model at work."""
+
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        options: LiveOptions,
+        workload: str,
+        shape: DatabaseShape,
+        *,
+        prefilled: bool,
+        truth: bool,
+        watch: LiveWatch | None,
+    ) -> None:
         size = options.size or options.rate * _SECONDS_AHEAD
-        return NamedSimulation(
-            *(seed, directory, workload, shape, size, sink),
-            prefilled=prefilled,
-            truth=truth,
-            idle_threads=options.idle_threads,
+        idle, plan = options.idle_threads, options.feed_plan(shape.redo.block_size)
+
+        def make(sink: LogSink) -> NamedSimulation:
+            of = seed, workload, shape, size, sink
+            return NamedSimulation(*of, prefilled=prefilled, idle_threads=idle)
+
+        self._feed = NamedFeed(make, plan, seed, threads=shape.threads, idle_threads=idle)
+        self._options, self._watch, self._directory = options, watch, directory
+        self.files = SimulatedFiles(self._feed.simulation, directory, truth=truth)
+        self._rows = dict[str, int]()
+        self.zone = self._feed.simulation.instance.zone
+
+    def redo(self, stop: Stop) -> Iterator[Redo]:
+        """Make redo; ahead of all, if that is asked for."""
+        if not self._options.ahead:
+            yield from self._making(stop)
+            return
+        spool = RedoSpool(self._directory / "redo.part")
+        spool.fill(self._making(stop))
+        yield from spool.empty()
+
+    def _making(self, stop: Stop) -> Iterator[Redo]:
+        options, made = self._options, 0
+        tick = max(int(options.rate * TICK), 1)
+        while not stop.is_set() and (options.size is None or made < options.size):
+            self._feed.simulation.set_clock(time.time())
+            redo = self._feed.work(tick)
+            made += tick
+            self._tell_made()
+            yield from redo
+        redo = self._feed.end()
+        self._tell_made()
+        self._rows = self.files.end()
+        yield from redo
+
+    def _tell_made(self) -> None:
+        self.files.write_truth()
+        if self._watch is not None:
+            self._watch.made(self.files)
+
+    def written(self) -> Written:
+        """Return the extent of what was made."""
+        simulation = self._feed.simulation
+        return Written(
+            *(self.files.start, [], simulation.transactions, simulation.changes),
+            *(self._rows, simulation.tables),
         )
 
-    idle, plan = options.idle_threads, options.feed_plan(shape.redo.block_size)
-    feed = NamedFeed(make, plan, seed, threads=shape.threads, idle_threads=idle)
-    live = _LiveDatabase(seed, directory, options, feed, shape, watch)
-    live.run(stop)
-    simulation = feed.simulation
-    return Summary(
-        *(seed, shape, simulation.start, tuple(live.logs)),
-        live.log_bytes,
-        *(simulation.transactions, simulation.changes, live.rows, simulation.tables),
-    )
+
+class _CopiedWork:
+    """Copies of what the model has written, made before the first of them is flushed."""
+
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        options: LiveOptions,
+        workload: str,
+        shape: DatabaseShape,
+        *,
+        prefilled: bool,
+        truth: bool,
+    ) -> None:
+        assert options.size is not None
+        self._plan = options.feed_plan(shape.redo.block_size)
+        blocks = (self._plan.switch or options.size) // shape.redo.block_size
+        pace = replace(shape.pace, log_blocks=max(min(blocks, shape.pace.log_blocks), 1))
+        own = replace(shape, pace=pace)
+        template = template_for(seed, workload, own, options.size, prefilled=prefilled)
+        self._folder = directory / MADE
+        self._folder.mkdir()
+        self._written = copy_template(
+            template, options.size, directory, truth=truth, logs=self._folder
+        )
+        self.zone = template.zone
+
+    def redo(self, stop: Stop) -> Iterator[Redo]:
+        """Yield the redo of the logs that were made, which are gone then."""
+        logs = [WrittenLog(_mapped(path)) for path in self._written.logs]
+        shutil.rmtree(self._folder)
+        yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
+
+    def written(self) -> Written:
+        """Return the extent of what was made."""
+        return self._written
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
 
 class _LiveDatabase:
@@ -165,42 +327,30 @@ class _LiveDatabase:
 
     Attributes:
         logs: the archived ones, and `log_bytes` of all of them.
-        rows: of each table, in the end.
     """
 
     def __init__(
         self,
-        seed: int,
         directory: Path,
         options: LiveOptions,
-        feed: NamedFeed,
-        shape: DatabaseShape,
+        redo: RedoFormat,
+        database: OnlineDatabase,
         watch: LiveWatch | None,
     ) -> None:
-        self._directory, self._options, self._feed, self._watch = directory, options, feed, watch
-        self._redo = shape.redo
-        online = OnlineOptions(
-            groups=options.groups,
-            members=options.members,
-            blocks=feed.simulation.log_blocks,
-            archive_lag=options.archive_lag,
-            style=options.style,
-            member_faults=options.member_faults,
-        )
-        threads = range(1, shape.threads + 1)
-        self._database = OnlineDatabase(shape.redo, threads, online, seed)
+        self._directory, self._options, self._redo = directory, options, redo
+        self._database, self._watch = database, watch
         self._flush_log: FlushLog | None = None
         self.logs: list[Path] = []
         self.log_bytes = 0
-        self.rows = dict[str, int]()
 
-    def run(self, stop: Stop) -> None:
+    def run(self, work: _Work, stop: Stop) -> None:
         """Work until `stop` is set or the time is over."""
-        if self._watch is not None:
-            self._watch.begin(self._feed.simulation, self._database)
-        redo = self._made_ahead(stop) if self._options.ahead else self._making(stop)
-        instance = self._feed.simulation.instance
-        redo = timed(self._redo, redo, lambda: instance.redo_time_at(int(time.time())))
+        zone = work.zone
+
+        def now() -> int:
+            return encode_redo_time(datetime.now(UTC).replace(microsecond=0).astimezone(zone))
+
+        redo = timed(self._redo, work.redo(stop), now)
         making = None if self._options.growing else self._directory / "archiving"
         with ExitStack() as open_files:
             file = open_files.enter_context((self._directory / FLUSHES).open("wb"))
@@ -209,28 +359,6 @@ class _LiveDatabase:
             open_files.enter_context(files)
             steps = self._database.steps(redo)
             play(steps, files, Pacing(self._options.rate, stop), self._stepped)
-
-    def _made_ahead(self, stop: Stop) -> Iterator[Redo]:
-        spool = RedoSpool(self._directory / "redo.part")
-        spool.fill(self._making(stop))
-        yield from spool.empty()
-
-    def _making(self, stop: Stop) -> Iterator[Redo]:
-        simulation, options, made = self._feed.simulation, self._options, 0
-        tick = max(int(options.rate * TICK), 1)
-        while not stop.is_set() and (options.size is None or made < options.size):
-            simulation.set_clock(time.time())
-            redo = self._feed.work(tick)
-            made += tick
-            self._tell_made()
-            yield from redo
-        self.rows, redo = self._feed.end()
-        self._tell_made()
-        yield from redo
-
-    def _tell_made(self) -> None:
-        if self._watch is not None:
-            self._watch.made(self._feed.simulation)
 
     def _stepped(self, step: Step) -> None:
         if isinstance(step, Event) and step.kind is EventKind.FLUSHED:

@@ -24,22 +24,22 @@ from olr_pg.simulator.fields.row_fields import stored_columns
 from olr_pg.simulator.fields.vector_fields import Session
 from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.shop_inventory import write_dictionary
-from olr_pg.simulator.model.storage import (
-    ROW_SPACE,
-    WIDE_BLOCK_SIZE,
-    WIDE_ROW_SPACE,
-    UndoSegment,
-)
+from olr_pg.simulator.model.storage import ROW_SPACE, WIDE_BLOCK_SIZE, WIDE_ROW_SPACE
 from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.tables import SimTable
 from olr_pg.simulator.model.transactions import delivered_changes
-from olr_pg.simulator.named.named_tables import NAMED
-from olr_pg.simulator.named.named_workload import NamedSimulation, database_identity
-from olr_pg.simulator.sessions.ddl_session import DdlSession
+from olr_pg.simulator.named_simulation import (
+    NAMED,
+    NamedSimulation,
+    SimulatedFiles,
+    database_identity,
+)
 from olr_pg.simulator.sessions.lob_workload import LobWorkload
-from olr_pg.simulator.sessions.placement import TableSpec, place_table
+from olr_pg.simulator.sessions.placement import TableSpec, place_table, undo_segments
+from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
 from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, Workload, random_row
+from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM, Written, write_copies
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines, unlogged_lines
 from olr_pg.simulator.writer.instance import Container, Instance
@@ -51,11 +51,10 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.transactions import Transaction
-    from olr_pg.simulator.named.named_workload import LogSink
     from olr_pg.simulator.truth import Rows
+    from olr_pg.simulator.writer.instance import LogSink
+    from olr_pg.simulator.writer.log_file import OpenLog
 
-UNDO_BLOCKS_PER_SEGMENT: Final = 4096
-SEGMENTS_PER_THREAD: Final = 3
 ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 """What a row piece may take in blocks of 2 and 8 kB."""
@@ -163,7 +162,7 @@ class Simulation:
         return Instance(
             shape.redo,
             rng,
-            self._archive,
+            log_files(self._directory / "logs", self.logs),
             identity=database_identity(self._seed),
             start_scn=shape.start_scn,
             start=start,
@@ -171,11 +170,6 @@ class Simulation:
             pace=shape.pace,
             unproven=shape.unproven,
         )
-
-    def _archive(self, name: str, data: bytes) -> None:
-        path = self._directory / "logs" / name
-        path.write_bytes(data)
-        self.logs.append(path)
 
     def _start_containers(self) -> list[Container]:
         shape, dbid = self.shape, self.instance.identity.dbid
@@ -190,13 +184,7 @@ class Simulation:
 
     def _add_segments(self, container: Container, afn: int) -> Container:
         for thread in self._threads:
-            first = 1 + (thread.number - 1) * SEGMENTS_PER_THREAD
-            container.segments[thread.number] = [
-                UndoSegment(
-                    usn, afn, (afn << 22) + 128 + usn * UNDO_BLOCKS_PER_SEGMENT, self._start_scn
-                )
-                for usn in range(first, first + SEGMENTS_PER_THREAD)
-            ]
+            container.segments[thread.number] = undo_segments(thread.number, afn, self._start_scn)
         return container
 
     def _make_table(self, number: int, spec: TableSpec) -> SimTable:
@@ -233,13 +221,13 @@ class Simulation:
             dictionary.create_table(None, table)
         return dictionary
 
-    def _connect(self) -> list[tuple[DdlSession, int]]:
-        sessions = list[tuple[DdlSession, int]]()
+    def _connect(self) -> list[tuple[SimSession, int]]:
+        sessions = list[tuple[SimSession, int]]()
         for number in range(self.shape.sessions * len(self.containers)):
             at = number % len(self.containers)
             thread = self._threads[number // len(self.containers) % len(self._threads)]
             who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
-            session = DdlSession(
+            session = SimSession(
                 self.instance, self.containers[at], thread, who, dictionary=self._dictionaries[at]
             )
             sessions.append((session, at))
@@ -411,31 +399,46 @@ def simulate(
         simulation = Simulation(seed, directory, own, MODELLED[workload], prefilled=prefilled)
         simulation.run(size)
         return simulation.write()
-    logs = list[Path]()
     own = shape or demo_shape(size)
-    named = NamedSimulation(
-        *(seed, directory, workload, own, size),
-        _log_files(directory, logs),
-        truth=truth,
-        prefilled=prefilled,
-    )
-    named.work(size)
-    rows = named.end()
+    write = write_copies if size >= COPIED_FROM else _write_named
+    made = write(seed, directory, workload, own, size, truth=truth, prefilled=prefilled)
+    log_bytes = sum(path.stat().st_size for path in made.logs)
     return Summary(
-        *(seed, own, named.start, tuple(logs)),
-        sum(path.stat().st_size for path in logs),
-        *(named.transactions, named.changes, rows, named.tables),
+        *(seed, own, made.start, tuple(made.logs), log_bytes),
+        *(made.transactions, made.changes, made.rows, made.tables),
     )
 
 
-def _log_files(directory: Path, logs: list[Path]) -> LogSink:
-    """Return a sink that writes logs into ``logs/`` and notes their paths."""
+def _write_named(
+    seed: int,
+    directory: Path,
+    workload: str,
+    shape: DatabaseShape,
+    size: int,
+    *,
+    truth: bool,
+    prefilled: bool,
+) -> Written:
+    """Write a named workload row by row."""
+    logs = list[Path]()
+    archive = log_files(directory / "logs", logs)
+    simulation = NamedSimulation(seed, workload, shape, size, archive, prefilled=prefilled)
+    files = SimulatedFiles(simulation, directory, truth=truth)
+    simulation.work(size)
+    simulation.end()
+    rows = files.end()
+    return Written(
+        *(files.start, logs, simulation.transactions, simulation.changes),
+        *(rows, simulation.tables),
+    )
 
-    def archive(name: str, headers: bytes, data: memoryview) -> None:
-        path = directory / "logs" / name
-        with path.open("wb") as file:
-            file.write(headers)
-            file.write(data)
+
+def log_files(folder: Path, logs: list[Path]) -> LogSink:
+    """Return a sink that writes logs into a folder and notes their paths."""
+
+    def archive(log: OpenLog, next_scn: int, time: int) -> None:
+        path = folder / log.name
+        path.write_bytes(log.close(next_scn, time))
         logs.append(path)
 
     return archive

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olr_pg.rendering.arrow_types import arrow_type
-from olr_pg.scalars import format_rowid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 NUMBER: Final = 2
 ROWID: Final = "ROWID"
+GROUP_ROWS: Final = 1 << 16
+"""Rows of a row group, at least."""
+
 SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
 """Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
 
@@ -57,16 +59,29 @@ def table_schema(table: SimTable) -> pa.Schema:
     return pa.schema([pa.field(ROWID, pa.string(), nullable=False), *fields])
 
 
-def write_table(folder: Path, table: SimTable, columns: Sequence[pa.Array[Any]], scn: int) -> None:
-    """``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values.
+def write_batches(
+    folder: Path, table: SimTable, batches: Iterable[Sequence[pa.Array[Any]]], scn: int
+) -> int:
+    """``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values, batch by batch.
 
     The metadata says that the rows are as of `scn`, and that no transaction was open then.
+
+    Returns:
+        The number of rows.
     """
     folder.mkdir(exist_ok=True)
     metadata: dict[bytes | str, bytes | str] = dict.fromkeys(SCN_KEYS, str(scn))
-    schema = table_schema(table).with_metadata(metadata)
-    data = pa.Table.from_arrays(list(columns), schema=schema)
-    pq.write_table(data, folder / f"{table.full_name}.parquet")
+    schema, count = table_schema(table).with_metadata(metadata), 0
+    waiting = list[pa.RecordBatch]()
+    with pq.ParquetWriter(folder / f"{table.full_name}.parquet", schema) as writer:
+        for batch in batches:
+            waiting.append(pa.RecordBatch.from_arrays(list(batch), schema=schema))
+            count += waiting[-1].num_rows
+            if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting.clear()
+        writer.write_table(pa.Table.from_batches(waiting, schema))
+    return count
 
 
 def read_table(folder: Path, full_name: str) -> pa.Table:
@@ -78,17 +93,16 @@ def write_rows(
     folder: Path, table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]], scn: int
 ) -> None:
     """Write a table's file; its rows are cells by ROWID, empty in an index-organised table."""
+    write_batches(folder, table, [row_arrays(table, rows)], scn)
+
+
+def row_arrays(
+    table: SimTable, rows: Iterable[tuple[str, Sequence[Cell | None]]]
+) -> list[pa.Array[Any]]:
+    """Return the columns of a table's file, ROWID first."""
     ordered = list(rows)
     columns: list[pa.Array[Any]] = [pa.array([rowid for rowid, _ in ordered], pa.string())]
     for at, column in enumerate(table.columns):
         values = [cell_value(column.type, cells[at]) for _, cells in ordered]
         columns.append(pa.array(values, arrow_type(column.type)))
-    write_table(folder, table, columns, scn)
-
-
-def rowids(table: SimTable, dbas: Sequence[int], slots: Sequence[int]) -> pa.Array[Any]:
-    """ROWIDs as an array of text."""
-    return pa.array(
-        [format_rowid(table.dataobj, dba, slot) for dba, slot in zip(dbas, slots, strict=True)],
-        pa.string(),
-    )
+    return columns

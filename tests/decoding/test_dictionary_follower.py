@@ -102,11 +102,11 @@ def test_partitions_that_appear_are_followed_and_their_rows_decoded(
     source.take_snapshot()
     session, ids = source.session, range(1, 13)
     first = [source.insert("P", number).block.obj for number in ids]
-    assert session.add_partition(table)
-    assert session.split_partition(table, 0)
+    assert session.ddl.add_partition(table)
+    assert session.ddl.split_partition(table, 0)
     then = [source.insert("P", 100 + number).block.obj for number in ids]
     assert set(first).isdisjoint(then)
-    assert session.drop_partition(table, 2)
+    assert session.ddl.drop_partition(table, 2)
     for number in ids:
         source.insert("P", 200 + number)
     source.finish()
@@ -126,14 +126,14 @@ def test_partitions_of_index_organised_tables_are_followed_by_those_of_the_index
     session, ids, later = source.session, range(1, 50), range(100, 200)
     first = {source.insert("P", number, 1).block.obj for number in ids}
     old = set(table.objects)
-    assert session.add_partition(table)
-    assert session.truncate_partition(table, 0)
+    assert session.ddl.add_partition(table)
+    assert session.ddl.truncate_partition(table, 0)
     then = {source.insert("P", number, 2).block.obj for number in later}
     added = table.segments[2]
     assert (len(first), then) == (2, first | {added.obj})
     assert added.table_part not in old
-    assert not session.split_partition(table, 0)
-    assert session.drop_partition(table, 0)
+    assert not session.ddl.split_partition(table, 0)
+    assert session.ddl.drop_partition(table, 0)
     kept = [row for row in table.live if row.block.obj == added.obj]
     source.update(kept[0], {1: 3})
     # Under a key of another partition it is deleted and inserted.
@@ -257,12 +257,12 @@ def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
     source.truncate("A", logged=False)
     source.comment("A")
     session = source.session
-    assert session.add_partition(parts)
-    assert session.drop_partition(parts, 0)
-    assert session.split_partition(parts, 0)
-    assert session.merge_partitions(parts, 0)
-    assert session.truncate_partition(parts, 0)
-    assert session.exchange_partition(parts, 0)
+    assert session.ddl.add_partition(parts)
+    assert session.ddl.drop_partition(parts, 0)
+    assert session.ddl.split_partition(parts, 0)
+    assert session.ddl.merge_partitions(parts, 0)
+    assert session.ddl.truncate_partition(parts, 0)
+    assert session.ddl.exchange_partition(parts, 0)
     source.drop("A")
     source.finish()
     assert verdicts(source) == [

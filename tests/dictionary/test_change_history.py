@@ -145,9 +145,9 @@ def test_ddl_that_could_not_be_kept_is_followed_once_it_can(tmp_path: Path) -> N
     made.create("A", {"ID": NUMBER, "NAME": TEXT})
     snapshot = made.take_snapshot()
     # The statement itself commits apart from what it did to the dictionary.
-    dictionary = made.session.begin_ddl(made.tables["A"])
+    dictionary = made.session.ddl.begin(made.tables["A"])
     assert dictionary is not None
-    dictionary.update(made.session, "COL$", (made.tables["A"].obj, 2), name="TITLE")
+    dictionary.update(made.session.rows, "COL$", (made.tables["A"].obj, 2), name="TITLE")
     made.session.commit()
     made.instance.advance_scn()
     made.insert("A", 1, "one")

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.simulator.model.tables import SimTable
-    from olr_pg.simulator.sessions.ddl_session import DdlSession
+    from olr_pg.simulator.sessions.session import SimSession
 
 SMALL_TABLES = 20
 WIDTH_MAX = 14
@@ -90,7 +90,7 @@ class LargeAndSmall(RandomWorkload):
         owner, name = LARGE.split(".")
         return [*small, TableSpec(owner, name, COLUMNS, (0,), self._logging[0], (((0,), True),))]
 
-    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """One random action."""
         *small, large = tables
         super().step(session, [large] if self._rng.random() < 0.3 else small)

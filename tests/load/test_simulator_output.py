@@ -100,6 +100,23 @@ def test_structure_that_is_there_stays_and_what_is_refused_is_said(
     assert "and 2 more" in caught.value.detail
 
 
+@pytest.mark.parametrize("workload", ["orders", "wide"])
+def test_copies_of_redo(
+    tmp_path: Path, loads: Any, monkeypatch: pytest.MonkeyPatch, workload: str
+) -> None:
+    """What is stamped leads from the first rows to the last."""
+    size = 60_000
+    monkeypatch.setattr("olr_pg.simulator.stamping.stamped_simulation.TEMPLATE_BYTES", size)
+    monkeypatch.setattr("olr_pg.simulator.simulation.COPIED_FROM", 2 * size)
+    shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=PACE)
+    folder = tmp_path / "source"
+    made = simulate(7, folder, workload=workload, size=4 * size, shape=shape, prefilled=True)
+    project = loads(Source(folder, made, []))
+    assert sum(one.rows for one in project.load()) >= 40
+    project.run()
+    assert verified(project) == made.rows
+
+
 @pytest.mark.parametrize("seed", [3, 8])
 def test_random_tables(tmp_path: Path, loads: Any, seed: int) -> None:
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=PACE)

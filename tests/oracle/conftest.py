@@ -107,7 +107,7 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     """A small shop's redo, in several logs."""
     shape = replace(demo_shape(), pace=Pace(log_blocks=40))
     folder = tmp_path_factory.mktemp("source")
-    made = simulate(7, folder, workload="orders", size=100_000, shape=shape)
+    made = simulate(7, folder, workload="orders", size=130_000, shape=shape)
     assert len(made.logs) > 4
     return made
 

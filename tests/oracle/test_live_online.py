@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from olr_pg.simulator.named.named_workload import NamedSimulation
+    from olr_pg.simulator.named_simulation import SimulatedFiles
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
     from olr_pg.simulator.oracle_net.server import StandIn
 
@@ -42,8 +42,8 @@ OPTIONS = LiveOptions(150_000, switch_seconds=0.2, seconds=1.5, archive_lag=2)
 class Standby(LiveServer):
     """Serves the physical standby that the database sends its redo to."""
 
-    def begin(self, simulation: NamedSimulation, database: OnlineDatabase) -> None:
-        super().begin(simulation, database)
+    def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
+        super().begin(files, database)
         assert self._state is not None
         self._state.show_standby_logs(database.control)
 

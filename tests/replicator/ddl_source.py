@@ -15,10 +15,11 @@ from olr_pg.simulator.fields.vector_fields import Session
 from olr_pg.simulator.model.column_types import number_type, varchar
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, SimSegment, SimTable
-from olr_pg.simulator.sessions.ddl_session import ALTER_TABLE, DdlSession
+from olr_pg.simulator.sessions.ddl_statements import ALTER_TABLE
+from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.sessions.sys_dictionary import OWNER_NUMBER, SysDictionary, sys_cell
 from olr_pg.simulator.writer.instance import Container, Instance, Pace, RedoThread
-from olr_pg.simulator.writer.log_file import LogIdentity
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,21 +82,21 @@ class DdlSource:
         ]
         self.session = self._sessions[0]
 
-    def on_thread(self, thread_number: int) -> DdlSession:
+    def on_thread(self, thread_number: int) -> SimSession:
         """A session on a redo thread, from 1."""
         return self._sessions[thread_number - 1]
 
-    def open_session(self, number: int = 41) -> DdlSession:
+    def open_session(self, number: int = 41) -> SimSession:
         """Another session on the first redo thread."""
         return self._open(self.threads[0], Session(number, 1000, OWNER, OWNER_NUMBER))
 
-    def _open(self, thread: RedoThread, attributes: Session) -> DdlSession:
-        return DdlSession(
+    def _open(self, thread: RedoThread, attributes: Session) -> SimSession:
+        return SimSession(
             self.instance, self.container, thread, attributes, dictionary=self.dictionary
         )
 
-    def _archive(self, name: str, data: bytes) -> None:
-        (self.directory / "logs" / name).write_bytes(data)
+    def _archive(self, log: OpenLog, next_scn: int, time: int) -> None:
+        (self.directory / "logs" / log.name).write_bytes(log.close(next_scn, time))
 
     # --- before the snapshot, or as a part of CREATE TABLE ---
 
@@ -129,7 +130,7 @@ class DdlSource:
             index_organised=organised,
         )  # fmt: skip
         self.tables[name] = table
-        self.dictionary.create_table(self.session, table)
+        self.dictionary.create_table(self.session.rows, table)
         return table
 
     def take_snapshot(self) -> Snapshot:
@@ -185,11 +186,11 @@ class DdlSource:
 
     def statement(self, name: str, command: int, sql: str) -> None:
         """A 24.1 of the open transaction."""
-        self.session.log_statement(self.tables[name], command, sql)
+        self.session.ddl.log_statement(self.tables[name], command, sql)
 
     def add_column(self, name: str, column: str, kind: ColumnType) -> None:
         """ALTER TABLE … ADD of a nullable column."""
-        assert self.session.add_column(self.tables[name], SimColumn(column, kind))
+        assert self.session.ddl.add_column(self.tables[name], SimColumn(column, kind))
 
     def add_odd_column(
         self,
@@ -212,18 +213,18 @@ class DdlSource:
         table.columns = (*table.columns, SimColumn(column, NUMBER, nullable=nullable))
         if default is not None:
             dictionary.insert(
-                self.session, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=default
+                self.session.rows, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=default
             )
-        dictionary.add_column(self.session, table, place, bits)
+        dictionary.add_column(self.session.rows, table, place, bits)
         for row in table.live:
             row.cells.append(None)
-        self.session.end_ddl(table, ALTER_TABLE, f"ALTER TABLE {name} ADD ({column} …)")
+        self.session.ddl.end(table, ALTER_TABLE, f"ALTER TABLE {name} ADD ({column} …)")
 
     def rename_column(self, name: str, place: int, column: str) -> None:
         """ALTER TABLE … RENAME COLUMN; `place` from 0."""
         table = self.tables[name]
-        self._begin(table).update(self.session, "COL$", (table.obj, place + 1), name=column)
-        self.session.end_ddl(table, ALTER_TABLE, f"ALTER TABLE {name} RENAME COLUMN x TO {column}")
+        self._begin(table).update(self.session.rows, "COL$", (table.obj, place + 1), name=column)
+        self.session.ddl.end(table, ALTER_TABLE, f"ALTER TABLE {name} RENAME COLUMN x TO {column}")
         columns = list(table.columns)
         columns[place] = replace(columns[place], name=column)
         table.columns = tuple(columns)
@@ -231,21 +232,21 @@ class DdlSource:
     def comment(self, name: str) -> None:
         """A DDL that changes neither rows nor columns: OBJ$'s other columns, not kept."""
         table = self.tables[name]
-        self._begin(table).update(self.session, "OBJ$", (table.obj,), flags=0)
-        self.session.end_ddl(table, ALTER_TABLE, f"ALTER TABLE {name} CACHE")
+        self._begin(table).update(self.session.rows, "OBJ$", (table.obj,), flags=0)
+        self.session.ddl.end(table, ALTER_TABLE, f"ALTER TABLE {name} CACHE")
 
     def truncate(self, name: str, *, logged: bool = True) -> None:
         """TRUNCATE TABLE."""
-        assert self.session.truncate(self.tables[name], logged=logged)
+        assert self.session.ddl.truncate(self.tables[name], logged=logged)
 
     def drop(self, name: str) -> None:
         """DROP TABLE … PURGE."""
         table = self.tables[name]
-        self._begin(table).drop_table(self.session, table)
-        self.session.end_ddl(table, DROP, f"DROP TABLE {name} PURGE")
+        self._begin(table).drop_table(self.session.rows, table)
+        self.session.ddl.end(table, DROP, f"DROP TABLE {name} PURGE")
 
     def _begin(self, table: SimTable) -> SysDictionary:
-        dictionary = self.session.begin_ddl(table)
+        dictionary = self.session.ddl.begin(table)
         assert dictionary is not None
         return dictionary
 

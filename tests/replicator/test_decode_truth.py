@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.simulator.model.tables import SimTable
-    from olr_pg.simulator.sessions.ddl_session import DdlSession
+    from olr_pg.simulator.sessions.session import SimSession
 
 USUAL_SEEDS: Final = 20
 SEEDS: Final = int(os.environ.get("OLR_PG_SEEDS", USUAL_SEEDS))
@@ -195,7 +195,7 @@ class DdlWorkload(RandomWorkload):
                 found.append(spec)
         return found
 
-    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """Every fourth action is DDL, or a commit, without which there is none."""
         draw = self._rng.random()
         if draw < 0.25:

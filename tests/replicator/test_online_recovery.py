@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.replicator.decode_once import decode_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.recovery.image_files import Image, read_image
@@ -15,14 +16,14 @@ from olr_pg.spark.session import SparkSettings
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 from tests.online_source import OnlineGroups, small_logs
 from tests.replicator.recovery_runs import Client, Delivered
-from tests.replicator.scripted_source import EVERYTHING, PATIENCE_SECONDS, decode_splits
+from tests.replicator.scripted_source import EVERYTHING, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from olr_pg.capture.archived_log import ArchivedLog
-    from olr_pg.decoding.split import Split
+    from olr_pg.decoding.split import Split, SplitResult, Subscription
     from olr_pg.dictionary.model import Snapshot
 
 SOURCE = "source"
@@ -65,11 +66,13 @@ class OnlineOnly:
         )
         self.read = []
 
-        def decode(subscription: object, splits: Sequence[Split]) -> object:
+        def decode(
+            subscription: Subscription, splits: Sequence[Split]
+        ) -> Generator[SplitResult, None, None]:
             self.read += splits
             return decode_splits(subscription, splits)
 
-        decoder.decode = decode  # type: ignore[assignment]
+        decoder.decode = decode
         client = Client(decoder, "", checkpoint, {})
         client.start(EVERYTHING)
         return client

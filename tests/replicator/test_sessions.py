@@ -85,7 +85,7 @@ def test_the_redo_thread_and_the_name_of_a_transaction(
     names = ["", "nightly load", "", "zażółć", ""]
     for number, name in enumerate(names):
         # The first of a session has a 5.19, the others a 5.20.
-        source.on_thread(1 + number % 2).transaction_name = name
+        source.on_thread(1 + number % 2).name_transaction(name)
         source.insert("A", number, thread=1 + number % 2)
         for thread in source.threads:
             thread.flush()

@@ -18,7 +18,7 @@ from olr_pg.simulator.online_redo.completeness import read_online_log
 from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.simulation import Summary
 from olr_pg.simulator.writer.instance import Pace
-from tests.simulator.named.test_named_workload import decoded
+from tests.simulator.test_named_simulation import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path

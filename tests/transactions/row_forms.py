@@ -23,7 +23,7 @@ from olr_pg.simulator.reader import ParsedLog, parse_log
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.truth import truth_lines
 from olr_pg.simulator.writer.instance import Container, Instance, Pace
-from olr_pg.simulator.writer.log_file import LogIdentity
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,8 +86,8 @@ class SmallDatabase:
         )
         self.session = SimSession(self.instance, container, thread, Session(1, 2, "SIM"))
 
-    def _archive(self, name: str, data: bytes) -> None:
-        (self._folder / name).write_bytes(data)
+    def _archive(self, log: OpenLog, next_scn: int, time: int) -> None:
+        (self._folder / log.name).write_bytes(log.close(next_scn, time))
 
     def row(self, key: int, *sizes: int) -> list[Cell | None]:
         """A row: the key, RAWs of these sizes (0 is NULL), NULLs."""

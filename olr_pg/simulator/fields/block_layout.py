@@ -149,8 +149,9 @@ def seal_blocks(
     payloads: npt.NDArray[np.uint8],
     first_offsets: npt.NDArray[np.uint16],
     sequence: int,
+    first_block: int = FIRST_DATA_BLOCK,
 ) -> npt.NDArray[np.uint8]:
-    """Make data blocks (from block 2 on) with headers and checksums; shape (blocks, block size)."""
+    """Make data blocks with headers and checksums; shape (blocks, block size)."""
     order = ">" if redo.big_endian else "<"
     size = redo.block_size
     blocks = np.zeros((len(first_offsets), size), np.uint8)
@@ -158,7 +159,7 @@ def seal_blocks(
     blocks[:, 0] = 1
     blocks[:, 1] = redo.block_mark
     words = blocks.view(order + "u4")
-    words[:, 1] = np.arange(FIRST_DATA_BLOCK, FIRST_DATA_BLOCK + len(blocks))
+    words[:, 1] = np.arange(first_block, first_block + len(blocks))
     words[:, 2] = sequence
     halves = blocks.view(order + "u2")
     halves[:, 6] = first_offsets | 0x8000

@@ -193,9 +193,10 @@ class UndoPlace:
 
 @dataclass(slots=True)
 class TransactionSlot:
-    """An entry of an undo header's transaction table."""
+    """An entry of an undo header's transaction table; `turn` grows with each time it got free."""
 
     sequence: int
+    turn: int = 0
     holder: Holder | None = None
     commit_scn: int = 0
     last_uba: bytes = bytes(8)
@@ -219,6 +220,7 @@ class UndoSegment:
         self._newest = -1
         self._incarnation = 0x40 + usn
         self._pool = list[UndoBlock]()
+        self._slots_used = 0
         self.max_commit_scn = scn
 
     @property
@@ -233,8 +235,31 @@ class UndoSegment:
 
     def free_slot(self) -> int | None:
         """Return the slot for a new transaction: which ended first; None if all are taken."""
-        free = [(s.commit_scn, n) for n, s in enumerate(self.slots) if s.holder is None]
+        free = [(s.turn, n) for n, s in enumerate(self.slots) if s.holder is None]
         return min(free)[1] if free else None
+
+    @property
+    def incarnation(self) -> int:
+        """The incarnation of its newest undo blocks."""
+        return self._incarnation
+
+    def release(self, number: int, scn: int) -> None:
+        """Free the slot of a transaction that ended at `scn`."""
+        slot = self.slots[number]
+        slot.holder, slot.commit_scn = None, scn
+        self._slots_used += 1
+        slot.turn = self._slots_used
+
+    def rewind(self) -> None:
+        """Go on with the first slot and the first undo block, as after the start.
+
+        No transaction is open. What slots and blocks hold stays; the blocks get a new incarnation.
+        """
+        del self._blocks[UNDO_RING:]
+        self._pool.clear()
+        self._newest = -1
+        for slot in self.slots:
+            slot.turn = 0
 
     def place(self, transaction: Holder, size: int) -> UndoPlace:
         """Room for an undo record of `size` bytes (ktudb.siz)."""

@@ -15,6 +15,7 @@ from olr_pg.simulator.fields.row_fields import FB_ROW, SLOT_SIZE, Address, RowPi
 from olr_pg.simulator.model.storage import (
     DATABASE_BLOCK_SIZE,
     ROW_SPACE,
+    UPDATE_RESERVE,
     WIDE_BLOCK_SIZE,
     TransactionalBlock,
 )
@@ -163,7 +164,10 @@ class DataBlock(TransactionalBlock):
 
 @dataclass(slots=True, eq=False, repr=False)
 class SimIndex:
-    """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based."""
+    """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based.
+
+    `blocks` are the leaves that are written to.
+    """
 
     obj: int
     columns: tuple[int, ...]
@@ -176,7 +180,8 @@ class SimIndex:
 class SimSegment:
     """A segment of a table: its own, or a partition's. `blocks` in the order of formatting.
 
-    `table_part` is the OBJ# of the table's partition where the segment is one of its index.
+    `table_part` is the OBJ# of the table's partition where the segment is one of its index;
+    `open_from` is the first block that rows are still put into.
     """
 
     obj: int
@@ -185,6 +190,7 @@ class SimSegment:
     dba: int
     blocks: list[DataBlock] = field(default_factory=list)
     table_part: int = 0
+    open_from: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -196,6 +202,7 @@ class SimTable:
         blocks: in the order they were formatted.
         live: rows that SQL may see, in no order.
         row_space: bytes of a block that inserts may fill.
+        update_reserve: bytes beyond them that updates may fill.
         piece_max: bytes that a row piece may take; a longer row takes several.
         row_max: bytes that a row may take.
         row_scn: bytes of the SCN that rows bear (ROWDEPENDENCIES), 0 for none.
@@ -226,6 +233,7 @@ class SimTable:
     row_space: int = ROW_SPACE
     piece_max: int = ROW_SPACE
     row_max: int = ROW_MAX
+    update_reserve: int = UPDATE_RESERVE
     row_scn: int = 0
     partition_column: int = 0
     segments: list[SimSegment] = field(default_factory=list)
@@ -343,7 +351,7 @@ class SimTable:
 
     def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
         """Return a block with `size` bytes free for inserts: one of the last, or a new one."""
-        for block in segment.blocks[-3:]:
+        for block in segment.blocks[max(segment.open_from, len(segment.blocks) - 3) :]:
             if block.used + size <= self.row_space:
                 return block
         return self.new_block(segment, scn)

@@ -13,21 +13,21 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
-from olr_pg.simulator.fields.headers import LogHeader
 from olr_pg.simulator.online_redo.written_redo import (
     LogEnd,
     LogStart,
     log_parts,
     lost_part,
-    read_format,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from olr_pg.simulator.named.engine import LogSink
-    from olr_pg.simulator.named.named_workload import NamedSimulation
+    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.named_simulation import NamedSimulation
     from olr_pg.simulator.online_redo.written_redo import Redo
+    from olr_pg.simulator.writer.instance import LogSink
+    from olr_pg.simulator.writer.log_file import OpenLog
 
 LOST_BYTES: Final = 40_000
 """Redo that a crash takes back, about."""
@@ -110,40 +110,31 @@ class NamedFeed:
             if every is not None and self._made >= self._due[name]:
                 self._due[name] = self._made + every
                 getattr(self, f"_{name}")()
-        self.simulation.instance.flush()
+        self.simulation.flush()
         for thread in range(self._threads):
             self._take(thread)
         return self._merged()
 
-    def end(self) -> tuple[dict[str, int], Iterator[Redo]]:
-        """Commit what is open and end the logs.
-
-        Returns:
-            The rows of each table, and the rest of the redo.
-        """
-        return self.simulation.end(), self._merged()
+    def end(self) -> Iterator[Redo]:
+        """Commit what is open and end the logs; return the rest of the redo."""
+        self.simulation.end()
+        return self._merged()
 
     def _heartbeat(self) -> None:
         for thread in range(self._busy, self._threads):
-            self.simulation.instance.heartbeat(thread)
+            self.simulation.heartbeat(thread)
 
     def _switch(self) -> None:
         self.simulation.switch_logs()
 
     def _crash(self) -> None:
-        instance, thread = self.simulation.instance, self._rng.randrange(self._busy)
-        if instance.is_loading:
-            return
-        lost = instance.lose(thread, LOST_BYTES)
-        if not lost:
-            return
-        self._lost[thread] = lost
-        instance.switch_log(thread)
-        instance.roll_back(thread)
+        simulation, thread = self.simulation, self._rng.randrange(self._busy)
+        simulation.flush()
+        self._lost[thread] = simulation.lost_redo(thread, LOST_BYTES)
+        simulation.threads[thread].switch()
+        simulation.roll_back(thread)
 
     def _resetlogs(self) -> None:
-        if self.simulation.instance.is_loading:
-            return
         time = self.simulation.instance.redo_time
         self.simulation.open_resetlogs(time, self._rng.randrange(1, 1 << 31))
 
@@ -154,24 +145,22 @@ class NamedFeed:
         for _, redo in heapq.merge(*items, key=lambda keyed: keyed[0]):
             yield redo
 
-    def _log_ended(self, _name: str, headers: bytes, data: memoryview) -> None:
-        redo = read_format(memoryview(headers))
-        header = LogHeader.read(redo, headers[redo.block_size :])
+    def _log_ended(self, log: OpenLog, next_scn: int, time: int) -> None:
+        header = log.closed(next_scn, time)
         thread = header.thread - 1
         self._begin(thread, header)
-        self._add_parts(thread, header, bytes(data[self._taken[thread].blocks * redo.block_size :]))
-        end = LogEnd(header, lost_part(redo, header, self._lost.pop(thread, b"")))
+        self._add_parts(thread, header, log.sealed(self._taken[thread].blocks))
+        end = LogEnd(header, lost_part(log.redo, header, self._lost.pop(thread, b"")))
         self._add(thread, header, header.next_scn, end)
 
     def _take(self, thread: int) -> None:
         """Take what a thread's log has got since the last time."""
-        log = self.simulation.instance.open_log(thread)
+        log = self.simulation.threads[thread].log
         header = log.header()
         self._begin(thread, header)
         first = self._taken[thread].blocks
         if log.blocks > first:
-            data = self.simulation.instance.log_data(thread, first, log.blocks)
-            self._add_parts(thread, header, bytes(data))
+            self._add_parts(thread, header, log.sealed(first))
 
     def _begin(self, thread: int, header: LogHeader) -> None:
         taken, own = self._taken[thread], (header.resetlogs, header.sequence)
@@ -180,7 +169,7 @@ class NamedFeed:
             self._add(thread, header, header.first_scn, LogStart(header))
 
     def _add_parts(self, thread: int, header: LogHeader, data: bytes) -> None:
-        taken, redo = self._taken[thread], self.simulation.redo
+        taken, redo = self._taken[thread], self.simulation.shape.redo
         block = FIRST_DATA_BLOCK + taken.blocks
         for part in log_parts(redo, header.thread, memoryview(data), block, self._sizes):
             self._add(thread, header, part.scn, part)

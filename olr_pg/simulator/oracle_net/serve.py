@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.redo.header import LogHeader
-    from olr_pg.simulator.named.named_workload import NamedSimulation
+    from olr_pg.simulator.named_simulation import SimulatedFiles
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
     from olr_pg.simulator.online_redo.steps import Step
     from olr_pg.simulator.simulation import Summary
@@ -103,20 +103,21 @@ class LiveServer:
         self._server: StandIn | None = None
         self._snapshot: Snapshot | None = None
 
-    def begin(self, simulation: NamedSimulation, database: OnlineDatabase) -> None:
+    def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
         """Get the database ready; the port opens once every thread has a log."""
-        self._snapshot = simulation.start
+        self._snapshot = files.start
         self._database = database
-        self._state = OracleState(simulation.start, dbid=simulation.dbid)
+        dbid = files.simulation.instance.identity.dbid
+        self._state = OracleState(files.start, dbid=dbid)
         self._state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, self._directory / LOGS)
         self._state.show_online_logs(database.control)
-        self._rows = _Rows(self._state, simulation.start, self._directory)
+        self._rows = _Rows(self._state, files.start, self._directory)
 
-    def made(self, simulation: NamedSimulation) -> None:
+    def made(self, files: SimulatedFiles) -> None:
         """Let the rows be there before their redo is: only the SCN keeps them from being seen."""
         assert self._state is not None
         assert self._rows is not None
-        simulation.flush_truth()
+        simulation = files.simulation
         self._rows.read_more(simulation.open_begins())
         self._state.advance(simulation.snapshot().structure.sequences)
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.model.lobs import SimLob, SimLobSegment
-from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, ROW_SPACE, TransactionalBlock
+from olr_pg.simulator.model.storage import (
+    DATABASE_BLOCK_SIZE,
+    ROW_SPACE,
+    UPDATE_RESERVE,
+    TransactionalBlock,
+    UndoSegment,
+)
 from olr_pg.simulator.model.tables import INDEX_BLOCKS, ROW_MAX, SimIndex, SimSegment, SimTable
 
 if TYPE_CHECKING:
@@ -16,6 +22,18 @@ if TYPE_CHECKING:
 
 FIRST_OBJECT: Final = 72_000
 FIRST_LOB_OBJECT: Final = 82_000
+SEGMENTS_PER_THREAD: Final = 3
+UNDO_BLOCKS_PER_SEGMENT: Final = 4096
+UNDO_FIRST: Final = 128
+"""Of undo segments: how many a thread has, their blocks in the file, and where those begin."""
+
+FIRST_INDEX_BLOCK: Final = 1_000_000
+INDEX_SPACING: Final = 1_000
+"""Where in a file the indexes' blocks begin, and how far they lie apart."""
+
+INDEXES_MAX: Final = 10
+"""Indexes of a table."""
+
 LOB_OBJECTS: Final = 60
 """Object numbers for the LOB segments and indexes of a table."""
 
@@ -69,7 +87,9 @@ def place_table(
     scn: int,
     *,
     index_blocks: int = INDEX_BLOCKS,
+    index_spacing: int = INDEX_SPACING,
     row_space: int = ROW_SPACE,
+    update_reserve: int = UPDATE_RESERVE,
     piece_max: int = ROW_SPACE,
     row_scn: int = 0,
 ) -> SimTable:
@@ -80,7 +100,8 @@ def place_table(
         spec: the table.
         scn: at which its blocks were formatted.
         index_blocks: of each index.
-        row_space, piece_max, row_scn: as of `SimTable`.
+        index_spacing: blocks from one index to the next.
+        row_space, update_reserve, piece_max, row_scn: as of `SimTable`.
     """
     obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
     dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
@@ -98,8 +119,9 @@ def place_table(
         afn=relative,
         relative_file=relative,
         segment_block=segment,
-        indexes=_indexes(number, spec, scn, index_blocks),
+        indexes=_indexes(number, spec, scn, index_blocks, index_spacing),
         row_space=row_space,
+        update_reserve=update_reserve,
         piece_max=piece_max,
         row_max=spec.row_max,
         row_scn=row_scn,
@@ -118,11 +140,32 @@ def place_table(
     return table
 
 
-def _indexes(number: int, spec: TableSpec, scn: int, blocks: int) -> tuple[SimIndex, ...]:
+def undo_segments(thread: int, afn: int, scn: int) -> list[UndoSegment]:
+    """Make the undo segments of a thread in file `afn`, formatted at an SCN."""
+    first = 1 + (thread - 1) * SEGMENTS_PER_THREAD
+    return [
+        UndoSegment(usn, afn, undo_header_dba(afn, usn), scn)
+        for usn in range(first, first + SEGMENTS_PER_THREAD)
+    ]
+
+
+def undo_header_dba(afn: int, usn: int) -> int:
+    """Return where the header of an undo segment is."""
+    return (afn << 22) + UNDO_FIRST + usn * UNDO_BLOCKS_PER_SEGMENT
+
+
+def usn_of(dba: int) -> int:
+    """Return the undo segment that a block belongs to."""
+    return ((dba & 0x3FFFFF) - UNDO_FIRST) // UNDO_BLOCKS_PER_SEGMENT
+
+
+def _indexes(
+    number: int, spec: TableSpec, scn: int, blocks: int, spacing: int
+) -> tuple[SimIndex, ...]:
     obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
     made = list[SimIndex]()
     for at, (columns, unique) in enumerate(spec.indexes):
-        dba = (relative << 22) + 1_000_000 + number * 10_000 + at * 1_000
+        dba = (relative << 22) + FIRST_INDEX_BLOCK + (number * INDEXES_MAX + at) * spacing
         own = [
             TransactionalBlock(relative, dba + 1 + block, scn, first_itl=2)
             for block in range(blocks)

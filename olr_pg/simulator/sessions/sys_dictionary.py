@@ -19,7 +19,7 @@ from olr_pg.simulator.model.tables import Logging, Row, SimColumn, SimSegment, S
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sessions.row_statements import RowStatements
 
 SYS: Final = "SYS"
 OWNER_NUMBER: Final = 106
@@ -156,7 +156,7 @@ class SysDictionary:
             name: {} for name in _SECTIONS
         }
 
-    def insert(self, session: SimSession | None, table: str, **values: SysValue) -> None:
+    def insert(self, session: RowStatements | None, table: str, **values: SysValue) -> None:
         """Insert a row; the keywords are the fields of the JSON form, hyphens as underscores."""
         section = _SECTIONS[table]
         named = {field: values.get(field.replace("-", "_")) for field in section.columns.values()}
@@ -169,7 +169,7 @@ class SysDictionary:
         self._rows[table][tuple(named[field] for field in section.key)] = row, named
 
     def update(
-        self, session: SimSession, table: str, key: tuple[int, ...], **values: SysValue
+        self, session: RowStatements, table: str, key: tuple[int, ...], **values: SysValue
     ) -> None:
         """Update the row of a key."""
         row, named = self._rows[table][key]
@@ -179,12 +179,12 @@ class SysDictionary:
         assert session.update(row, cells)
         named.update(changed)
 
-    def delete(self, session: SimSession, table: str, key: tuple[int, ...]) -> None:
+    def delete(self, session: RowStatements, table: str, key: tuple[int, ...]) -> None:
         """Delete the row of a key."""
         row, _ = self._rows[table].pop(key)
         assert session.delete(row)
 
-    def create_table(self, session: SimSession | None, table: SimTable) -> None:
+    def create_table(self, session: RowStatements | None, table: SimTable) -> None:
         """All rows of a table."""
         obj, organised = table.obj, table.index_organised
         parts = table.segments if table.has_partitions else []
@@ -214,7 +214,7 @@ class SysDictionary:
 
     def _add_index(
         self,
-        session: SimSession | None,
+        session: RowStatements | None,
         obj: int,
         dataobj: int,
         table: SimTable,
@@ -228,7 +228,7 @@ class SysDictionary:
             property=UNIQUE | bits,
         )  # fmt: skip
 
-    def add_lob(self, session: SimSession | None, table: SimTable, at: int) -> None:
+    def add_lob(self, session: RowStatements | None, table: SimTable, at: int) -> None:
         """Insert the rows of the LOB column at `at` (from 0), its segments and their indexes."""
         lob, end = table.lobs[at], f"{table.obj:010d}C{at + 1:05d}$$"
         storage, own = lob.storage, lob.segments[0]
@@ -258,7 +258,7 @@ class SysDictionary:
             )  # fmt: skip
 
     def add_column(
-        self, session: SimSession | None, table: SimTable, place: int, bits: int = 0
+        self, session: RowStatements | None, table: SimTable, place: int, bits: int = 0
     ) -> None:
         """Insert the row of a table's column at `place` (from 0), with bits of its PROPERTY."""
         column, at = table.columns[place], place + 1
@@ -271,7 +271,7 @@ class SysDictionary:
         )  # fmt: skip
 
     def add_partition(
-        self, session: SimSession | None, table: SimTable, segment: SimSegment
+        self, session: RowStatements | None, table: SimTable, segment: SimSegment
     ) -> None:
         """Insert the rows of a partition, and of the index's that holds its rows, if one does."""
         obj, dataobj = segment.obj, segment.dataobj
@@ -283,7 +283,7 @@ class SysDictionary:
         self._insert_object(session, obj, dataobj, table.name, TABLE_PARTITION, f"SYS_P{obj}")
         self.insert(session, "TABPART$", obj=obj, data_obj=dataobj, bo=table.obj)
 
-    def drop_partition(self, session: SimSession, segment: SimSegment) -> None:
+    def drop_partition(self, session: RowStatements, segment: SimSegment) -> None:
         """Delete the rows of a partition, as `add_partition` inserts them."""
         if segment.table_part:
             self.delete(session, "INDPART$", (segment.obj,))
@@ -291,14 +291,14 @@ class SysDictionary:
         self.delete(session, "TABPART$", (segment.table_part or segment.obj,))
         self.delete(session, "OBJ$", (segment.table_part or segment.obj,))
 
-    def drop_table(self, session: SimSession, table: SimTable) -> None:
+    def drop_table(self, session: RowStatements, table: SimTable) -> None:
         """Delete the rows of a table without partitions."""
         for place in range(len(table.columns)):
             self.delete(session, "COL$", (table.obj, place + 1))
         self.delete(session, "TAB$", (table.obj,))
         self.delete(session, "OBJ$", (table.obj,))
 
-    def replace_segment(self, session: SimSession, obj: int, dataobj: int) -> None:
+    def replace_segment(self, session: RowStatements, obj: int, dataobj: int) -> None:
         """Give a table, partition, index or LOB another segment."""
         for table in ("TABPART$", "TAB$", "IND$", "INDPART$"):
             if (obj,) in self._rows[table]:
@@ -307,7 +307,7 @@ class SysDictionary:
 
     def _insert_object(
         self,
-        session: SimSession | None,
+        session: RowStatements | None,
         obj: int,
         dataobj: int,
         name: str,

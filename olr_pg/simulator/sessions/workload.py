@@ -17,7 +17,7 @@ from olr_pg.simulator.model.column_types import (
 from olr_pg.simulator.model.lobs import LobCell, LobDraft
 from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
 from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn
-from olr_pg.simulator.sessions.direct_session import can_be_loaded
+from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import TableSpec
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from olr_pg.simulator.model.tables import Row, SimTable
-    from olr_pg.simulator.sessions.ddl_session import DdlSession
+    from olr_pg.simulator.sessions.session import SimSession
 
 LONG_ROW_MAX: Final = 20_000
 ROWS_MAX: Final = (ROW_MAX, LONG_ROW_MAX)
@@ -86,7 +86,7 @@ class Workload(Protocol):
     def tables(self) -> Sequence[TableSpec]:
         """Return the tables that it works on."""
 
-    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """Let a session do one thing."""
 
 
@@ -224,7 +224,7 @@ class RandomWorkload:
             block_size=WIDE_BLOCK_SIZE if in_wide_blocks else DATABASE_BLOCK_SIZE,
         )
 
-    def step(self, session: DdlSession, tables: Sequence[SimTable]) -> None:
+    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """Do one random action."""
         action = self._rng.choices(ACTIONS, self._weights)[0]
         getattr(self, "_" + action)(session, self._rng.choice(tables))
@@ -232,10 +232,10 @@ class RandomWorkload:
     def _own_row(self, table: SimTable) -> Row | None:
         return self._rng.choice(table.live) if table.live else None
 
-    def _insert(self, session: DdlSession, table: SimTable) -> None:
+    def _insert(self, session: SimSession, table: SimTable) -> None:
         session.insert(table, random_row(self._rng, table))
 
-    def _insert_many(self, session: DdlSession, table: SimTable) -> None:
+    def _insert_many(self, session: SimSession, table: SimTable) -> None:
         count = self._rng.randint(1, 12)
         session.insert_many(table, [random_row(self._rng, table) for _ in range(count)])
 
@@ -258,24 +258,24 @@ class RandomWorkload:
             return None
         return random_value(self._rng, row.table, at)
 
-    def _update(self, session: DdlSession, table: SimTable) -> None:
+    def _update(self, session: SimSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.update(row, self._new_values(row))
 
-    def _update_key(self, session: DdlSession, table: SimTable) -> None:
+    def _update_key(self, session: SimSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None and table.key:
             new = {table.key[0]: number(Decimal(table.next_key))}
             table.next_key += 1
             session.update(row, {**self._new_values(row), **new})
 
-    def _delete(self, session: DdlSession, table: SimTable) -> None:
+    def _delete(self, session: SimSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.delete(row)
 
-    def _delete_many(self, session: DdlSession, table: SimTable) -> None:
+    def _delete_many(self, session: SimSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is None:
             return
@@ -290,18 +290,18 @@ class RandomWorkload:
         ]
         session.delete_many(taken[: self._rng.randint(1, 8)])
 
-    def _lock(self, session: DdlSession, table: SimTable) -> None:
+    def _lock(self, session: SimSession, table: SimTable) -> None:
         row = self._own_row(table)
         if row is not None:
             session.lock(row)
 
-    def _failed_statement(self, session: DdlSession, table: SimTable) -> None:
+    def _failed_statement(self, session: SimSession, table: SimTable) -> None:
         mark = session.savepoint()
         for _ in range(self._rng.randint(1, 3)):
             self._rng.choice((self._insert, self._update, self._delete))(session, table)
         session.rollback_to(mark)
 
-    def _lob_of(self, session: DdlSession, table: SimTable) -> tuple[Row, int, bytes] | None:
+    def _lob_of(self, session: SimSession, table: SimTable) -> tuple[Row, int, bytes] | None:
         """Choose a LOB that may be changed in part: return its row, column and content."""
         row = self._own_row(table)
         if row is None or not table.lobs:
@@ -310,7 +310,7 @@ class RandomWorkload:
         cell = row.cells[at]
         if not isinstance(cell, LobCell):
             return None
-        if self._lobs is LobUse.WHOLE and not session.wrote_lob(row, cell):
+        if self._lobs is LobUse.WHOLE and not session.lobs.wrote_lob(row, cell):
             return None
         return row, at, cell.content
 
@@ -318,7 +318,7 @@ class RandomWorkload:
         made = table.columns[at].type.make(self._rng)
         return made.content[: self._rng.choice((2, 100, 5000))]
 
-    def _fill_lob(self, session: DdlSession, table: SimTable) -> None:
+    def _fill_lob(self, session: SimSession, table: SimTable) -> None:
         """Insert a row with an empty LOB, and fill that."""
         if not table.lobs:
             return
@@ -328,56 +328,56 @@ class RandomWorkload:
         cells[at] = LobDraft.of(storage, b"")
         row = session.insert(table, cells)
         if row is not None:
-            session.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
+            session.lobs.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
 
-    def _write_lob(self, session: DdlSession, table: SimTable) -> None:
+    def _write_lob(self, session: SimSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
             offset = self._rng.randrange(len(content) // 2 + 1) * 2
-            session.write_lob(row, at, offset, self._piece(table, at))
+            session.lobs.write_lob(row, at, offset, self._piece(table, at))
 
-    def _append_lob(self, session: DdlSession, table: SimTable) -> None:
+    def _append_lob(self, session: SimSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
-            session.write_lob(row, at, len(content), self._piece(table, at))
+            session.lobs.write_lob(row, at, len(content), self._piece(table, at))
 
-    def _trim_lob(self, session: DdlSession, table: SimTable) -> None:
+    def _trim_lob(self, session: SimSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
-            session.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
+            session.lobs.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
 
-    def _erase_lob(self, session: DdlSession, table: SimTable) -> None:
+    def _erase_lob(self, session: SimSession, table: SimTable) -> None:
         found = self._lob_of(session, table)
         if found is not None:
             row, at, content = found
             offset = self._rng.randrange(len(content) // 2 + 1) * 2
-            session.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)
+            session.lobs.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)
 
-    def _savepoint(self, session: DdlSession, _: SimTable) -> None:
+    def _savepoint(self, session: SimSession, _: SimTable) -> None:
         self._marks.setdefault(id(session), []).append(session.savepoint())
 
-    def _rollback_to(self, session: DdlSession, _: SimTable) -> None:
+    def _rollback_to(self, session: SimSession, _: SimTable) -> None:
         marks = self._marks.get(id(session))
         if marks:
             session.rollback_to(marks.pop())
 
-    def _begin_empty(self, session: DdlSession, _: SimTable) -> None:
+    def _begin_empty(self, session: SimSession, _: SimTable) -> None:
         session.begin_empty()
 
-    def _commit(self, session: DdlSession, _: SimTable) -> None:
+    def _commit(self, session: SimSession, _: SimTable) -> None:
         session.commit()
         self._marks.pop(id(session), None)
 
-    def _rollback(self, session: DdlSession, _: SimTable) -> None:
+    def _rollback(self, session: SimSession, _: SimTable) -> None:
         session.rollback()
         self._marks.pop(id(session), None)
 
     # --- what ends a transaction, too ---
 
-    def _load(self, session: DdlSession, table: SimTable) -> None:
+    def _load(self, session: SimSession, table: SimTable) -> None:
         if self._unlogged:
             own = session.container
             free = [one for one in own.tables if can_be_loaded(one) and not own.is_locked(one)]
@@ -395,7 +395,7 @@ class RandomWorkload:
             return SimColumn(name, random_lob(self._rng))
         return random_column(self._rng, name, filled=filled)
 
-    def _ddl(self, session: DdlSession, table: SimTable) -> None:
+    def _ddl(self, session: SimSession, table: SimTable) -> None:
         if self._ddl_use is DdlUse.NONE:
             return
         rng, parts = self._rng, table.has_partitions and not table.lobs
@@ -411,9 +411,9 @@ class RandomWorkload:
         if statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
-                session.add_column(table, self._new_column(table, name, filled=filled))
+                session.ddl.add_column(table, self._new_column(table, name, filled=filled))
         elif statement in ("truncate", "add_partition"):
-            getattr(session, statement)(table)
+            getattr(session.ddl, statement)(table)
         else:
-            getattr(session, statement)(table, rng.randrange(len(table.segments)))
+            getattr(session.ddl, statement)(table, rng.randrange(len(table.segments)))
         self._marks.pop(id(session), None)

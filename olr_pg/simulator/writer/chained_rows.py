@@ -26,7 +26,7 @@ from olr_pg.simulator.fields.row_fields import (
     stored_size,
 )
 from olr_pg.simulator.model.row_layout import lay_out
-from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX, UPDATE_RESERVE
+from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
 from olr_pg.simulator.model.tables import Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.writer.piece_writer import (
     PieceWriter,
@@ -40,24 +40,34 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.row_layout import Part
     from olr_pg.simulator.model.transactions import Change
+    from olr_pg.simulator.writer.index_writer import IndexWriter
+    from olr_pg.simulator.writer.piece_writer import PieceWriter
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 
-class ChainedWriter(PieceWriter):
-    """A session that keeps rows in several pieces where they do not fit one."""
+class ChainWriter:
+    """Keeps rows in several pieces where they do not fit one."""
 
-    def _parts(self, table: SimTable, cells: Sequence[Cell | None]) -> list[Part]:
+    def __init__(self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+        self._indexes = indexes
+        self._pieces = pieces
+
+    @staticmethod
+    def parts(table: SimTable, cells: Sequence[Cell | None]) -> list[Part]:
+        """Return the parts that a row has to be cut into."""
         return lay_out(stored_columns(cells), table.piece_max)
 
-    def _insert_chained(
+    def insert(
         self, table: SimTable, cells: Sequence[Cell | None], parts: list[Part], extra: int
     ) -> Row:
         """INSERT of a row of several pieces: last piece first."""
-        block = table.block_for(table.segment_of(cells), table.piece_max, self.instance.scn)
-        row = Row(table, block, 0, list(cells), self.transaction)
-        pieces = self._place(row, parts, None)
+        block = table.block_for(table.segment_of(cells), table.piece_max, self._tx.instance.scn)
+        row = Row(table, block, 0, list(cells), self._tx.transaction)
+        pieces = self._pieces.place(row, parts, None)
         row.block, row.slot = pieces[0].block, pieces[0].slot
-        row.chain, row.chain_owner = tuple(pieces), self.transaction
-        steps = [self._insert_step(piece) for piece in reversed(pieces)]
+        row.chain, row.chain_owner = tuple(pieces), self._tx.transaction
+        steps = [self._pieces.insert_step(piece) for piece in reversed(pieces)]
         table.add_live(row)
         undo_last = steps[0].revert
 
@@ -67,26 +77,26 @@ class ChainedWriter(PieceWriter):
 
         steps[0] = steps[0].reverted_by(revert)
         after = dict(enumerate(cells))
-        self._run(
+        self._pieces.run(
             row,
             SUPPLEMENTAL_INSERT,
             steps,
-            lambda scn: [self._delivered(DmlKind.INSERT, row, scn, {}, after)],
+            lambda scn: [self._pieces.delivered(DmlKind.INSERT, row, scn, {}, after)],
             head=pieces[-1].address,
             extra=extra,
         )
-        self._maintain_indexes(row, row.cells, insert=True)
+        self._indexes.maintain(row, row.cells, insert=True)
         return row
 
-    def _delete_chained(self, row: Row, extra: int) -> bool:
+    def delete(self, row: Row, extra: int) -> bool:
         """DELETE of a row of several pieces: head first."""
-        steps = [self._delete_step(piece) for piece in row.chain]
+        steps = [self._pieces.delete_step(piece) for piece in row.chain]
         table, owner = row.table, row.owner
         undo_first, apply_first = steps[0].revert, steps[0].apply
 
         def apply() -> None:
             apply_first()
-            row.deleted, row.owner = True, self.transaction
+            row.deleted, row.owner = True, self._tx.transaction
             table.drop_live(row)
 
         def revert() -> None:
@@ -96,14 +106,14 @@ class ChainedWriter(PieceWriter):
 
         steps[0] = steps[0].reverted_by(revert, apply)
         before = dict(enumerate(row.cells))
-        self._run(
+        self._pieces.run(
             row,
             SUPPLEMENTAL_DELETE,
             steps,
-            lambda scn: [self._delivered(DmlKind.DELETE, row, scn, before, {})],
+            lambda scn: [self._pieces.delivered(DmlKind.DELETE, row, scn, before, {})],
             extra=extra,
         )
-        self._maintain_indexes(row, row.cells, insert=False)
+        self._indexes.maintain(row, row.cells, insert=False)
         return True
 
     def _finish_update(
@@ -125,9 +135,9 @@ class ChainedWriter(PieceWriter):
 
         def apply() -> None:
             apply_last()
-            row.cells, row.owner, row.chain = cells, self.transaction, tuple(chain)
+            row.cells, row.owner, row.chain = cells, self._tx.transaction, tuple(chain)
             if rewritten:
-                row.chain_owner = self.transaction
+                row.chain_owner = self._tx.transaction
 
         def revert() -> None:
             row.cells, row.owner, row.chain, row.chain_owner = old, owner, pieces, chain_owner
@@ -137,8 +147,8 @@ class ChainedWriter(PieceWriter):
         if rewritten:
             beyond = tuple((number + 1, None) for number in self._beyond(row))
             steps[-1] = steps[-1].logging(beyond, 0)
-        self._run(row, SUPPLEMENTAL_UPDATE, steps, deliver)
-        self._maintain_changed_indexes(row, old, cells)
+        self._pieces.run(row, SUPPLEMENTAL_UPDATE, steps, deliver)
+        self._indexes.maintain_changed(row, old, cells)
         return True
 
     @staticmethod
@@ -158,19 +168,21 @@ class ChainedWriter(PieceWriter):
         known = [*range(stored), *self._beyond(row)]
         before = {number: old[number] for number in known}
         after = {number: cells[number] for number in range(width)}
-        return lambda scn: [self._delivered(DmlKind.UPDATE, row, scn, before, after)]
+        return lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, before, after)]
 
-    def _spread(self, row: Row, cells: list[Cell | None]) -> bool:
+    def spread(self, row: Row, cells: list[Cell | None]) -> bool:
         """Move or chain a row of one piece that does not fit any more."""
         table = row.table
-        parts = self._parts(table, cells)
+        parts = self.parts(table, cells)
         old = RowPiece(FB_ROW, stored_columns(row.cells), row_scn=table.row_scn)
         head = Address(row.block.dba, row.slot)
         keeps_head = len(parts) > 1 and self._rng.random() < 0.5
         if keeps_head:
             growth = stored_sizes(parts[0].columns) - stored_sizes(old.columns)
-            keeps_head = row.block.used + growth + 16 <= table.row_space + UPDATE_RESERVE
-        pieces = self._place(row, parts[1:] if keeps_head else parts, None if keeps_head else head)
+            keeps_head = row.block.used + growth + 16 <= table.row_space + table.update_reserve
+        pieces = self._pieces.place(
+            row, parts[1:] if keeps_head else parts, None if keeps_head else head
+        )
         if keeps_head:
             fb = FB_HEAD | FB_FIRST | parts[0].cut
             # What follows is no first piece of a row.
@@ -178,8 +190,8 @@ class ChainedWriter(PieceWriter):
             new = RowPiece(fb, parts[0].columns, pieces[0].address, row_scn=table.row_scn)
         else:
             new = RowPiece(FB_HEAD, (), pieces[0].address, row_scn=table.row_scn)
-        steps = [self._insert_step(piece) for piece in reversed(pieces)]
-        steps.append(self._overwrite_step(row.block, row.slot, old, new))
+        steps = [self._pieces.insert_step(piece) for piece in reversed(pieces)]
+        steps.append(self._pieces.overwrite_step(row.block, row.slot, old, new))
         chain = [StoredPiece(row.block, row.slot, new, 0), *pieces]
         return self._finish_update(row, cells, chain, steps, self._whole(row, cells))
 
@@ -192,14 +204,14 @@ class ChainedWriter(PieceWriter):
         piece.block.used += later.size - image.size
         return StoredPiece(piece.block, piece.slot, later, piece.first)
 
-    def _update_chained(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
+    def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
         """UPDATE of a row of several pieces; False where the model has no form for it."""
         cells = [new.get(number, cell) for number, cell in enumerate(row.cells)]
         chain = self._in_place(row, cells, new)
         if chain is not None:
             return self._update_pieces(row, cells, new, chain)
         is_stub = not row.chain[0].image.fb & FB_FIRST
-        parts = self._parts(row.table, cells)
+        parts = self.parts(row.table, cells)
         if len(parts) == 1 and self._fits_head(row, parts[0]) and self._rng.random() < 0.7:
             return self._return_home(row, cells, parts[0])
         if is_stub:
@@ -214,23 +226,25 @@ class ChainedWriter(PieceWriter):
     def _fits_head(self, row: Row, part: Part) -> bool:
         head = row.chain[0]
         growth = stored_sizes(part.columns) - stored_sizes(head.image.columns)
-        return head.block.used + growth <= row.table.row_space + UPDATE_RESERVE
+        return head.block.used + growth <= row.table.row_space + row.table.update_reserve
 
     def _return_home(self, row: Row, cells: list[Cell | None], part: Part) -> bool:
         """11.6 of the head with the whole row, 11.3 of the other pieces."""
         head, *others = row.chain
         new = RowPiece(FB_ROW, part.columns, row_scn=row.table.row_scn)
-        steps = [self._overwrite_step(head.block, head.slot, head.image, new)]
-        steps += [self._delete_step(piece) for piece in others]
+        steps = [self._pieces.overwrite_step(head.block, head.slot, head.image, new)]
+        steps += [self._pieces.delete_step(piece) for piece in others]
         return self._finish_update(row, cells, (), steps, self._whole(row, cells))
 
     def _move_on(self, row: Row, cells: list[Cell | None], parts: list[Part]) -> bool:
         """Migrate a migrated row again: new pieces, old ones deleted, the stub leads on."""
         stub, *old = row.chain
-        pieces = self._place(row, parts, stub.address)
-        steps = [self._insert_step(piece) for piece in reversed(pieces)]
-        steps += [self._delete_step(piece) for piece in old]
-        steps.append(self._forward_step(stub.block, stub.slot, old[0].address, pieces[0].address))
+        pieces = self._pieces.place(row, parts, stub.address)
+        steps = [self._pieces.insert_step(piece) for piece in reversed(pieces)]
+        steps += [self._pieces.delete_step(piece) for piece in old]
+        steps.append(
+            self._pieces.forward_step(stub.block, stub.slot, old[0].address, pieces[0].address)
+        )
         image = RowPiece(FB_HEAD, (), pieces[0].address, row_scn=row.table.row_scn)
         chain = [StoredPiece(stub.block, stub.slot, image, 0), *pieces]
         return self._finish_update(row, cells, chain, steps, self._whole(row, cells))
@@ -248,7 +262,7 @@ class ChainedWriter(PieceWriter):
             return False
         image = RowPiece(head.image.fb, values[:start], head.image.nrid, row_scn=table.row_scn)
         growth = image.size - head.image.size
-        if head.block.used + growth > table.row_space + UPDATE_RESERVE:
+        if head.block.used + growth > table.row_space + table.update_reserve:
             return False
         if growth > 0 and image.size > table.piece_max:
             return False
@@ -258,17 +272,17 @@ class ChainedWriter(PieceWriter):
         steps = list[Step]()
         if own:
             change = self._piece_sides(head, image.columns, own)
-            steps.append(self._with_logged(row, self._update_step(head, *change), head, own))
+            steps.append(self._with_logged(row, self._pieces.update_step(head, *change), head, own))
             before.update((number, row.cells[number]) for number in own)
         elif self._logged_of(table, head, ()):
-            step = self._log_step(head, (), 0)
+            step = self._pieces.log_step(head, (), 0)
             steps.append(self._with_logged(row, step, head, ()))
         before.update((number, row.cells[number]) for number in self._logged_of(table, head, own))
-        pieces = [self._later(row, piece) for piece in self._place(row, parts, None)]
-        steps += [self._insert_step(piece) for piece in reversed(pieces)]
-        steps += [self._delete_step(piece) for piece in others]
+        pieces = [self._later(row, piece) for piece in self._pieces.place(row, parts, None)]
+        steps += [self._pieces.insert_step(piece) for piece in reversed(pieces)]
+        steps += [self._pieces.delete_step(piece) for piece in others]
         steps.append(
-            self._forward_step(head.block, head.slot, others[0].address, pieces[0].address)
+            self._pieces.forward_step(head.block, head.slot, others[0].address, pieces[0].address)
         )
         image = RowPiece(image.fb, image.columns, pieces[0].address, row_scn=table.row_scn)
         behind = [*range(start, len(old)), *self._beyond(row)]
@@ -277,7 +291,7 @@ class ChainedWriter(PieceWriter):
         after = {number: cells[number] for number in [*own, *range(start, width)]}
         return self._finish_update(
             *(row, cells, [StoredPiece(head.block, head.slot, image, 0), *pieces], steps),
-            lambda scn: [self._delivered(DmlKind.UPDATE, row, scn, _sorted(before), after)],
+            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, _sorted(before), after)],
         )
 
     def _in_place(
@@ -302,11 +316,11 @@ class ChainedWriter(PieceWriter):
             )
             image = RowPiece(fb, updated, piece.image.nrid, piece.image.hrid, table.row_scn)
             growth = image.size - piece.image.size
-            room = table.row_space + UPDATE_RESERVE - piece.block.used
+            room = table.row_space + table.update_reserve - piece.block.used
             if growth > 0 and (growth > room or image.size > table.piece_max):
                 return None
             chain.append(StoredPiece(piece.block, piece.slot, image, piece.first))
-        if table.logging is Logging.NONE and row.chain_owner is not self.transaction:
+        if table.logging is Logging.NONE and row.chain_owner is not self._tx.transaction:
             # Only the columns of the head count from 1.
             others = (one for one, two in zip(row.chain[1:], chain[1:], strict=True) if one != two)
             if any(others) or not row.chain[0].image.fb & FB_FIRST:
@@ -337,10 +351,10 @@ class ChainedWriter(PieceWriter):
                 listed = [number + piece.first for number in sides[0].numbers]
                 logged = self._logged_of(table, piece, listed_in(piece, listed))
                 before = {number: row.cells[number] for number in [*listed, *logged]}
-                step = self._update_step(piece, *sides)
+                step = self._pieces.update_step(piece, *sides)
                 steps.append(self._with_logged(row, step, piece, listed_in(piece, listed)))
             elif logged:
-                steps.append(self._with_logged(row, self._log_step(piece, (), 0), piece, ()))
+                steps.append(self._with_logged(row, self._pieces.log_step(piece, (), 0), piece, ()))
             changes.append((before, own))
         changed = sum(bool(own) for _, own in changes)
         if not changed or (table.logging is Logging.NONE and changed > 1):
@@ -349,7 +363,7 @@ class ChainedWriter(PieceWriter):
         set_ = {at: cells[at] for at in numbers}
         return self._finish_update(
             *(row, cells, chain, steps),
-            lambda scn: [self._delivered(DmlKind.UPDATE, row, scn, known, set_)],
+            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, known, set_)],
             rewritten=False,
         )
 

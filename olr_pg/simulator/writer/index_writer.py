@@ -12,26 +12,32 @@ from olr_pg.simulator.fields.vector_fields import (
     kdilk,
 )
 from olr_pg.simulator.model.tables import Row, SimIndex
-from olr_pg.simulator.writer.transaction_writer import BlockChange, TransactionWriter, nothing
+from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 
-class IndexedWriter(TransactionWriter):
-    """A session that keeps the indexes of its tables."""
+class IndexWriter:
+    """Keeps the indexes of tables."""
 
-    def _maintain_indexes(self, row: Row, cells: Sequence[Cell | None], *, insert: bool) -> None:
+    def __init__(self, tx: TransactionWriter) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+
+    def maintain(self, row: Row, cells: Sequence[Cell | None], *, insert: bool) -> None:
+        """Write the entries of a row that is inserted or deleted."""
         for index in row.table.indexes:
             if any(cells[number] is not None for number in index.columns):
                 self._write_index(row, index, cells, insert=insert)
 
-    def _maintain_changed_indexes(
+    def maintain_changed(
         self, row: Row, old: Sequence[Cell | None], new: Sequence[Cell | None]
     ) -> None:
+        """Write the entries of a row whose columns change."""
         for index in row.table.indexes:
             before, after = ([c[n] for n in index.columns] for c in (old, new))
             if before == after:
@@ -52,19 +58,21 @@ class IndexedWriter(TransactionWriter):
         tail = [rowid] if index.unique else []
         if not index.unique:
             key += b"\x06" + rowid
-        block = index.blocks[sum(key) % len(index.blocks)]
+        # By what does not tell one copy of the same redo from another (`simulator.stamping`).
+        spot = row.slot + sum(cell.raw[-1] for at in index.columns if (cell := cells[at]))
+        block = index.blocks[spot % len(index.blocks)]
         size = len(key) + 6 * index.unique + 4
 
         def fields(itli: int) -> FieldPair:
-            info = index_row(self._redo, itli, sum(key) & 0x1FF, size)
+            info = index_row(self._redo, itli, 7 * spot & 0x1FF, size)
             if insert:
                 undo = kdilk(self._redo, KDILK_PURGE, itli, index.segment_dba, block.dba)
                 return [undo, key], [info, key, *tail]
             undo = kdilk(self._redo, KDILK_RESTORE, itli, index.segment_dba, block.dba)
             return [undo, key, *tail], [info]
 
-        record = self._record()
-        self._write(
+        record = self._tx.record()
+        self._tx.write(
             record,
             BlockChange(
                 *(block, index.obj, index.obj, row.table.tablespace, OPC_INDEX),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.block_layout import RECORD_HEADER_SIZE, VLD_VALID, LwnGroup, RedoRecord
 from olr_pg.simulator.fields.vector_fields import MARKER, VectorBlock, change_vector
-from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog, archived_name
+from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import SimTable
     from olr_pg.simulator.model.transactions import Transaction
 
-    LogSink = Callable[[str, bytes], None]
+    LogSink = Callable[[OpenLog, int, int], None]
 
 FIRST_DDL_OBJECT: Final = 90_000
 SEQ_LIMIT: Final = 250
@@ -88,9 +88,13 @@ class Container:
         self.newest_object += 1
         return self.newest_object
 
+    def every_segment(self) -> list[UndoSegment]:
+        """Return the undo segments of all threads."""
+        return [one for own in self.segments.values() for one in own]
+
     def is_locked(self, table: SimTable) -> bool:
         """Tell whether an open transaction has changed the table."""
-        slots = (slot for own in self.segments.values() for one in own for slot in one.slots)
+        slots = (slot for one in self.every_segment() for slot in one.slots)
         return any(
             slot.holder is not None and not table.objects.isdisjoint(slot.holder.objects)
             for slot in slots
@@ -129,13 +133,14 @@ class RedoThread:
     def __init__(self, instance: Instance, identity: LogIdentity, sequence: int) -> None:
         self.number = identity.thread
         self.sequence = sequence
+        self.log: OpenLog
         self._instance = instance
         self._identity = identity
         self._pending = list[RedoRecord]()
         self._pending_bytes = 0
         self._scn = 0
         self._subscn = 0
-        self._log = self._open(instance.scn)
+        self.log = self._open(instance.scn)
 
     def _open(self, first_scn: int) -> OpenLog:
         instance = self._instance
@@ -161,13 +166,13 @@ class RedoThread:
         instance = self._instance
         records = tuple(self._pending)
         group = LwnGroup(records, records[0].scn, instance.redo_time, instance.scn + 1)
-        self._log.write(group, instance.pace.strands)
+        self.log.write(group, instance.pace.strands)
         self._pending.clear()
         self._pending_bytes = 0
         # What comes behind an LWN has a higher SCN: so it is in all 526 LWNs of real logs (23ai).
         instance.advance_scn()
         instance.advance_clock()
-        if self._log.blocks >= instance.pace.log_blocks:
+        if self.log.blocks >= instance.pace.log_blocks:
             self.switch()
 
     def switch(self) -> None:
@@ -175,15 +180,19 @@ class RedoThread:
         self.flush()
         self.close()
         self.sequence += 1
-        self._log = self._open(self._instance.scn)
+        self.log = self._open(self._instance.scn)
 
     def close(self) -> None:
         """Archive the current log as it is."""
         instance = self._instance
         self.flush()
         next_scn = instance.advance_scn()
-        name = archived_name(instance.name_format, self._identity, self.sequence)
-        instance.archive(name, self._log.close(next_scn, instance.redo_time))
+        instance.archive(self.log, next_scn, instance.redo_time)
+
+    def begin_incarnation(self, identity: LogIdentity) -> None:
+        """Open the first log of an incarnation; the one before is archived."""
+        self._identity, self.sequence = identity, 1
+        self.log = self._open(self._instance.scn)
 
 
 class RecordWriter:
@@ -227,7 +236,7 @@ class Instance:
     Args:
         redo: version, byte order, block size.
         rng: decides the SCN steps and the clock.
-        archive: takes the name and the bytes of each archived log.
+        archive: takes each log that ends, with its next SCN and the time.
         identity: of the database; the thread number is set per thread.
         start_scn: SCN of the first log.
         start: UTC time of the first log.
@@ -245,7 +254,6 @@ class Instance:
         start_scn: int,
         start: datetime,
         zone: timedelta,
-        name_format: str = "arch%t_%s_%r.dbf",
         pace: Pace | None = None,
         unproven: bool = False,
     ) -> None:
@@ -254,14 +262,13 @@ class Instance:
         self.archive = archive
         self.identity = identity
         self.scn = start_scn
-        self.name_format = name_format
         self.pace = pace or Pace()
         self.unproven = unproven
         self.scn_due = False
         self.redo_bytes = 0
         self._last_thread = 0
         self._clock = start
-        self._zone = timezone(zone)
+        self.zone = timezone(zone)
         self.threads = list[RedoThread]()
         self.committed: list[Transaction] = []
         self.unlogged: list[UnloggedRange] = []
@@ -269,12 +276,7 @@ class Instance:
 
     def start_thread(self, number: int, sequence: int) -> RedoThread:
         """Open a redo thread at the current SCN."""
-        own = self.identity
-        identity = LogIdentity(
-            *(own.dbid, own.name, own.activation, own.resetlogs, own.resetlogs_scn, number),
-            own.online_blocks,
-        )
-        thread = RedoThread(self, identity, sequence)
+        thread = RedoThread(self, replace(self.identity, thread=number), sequence)
         self.threads.append(thread)
         return thread
 
@@ -282,10 +284,41 @@ class Instance:
         """Note in the control file that data file `afn` has blocks since `scn` that no redo has."""
         self.unrecoverable[afn] = scn, self.unix_time
 
+    def open_resetlogs(self, resetlogs: int, activation: int) -> None:
+        """End every thread's log and begin a new incarnation, with the first log of each thread.
+
+        Args:
+            resetlogs: the new resetlogs id.
+            activation: the new activation id.
+        """
+        for thread in self.threads:
+            thread.close()
+        self.identity = replace(
+            self.identity,
+            resetlogs=resetlogs,
+            resetlogs_scn=self.advance_scn(),
+            activation=activation,
+        )
+        for thread in self.threads:
+            thread.begin_incarnation(replace(self.identity, thread=thread.number))
+
+    def forget_last_thread(self) -> None:
+        """Let the next record take a new SCN, whichever thread it is of."""
+        self._last_thread = 0
+
+    @property
+    def clock(self) -> datetime:
+        """The time, UTC."""
+        return self._clock
+
+    @clock.setter
+    def clock(self, now: datetime) -> None:
+        self._clock = now
+
     @property
     def redo_time(self) -> int:
         """The host's local time as redo has it."""
-        return encode_redo_time(self._clock.astimezone(self._zone))
+        return encode_redo_time(self._clock.astimezone(self.zone))
 
     @property
     def unix_time(self) -> int:

@@ -34,7 +34,6 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 from olr_pg.simulator.model.tables import Logging, Row, SimTable
 from olr_pg.simulator.model.transactions import Change
-from olr_pg.simulator.writer.chained_rows import ChainedWriter
 from olr_pg.simulator.writer.transaction_writer import BlockChange
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -44,21 +43,23 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
     from olr_pg.simulator.model.tables import DataBlock
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 LEAF_ROW_OVERHEAD = 8
 
 
-class IotWriter(ChainedWriter):
-    """A session that changes the rows of index-organised tables."""
+class LeafWriter:
+    """Changes the rows of index-organised tables."""
 
-    def _insert_leaf(
-        self, table: SimTable, cells: Sequence[Cell | None], *, revive: bool = False
-    ) -> Row:
+    def __init__(self, tx: TransactionWriter) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+
+    def insert(self, table: SimTable, cells: Sequence[Cell | None], *, revive: bool = False) -> Row:
         """INSERT: 10.2, or 10.18 where the key's deleted leaf row is still there (`revive`)."""
         key, others = self._leaf_row(table, cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
-        block = table.block_for(table.segment_of(cells), space, self.instance.scn)
-        row = Row(table, block, block.next_slot(), list(cells), self.transaction)
+        block = table.block_for(table.segment_of(cells), space, self._tx.instance.scn)
+        row = Row(table, block, block.next_slot(), list(cells), self._tx.transaction)
         supplemental = self._leaf_log(table, SUPPLEMENTAL_INSERT, 0, 1)
 
         def fields(itli: int) -> FieldPair:
@@ -84,9 +85,9 @@ class IotWriter(ChainedWriter):
         )
         return row
 
-    def _delete_leaf(self, row: Row) -> bool:
+    def delete(self, row: Row) -> bool:
         """DELETE: 10.4."""
-        table, block, owner, transaction = row.table, row.block, row.owner, self.transaction
+        table, block, owner, transaction = row.table, row.block, row.owner, self._tx.transaction
         assert transaction is not None
         key, others = self._leaf_row(table, row.cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
@@ -117,15 +118,15 @@ class IotWriter(ChainedWriter):
         )
         return True
 
-    def _update_leaf(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
+    def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
         """UPDATE: 10.35 of the columns set, or 10.30; a new key deletes and inserts the row."""
         table, keys = row.table, len(row.table.key)
         cells = [new.get(number, cell) for number, cell in enumerate(row.cells)]
         if any(number < keys for number in new):
-            return self._delete_leaf(row) and self._insert_leaf(table, cells) is not None
+            return self.delete(row) and self.insert(table, cells) is not None
         if table.logging is not Logging.NONE and self._rng.random() < 0.1:
             # Without supplemental data 10.18 does not tell an insert from an update.
-            return self._delete_leaf(row) and bool(self._insert_leaf(table, cells, revive=True))
+            return self.delete(row) and bool(self.insert(table, cells, revive=True))
         before, after = (stored_columns(c)[keys:] for c in (row.cells, cells))
         set_ = [number for number in sorted(new) if number - keys < max(len(before), len(after))]
         if not set_:
@@ -205,7 +206,7 @@ class IotWriter(ChainedWriter):
             row.cells, row.owner = old, owner
             block.used -= growth
 
-        row.cells, row.owner = cells, self.transaction
+        row.cells, row.owner = cells, self._tx.transaction
         block.used += growth
         return revert
 
@@ -217,8 +218,8 @@ class IotWriter(ChainedWriter):
         revert: Callable[[], None],
         deliver: Callable[[int], Change],
     ) -> None:
-        record, block = self._record(), row.block
-        self._write(
+        record, block = self._tx.record(), row.block
+        self._tx.write(
             record,
             BlockChange(
                 *(block, block.obj, block.dataobj, row.table.tablespace, OPC_INDEX),

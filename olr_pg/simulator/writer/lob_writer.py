@@ -61,7 +61,6 @@ from olr_pg.simulator.model.lobs import (
     is_inline,
 )
 from olr_pg.simulator.model.storage import CLASS_DATA
-from olr_pg.simulator.writer.iot_writer import IotWriter
 from olr_pg.simulator.writer.transaction_writer import BlockChange
 
 if TYPE_CHECKING:
@@ -70,6 +69,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.row_fields import FieldPair
     from olr_pg.simulator.model.lobs import LobRedo
     from olr_pg.simulator.model.tables import SimSegment, SimTable
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,10 +90,13 @@ class LobPlace:
     column: int
 
 
-class LobWriter(IotWriter):
-    """A session that can write LOBs."""
+class LobWriter:
+    """Writes the pages, lists and index rows of LOBs."""
 
-    def _stored(
+    def __init__(self, tx: TransactionWriter) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+
+    def stored(
         self, table: SimTable, segment: SimSegment, at: int, cell: Cell | None
     ) -> Cell | None:
         """Return the value of column `at`; a new LOB is stored: its pages are written."""
@@ -101,17 +104,17 @@ class LobWriter(IotWriter):
 
     def _store(self, table: SimTable, segment: SimSegment, at: int, draft: LobDraft) -> LobCell:
         lob, content = table.lobs[at], draft.content
-        number = self.container.take_lob_number()
+        number = self._tx.container.take_lob_number()
         own = lob.segments[table.segments.index(segment)]
         state = StoredLob(lob.storage, own, number, LobForm.INLINE, b"")
-        return self._rewrite(LobPlace(table, at + 1), state, content)
+        return self.rewrite(LobPlace(table, at + 1), state, content)
 
-    def _rewrite(self, place: LobPlace, state: StoredLob, content: bytes) -> LobCell:
+    def rewrite(self, place: LobPlace, state: StoredLob, content: bytes) -> LobCell:
         """Write a value anew: in the row, or in new pages."""
         storage = state.storage
         if is_inline(storage, len(content)):
             return lob_cell(replace(state, form=LobForm.INLINE, content=content, runs=(), header=0))
-        self._begin()
+        self.begin()
         count = -(-len(content) // storage.page)
         runs = tuple(state.segment.allocate(self._rng, count))
         form = LobForm.EXTENTS
@@ -121,10 +124,10 @@ class LobWriter(IotWriter):
         if form is LobForm.INDEXED and content and not self._is_unproven():
             # The row is there before the pages are; what they hold in all is told behind them.
             self._write_index_row(place, new, 0, length=0)
-        self._load_pages(place, new, enumerate(new.pages))
-        return lob_cell(self._map(place, new))
+        self.load_pages(place, new, enumerate(new.pages))
+        return lob_cell(self.lead_to(place, new))
 
-    def _map(self, place: LobPlace, state: StoredLob) -> StoredLob:
+    def lead_to(self, place: LobPlace, state: StoredLob) -> StoredLob:
         """Write the lists or index rows that lead to the pages."""
         if not state.storage.securefile:
             self._write_lob_index(place, state)
@@ -145,19 +148,19 @@ class LobWriter(IotWriter):
 
     @property
     def _lob_redo(self) -> LobRedo:
-        assert self.transaction is not None
-        return self.transaction.lobs
+        assert self._tx.transaction is not None
+        return self._tx.transaction.lobs
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Let the transaction begin in redo, before it writes what has no undo."""
-        transaction = self.transaction
+        transaction = self._tx.transaction
         assert transaction is not None
         if not transaction.begin_scn:
-            record = self._record()
-            self._write_begin_only(record)
+            record = self._tx.record()
+            self._tx.write_begin_only(record)
             record.emit()
 
-    def _load_pages(
+    def load_pages(
         self, place: LobPlace, state: StoredLob, pages: Iterable[tuple[int, int]]
     ) -> None:
         """Write whole pages: (page number, block) each."""
@@ -176,7 +179,7 @@ class LobWriter(IotWriter):
 
     def _is_unproven(self) -> bool:
         """Tell whether what is written next takes a form that Oracle is not known to write."""
-        return self.instance.unproven and self._rng.random() < 0.5
+        return self._tx.instance.unproven and self._rng.random() < 0.5
 
     def _load_in_place(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
         """26.2 of a new page: the info and the fill item; unproven, the load data item."""
@@ -191,9 +194,9 @@ class LobWriter(IotWriter):
 
     def _load_directly(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
         """26.6."""
-        redo, transaction = self._redo, self.transaction
+        redo, transaction = self._redo, self._tx.transaction
         assert transaction is not None
-        record, page = self._record(), state.storage.page
+        record, page = self._tx.record(), state.storage.page
         block = state.storage.block_size
         segment, xid = state.segment, transaction.xid_bytes
         fields = [
@@ -211,7 +214,7 @@ class LobWriter(IotWriter):
 
     def _load_long_field(self, state: StoredLob, number: int, dba: int, payload: bytes) -> None:
         """19.1: a page is always full, behind the value with what was there before."""
-        record, segment = self._record(), state.segment
+        record, segment = self._tx.record(), state.segment
         padded = payload.ljust(state.storage.page, b"\xee")
         fields = [long_field(self._redo, segment.dataobj, state.number, number, padded), LOB_BLOCK]
         if self._is_unproven():
@@ -222,7 +225,7 @@ class LobWriter(IotWriter):
         record.vector((19, 1), fields, where)
         record.emit()
 
-    def _write_in_place(
+    def write_in_place(
         self, place: LobPlace, state: StoredLob, number: int, start: int, end: int
     ) -> None:
         """26.2: bytes of the value from `start` to `end`, all in one page."""
@@ -268,8 +271,8 @@ class LobWriter(IotWriter):
             )
 
         block, code = segment.block(dba), (26, 2)
-        record = self._record()
-        self._write(
+        record = self._tx.record()
+        self._tx.write(
             record,
             BlockChange(
                 *(block, segment.obj, segment.dataobj, place.table.tablespace, OPC_LOB),
@@ -318,9 +321,9 @@ class LobWriter(IotWriter):
 
         known[key] = data
         told[state.number, number] = (length, dbas)
-        record = self._record()
+        record = self._tx.record()
         code, undone_by = ((10, 2), (10, 4)) if old is None else ((10, 18), None)
-        self._write(
+        self._tx.write(
             record,
             BlockChange(
                 block,
@@ -330,11 +333,11 @@ class LobWriter(IotWriter):
         )
         record.emit()
 
-    def _log_operation(
+    def log_operation(
         self, place: LobPlace, state: StoredLob, code: int, size: int, offset: int
     ) -> None:
         """11.17, which supplemental logging adds."""
-        transaction = self.transaction
+        transaction = self._tx.transaction
         assert transaction is not None
         fields = operation_fields(
             *(self._redo, code, transaction.xid_bytes, state.number),
@@ -344,7 +347,7 @@ class LobWriter(IotWriter):
             offset=offset + 1,
             page=state.storage.page,
         )
-        record = self._record()
+        record = self._tx.record()
         record.vector((11, 17), fields, VectorBlock(typ=TYP_MARKER))
         record.emit()
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.redo_format import RedoFormat
 
 FIRST_CONTROL_SEQUENCE: Final = 1000
+NAME_FORMAT: Final = "arch%t_%s_%r.dbf"
+"""The LOG_ARCHIVE_FORMAT of a database."""
+
 GROUPS: Final = 3
 UNKNOWN_NAB: Final = 0xFFFFFFFF
 """The number of blocks in use that the header of a current log has."""
@@ -84,18 +87,38 @@ class OpenLog:
 
     def close(self, next_scn: int, next_time: int) -> bytes:
         """Return the bytes of the archived log, closed at `next_scn` (exclusive)."""
-        data = b""
-        if self.blocks:
-            stream = np.frombuffer(b"".join(self.payloads), np.uint8)
-            offsets = np.concatenate(self.first_offsets)
-            data = seal_blocks(self.redo, stream, offsets, self.sequence).tobytes()
-        return self.headers(next_scn, next_time) + data
+        return self.headers(next_scn, next_time) + self.sealed(0)
+
+    def sealed(self, first: int, moved: int = 0) -> bytes:
+        """Return the data blocks from `first` on, counted from 0, which begins an LWN.
+
+        Their numbers are higher by `moved` than they are in this log.
+        """
+        payloads, offsets, block = list[bytearray](), [np.zeros(0, np.uint16)], 0
+        for payload, own in zip(self.payloads, self.first_offsets, strict=True):
+            if block >= first:
+                payloads.append(payload)
+                offsets.append(own)
+            block += len(own)
+        stream = np.frombuffer(b"".join(payloads), np.uint8)
+        block = FIRST_DATA_BLOCK + first + moved
+        return seal_blocks(
+            self.redo, stream, np.concatenate(offsets), self.sequence, block
+        ).tobytes()
+
+    @property
+    def name(self) -> str:
+        """The name of its archived log."""
+        return archived_name(NAME_FORMAT, self.identity, self.sequence)
 
     def headers(self, next_scn: int, next_time: int) -> bytes:
         """Blocks 0 and 1 of the archived log, closed at `next_scn` (exclusive)."""
-        nab = FIRST_DATA_BLOCK + self.blocks
-        header = self._header(nab, next_scn, next_time)
-        return OsHeader(nab - 1).image(self.redo) + header.image(self.redo)
+        header = self.closed(next_scn, next_time)
+        return OsHeader(header.nab - 1).image(self.redo) + header.image(self.redo)
+
+    def closed(self, next_scn: int, next_time: int) -> LogHeader:
+        """Block 1 of the archived log, closed at `next_scn` (exclusive)."""
+        return self._header(FIRST_DATA_BLOCK + self.blocks, next_scn, next_time)
 
     def header(self) -> LogHeader:
         """Return block 1 while the log is current."""

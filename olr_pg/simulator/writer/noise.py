@@ -86,16 +86,16 @@ class SpaceWriter(TransactionWriter):
 
     def change_key_data(self, block: TransactionalBlock) -> None:
         """5.1 10.18: other data behind a key of an index of SYS, here the transaction's begin."""
-        if not self._ready():
+        if not self.ready():
             return
 
         def fields(itli: int) -> tuple[list[bytes], list[bytes]]:
-            key = bytes((2, 0xC1, 2, 2, 0xC1, self._rng.randint(2, 99)))
-            undo = kdilk(self._redo, KDILK_KEY_DATA, itli, block.dba - 1, block.dba)
-            return [undo, key * 2], [index_row(self._redo, itli, 0xA4, 0x18)]
+            key = bytes((2, 0xC1, 2, 2, 0xC1, self.rng.randint(2, 99)))
+            undo = kdilk(self.redo, KDILK_KEY_DATA, itli, block.dba - 1, block.dba)
+            return [undo, key * 2], [index_row(self.redo, itli, 0xA4, 0x18)]
 
-        record = self._record()
-        self._write(
+        record = self.record()
+        self.write(
             record,
             BlockChange(block, KEY_INDEX, KEY_INDEX, 0, OPC_INDEX, (10, 18), None, fields, nothing),
         )
@@ -120,7 +120,7 @@ class SpaceWriter(TransactionWriter):
     ) -> None:
         transaction = self.transaction
         assert transaction is not None
-        record = self._record()
+        record = self.record()
         block, obj, kind = changed[0]
         change = BlockChange(
             *(block, 1 if obj == NO_OBJECT else obj, obj, 1, opc, kind.opcode, None),
@@ -130,15 +130,15 @@ class SpaceWriter(TransactionWriter):
         entry, _ = self._write_undo(record, change, payload, with_header=headed)
         transaction.undo.append(entry)
         for other, dataobj, one in changed:
-            put(record, one, other, dataobj, one.fields(self._rng))
+            put(record, one, other, dataobj, one.fields(self.rng))
         record.emit()
 
     def relog_extent(self, block: BlockState) -> None:
         """5.24 22.2: undo of the file's map, logged once more (redo-format §4.7)."""
-        transaction, redo = self.transaction, self._redo
+        transaction, redo = self.transaction, self.redo
         assert transaction is not None
         assert transaction.undo_block is not None
-        record = self._record()
+        record = self.record()
         undo = transaction.undo_block
         head = redo.pack("HHHH", 104, 0, 2, 0) + transaction.xid_bytes
         head += redo.pack("HBB", undo.incarnation, undo.count, 0)
@@ -146,7 +146,7 @@ class SpaceWriter(TransactionWriter):
         where = undo.change(record.scn, cls=transaction.segment.block_class, obj=NO_OBJECT)
         record.vector((5, 24), [head, ktub, redo.pack("IIIII", 2, block.dba, 3, 8, 8)], where)
         kind = space.EXTENT_RELOGGED
-        put(record, kind, block, NO_OBJECT, kind.fields(self._rng))
+        put(record, kind, block, NO_OBJECT, kind.fields(self.rng))
         record.emit()
 
 

@@ -41,7 +41,6 @@ from olr_pg.simulator.fields.row_fields import (
 from olr_pg.simulator.fields.vector_fields import OPC_ROW
 from olr_pg.simulator.model.tables import DataBlock, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.model.transactions import Change
-from olr_pg.simulator.writer.index_writer import IndexedWriter
 from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
     from olr_pg.simulator.model.row_layout import Part
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
     from olr_pg.transactions.finished_columns import DmlKind
 
 MAX_FREE_ROW: Final = 4858
@@ -92,18 +92,22 @@ class Step:
         return replace(self, logged=columns, cut=cut)
 
 
-class PieceWriter(IndexedWriter):
-    """A session that can write the records of row changes, piece by piece."""
+class PieceWriter:
+    """Writes the records of row changes, piece by piece."""
 
-    def _kdo(self, table: SimTable, block: DataBlock) -> Callable[[int], KdoBase]:
+    def __init__(self, tx: TransactionWriter) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+
+    def kdo(self, table: SimTable, block: DataBlock) -> Callable[[int], KdoBase]:
+        """Return what makes the beginning of a KDO, by the entry of the block's ITL."""
         dependencies = DEPENDENCIES if table.row_scn else 0
         return lambda itli: KdoBase(block.dba, block.segment_dba, MAX_FREE_ROW, itli, dependencies)
 
-    def _row_scn_field(self, table: SimTable) -> list[bytes]:
+    def row_scn_field(self, table: SimTable) -> list[bytes]:
         """Encode the row's SCN as the undo of a table with row dependencies has it."""
-        return [self._redo.scn8(self.instance.scn)] if table.row_scn else []
+        return [self._redo.scn8(self._tx.instance.scn)] if table.row_scn else []
 
-    def _row_change(
+    def row_change(
         self,
         table: SimTable,
         block: DataBlock,
@@ -113,12 +117,13 @@ class PieceWriter(IndexedWriter):
         revert: Callable[[], None],
         *delivers: Change,
     ) -> BlockChange:
+        """Return the pair of a row change."""
         return BlockChange(
             *(block, block.obj, block.dataobj, table.tablespace, OPC_ROW),
             *((11, op), (11, undo_op), fields, revert, delivers),
         )
 
-    def _delivered(
+    def delivered(
         self,
         kind: DmlKind,
         row: Row,
@@ -126,10 +131,11 @@ class PieceWriter(IndexedWriter):
         before: dict[int, Cell | None],
         after: dict[int, Cell | None],
     ) -> Change:
+        """Return the change of a row as it must be delivered."""
         block = row.block
         return Change(kind, row.table, block.dataobj, block.dba, row.slot, scn, before, after)
 
-    def _run(
+    def run(
         self,
         row: Row,
         kind: int,
@@ -149,10 +155,10 @@ class PieceWriter(IndexedWriter):
             head: what the supplemental headers name as the row's address.
             extra: further bits of the supplemental flags.
         """
-        table, held = row.table, row.owner is self.transaction
+        table, held = row.table, row.owner is self._tx.transaction
         changes: Sequence[Change] = ()
         for number, step in enumerate(steps):
-            record = self._record()
+            record = self._tx.record()
             if number == 0:
                 changes = deliver(record.scn)
             group = extra | step.cut
@@ -165,8 +171,8 @@ class PieceWriter(IndexedWriter):
                 supplemental = Supplemental(
                     kind, group, step.before, step.after, step.logged, where
                 ).fields(self._redo)
-            base = self._kdo(table, step.block)
-            dependency = self._row_scn_field(table) if step.dependency else []
+            base = self.kdo(table, step.block)
+            dependency = self.row_scn_field(table) if step.dependency else []
 
             def fields(
                 itli: int,
@@ -179,10 +185,10 @@ class PieceWriter(IndexedWriter):
 
             step.apply()
             # Nothing in the block tells of an 11.16: it is undone by the marker alone.
-            self._write(
+            self._tx.write(
                 record,
                 replace(
-                    self._row_change(
+                    self.row_change(
                         table, step.block, step.op, step.undo_op, fields, step.revert,
                         *(changes if last else ()),
                     ),
@@ -191,7 +197,7 @@ class PieceWriter(IndexedWriter):
             )  # fmt: skip
             record.emit()
 
-    def _place(self, row: Row, parts: Sequence[Part], hrid: Address | None) -> list[StoredPiece]:
+    def place(self, row: Row, parts: Sequence[Part], hrid: Address | None) -> list[StoredPiece]:
         """Room for the pieces of a row, last first; the answer is in row order.
 
         With `hrid` the row has moved and its head stays a stub there.
@@ -207,13 +213,13 @@ class PieceWriter(IndexedWriter):
             fb |= 0 if nrid else FB_LAST
             link = hrid if number == 0 else None
             image = RowPiece(fb, part.columns, nrid, link, table.row_scn)
-            block = table.block_for(segment, image.size + SLOT_SIZE, self.instance.scn)
+            block = table.block_for(segment, image.size + SLOT_SIZE, self._tx.instance.scn)
             placed.insert(0, StoredPiece(block, block.next_slot(), image, part.first))
             block.put(placed[0].slot, row)
             block.used += image.size + SLOT_SIZE
         return placed
 
-    def _insert_step(self, piece: StoredPiece) -> Step:
+    def insert_step(self, piece: StoredPiece) -> Step:
         """11.2 of a piece that has its place."""
         image, slot = piece.image, piece.slot
 
@@ -228,10 +234,10 @@ class PieceWriter(IndexedWriter):
 
         return Step(piece.block, OP_IRP, OP_DRP, fields, nothing, revert, 0, piece.first + 1)
 
-    def _delete_step(self, piece: StoredPiece) -> Step:
+    def delete_step(self, piece: StoredPiece) -> Step:
         """11.3 of a piece; its slot is free when the transaction has committed."""
         image, slot = piece.image, piece.slot
-        transaction = self.transaction
+        transaction = self._tx.transaction
         assert transaction is not None
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -253,7 +259,7 @@ class PieceWriter(IndexedWriter):
         starts = piece.first + 1 if image.columns else 0
         return Step(piece.block, OP_DRP, OP_IRP, fields, apply, revert, starts)
 
-    def _overwrite_step(self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece) -> Step:
+    def overwrite_step(self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece) -> Step:
         """11.6: a head piece is replaced where it stands."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -270,7 +276,7 @@ class PieceWriter(IndexedWriter):
         before, after = (1 if piece.columns else 0 for piece in (old, new))
         return Step(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
 
-    def _update_step(
+    def update_step(
         self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
     ) -> Step:
         """11.5 of a piece."""
@@ -295,7 +301,7 @@ class PieceWriter(IndexedWriter):
             *(piece.first + undo_side.numbers[0] + 1, piece.first + redo_side.numbers[0] + 1),
         )
 
-    def _forward_step(self, block: DataBlock, slot: int, old: Address, new: Address) -> Step:
+    def forward_step(self, block: DataBlock, slot: int, old: Address, new: Address) -> Step:
         """11.8: a piece leads to another next piece."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -304,9 +310,7 @@ class PieceWriter(IndexedWriter):
 
         return Step(block, OP_CFA, OP_CFA, fields, dependency=False)
 
-    def _log_step(
-        self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int
-    ) -> Step:
+    def log_step(self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int) -> Step:
         """11.16: only supplemental columns."""
 
         def fields(base: KdoBase, _: int) -> FieldPair:

@@ -112,15 +112,15 @@ class TransactionWriter:
         self.transaction: Transaction | None = None
         self.transaction_name = ""
         self._announced = -1
-        self._redo = instance.redo
-        self._rng = instance.rng
+        self.redo = instance.redo
+        self.rng = instance.rng
 
     def begin_empty(self) -> bool:
         """Begin a transaction without a change (undo operation 5.7). False: no slot is free."""
         if self.transaction is not None or not self._open_transaction():
             return False
-        record = self._record()
-        self._write_begin_only(record)
+        record = self.record()
+        self.write_begin_only(record)
         record.emit()
         return True
 
@@ -144,14 +144,14 @@ class TransactionWriter:
             self._forget(transaction)
             return
         record = self.instance.record(self.thread, self.container, commit=True)
-        with_undo = transaction.last_undo if self._rng.random() < 0.85 else None
+        with_undo = transaction.last_undo if self.rng.random() < 0.85 else None
         self._write_end(record, transaction, rolled_back=False, undo=with_undo)
         self._close(transaction, record.scn, committed=True)
         if transaction.changes:
             transaction.delivered = delivered_changes(transaction)
             transaction.lobs = LobRedo()
             self.instance.committed.append(transaction)
-        if self._rng.random() < self.instance.pace.flush_at_commit:
+        if self.rng.random() < self.instance.pace.flush_at_commit:
             self.thread.flush()
 
     def rollback(self) -> None:
@@ -162,11 +162,11 @@ class TransactionWriter:
         if not transaction.begin_scn:
             self._forget(transaction)
             return
-        record = self._record()
-        record.vector((24, 4), rollback_marker_fields(self._redo, transaction.xid_bytes))
+        record = self.record()
+        record.vector((24, 4), rollback_marker_fields(self.redo, transaction.xid_bytes))
         record.emit()
         self.rollback_to(0)
-        record = self._record()
+        record = self.record()
         self._write_end(record, transaction, rolled_back=True, undo=None)
         self._close(transaction, record.scn, committed=False)
 
@@ -185,21 +185,21 @@ class TransactionWriter:
         undo: tuple[bytes, int] | None,
     ) -> None:
         segment = transaction.segment
-        long_form = not rolled_back and self._redo.long_scn and self._rng.random() < 0.2
-        with_time = self._redo.has_container
+        long_form = not rolled_back and self.redo.long_scn and self.rng.random() < 0.2
+        with_time = self.redo.has_container
         mark = CommitMark(
             *(transaction.slot, transaction.sequence, rolled_back, undo, long_form),
             self.instance.unix_time if with_time else None,
         )
         header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
-        record.vector((5, 4), commit_fields(self._redo, mark), header)
-        if not rolled_back and self._rng.random() < NOTED:
-            note = commit_note_fields(self._redo, transaction.begin_scn & 0xFFFFFFFF)
+        record.vector((5, 4), commit_fields(self.redo, mark), header)
+        if not rolled_back and self.rng.random() < NOTED:
+            note = commit_note_fields(self.redo, transaction.begin_scn & 0xFFFFFFFF)
             record.vector(COMMIT_NOTE, note)
         outcome = 2 if rolled_back else 1
         record.vector(
             (24, 4),
-            marker_fields(self._redo, transaction.xid_bytes, transaction.begin_scn, outcome, 0),
+            marker_fields(self.redo, transaction.xid_bytes, transaction.begin_scn, outcome, 0),
         )
         record.emit()
 
@@ -209,29 +209,31 @@ class TransactionWriter:
             finish(committed)
         transaction.on_end.clear()
         transaction.segment.retire(transaction)
+        transaction.segment.release(transaction.slot, scn)
         slot = transaction.segment.slots[transaction.slot]
-        slot.holder, slot.commit_scn = None, scn
         if transaction.last_undo and transaction.undo_block:
             slot.last_uba, slot.last_dba = transaction.last_undo[0], transaction.undo_block.dba
         transaction.segment.max_commit_scn = scn
         transaction.undo.clear()
         self.transaction = None
 
-    def _record(self) -> RecordWriter:
+    def record(self) -> RecordWriter:
+        """Begin a new record."""
         return self.instance.record(self.thread, self.container)
 
-    def _ready(self) -> bool:
+    def ready(self) -> bool:
+        """Let a transaction be open; false where no slot is free."""
         return self.transaction is not None or self._open_transaction()
 
     def _open_transaction(self) -> bool:
         segments = self.container.segments[self.thread.number]
-        segment = segments[self._rng.randrange(len(segments))]
+        segment = segments[self.rng.randrange(len(segments))]
         number = segment.free_slot()
         if number is None:
             return False
         slot = segment.slots[number]
         slot.sequence += 1
-        xid = self._redo.xid(segment.usn, number, slot.sequence)
+        xid = self.redo.xid(segment.usn, number, slot.sequence)
         self.transaction = slot.holder = Transaction(
             *(segment, number, slot.sequence, xid, self.thread.number, self.container.con_id)
         )
@@ -276,7 +278,7 @@ class TransactionWriter:
             size = undo_size([head, *map(len, rest)])
             free = self.instance.unproven and change.code != LOB_INDEX_UPDATE
             if size <= UNDO_RECORD_MAX and not (
-                free and self._rng.random() < (0.4 if flags else 0.1)
+                free and self.rng.random() < (0.4 if flags else 0.1)
             ):
                 return rest, flags and KTUB_HEAD | flags & KTUB_BUFFER_SPLIT
             room = transaction.segment.room(transaction)
@@ -318,19 +320,19 @@ class TransactionWriter:
         ktub = self._ktub(
             transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci, flags=flags
         )
-        uba = self._redo.uba(place.block.dba, place.block.incarnation, place.rec)
+        uba = self.redo.uba(place.block.dba, place.block.incarnation, place.rec)
         header_flg, flg = self._undo_flags(begins, place.new_block, empty=change is None)
         if begins or place.new_block:
             self._write_header(record, uba, header_flg, size, begins=begins)
         elif with_header:
             self._write_header(record, uba, HEADER_UPDATE, size, begins=False)
         if begins:
-            image = ktub.begin_image(self._redo, self._control(transaction))
+            image = ktub.begin_image(self.redo, self._control(transaction))
             transaction.begin_scn = record.scn
         else:
-            image = ktub.image(self._redo)
+            image = ktub.image(self.redo)
         head = ktudb(
-            *(self._redo, size, place.space_before, flg, transaction.xid_bytes),
+            *(self.redo, size, place.space_before, flg, transaction.xid_bytes),
             *(place.block.incarnation, place.rec),
         )
         block = undo_vector_block(
@@ -366,9 +368,9 @@ class TransactionWriter:
         assert transaction is not None
         segment = transaction.segment
         sequence = transaction.sequence if begins else 0
-        fields = [ktudh(self._redo, transaction.slot, sequence, uba, flg, size)]
-        if begins and self.container.con_id > 0 and self._redo.has_container:
-            fields.append(self._redo.pack("I", self.container.uid))
+        fields = [ktudh(self.redo, transaction.slot, sequence, uba, flg, size)]
+        if begins and self.container.con_id > 0 and self.redo.has_container:
+            fields.append(self.redo.pack("I", self.container.uid))
         header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
         record.vector((5, 2), fields, header)
 
@@ -379,7 +381,8 @@ class TransactionWriter:
             self.attributes.user_number,
         )
 
-    def _write_begin_only(self, record: RecordWriter) -> None:
+    def write_begin_only(self, record: RecordWriter) -> None:
+        """Write the beginning of the transaction, without a change (undo operation 5.7)."""
         transaction = self.transaction
         assert transaction is not None
         entry, _ = self._write_undo(record, None, [])
@@ -389,28 +392,28 @@ class TransactionWriter:
     def _announce(self, record: RecordWriter) -> None:
         full = self._announced != self.thread.sequence
         self._announced = self.thread.sequence
-        fields = session_fields(self._redo, self.attributes, full=full, name=self.transaction_name)
+        fields = session_fields(self.redo, self.attributes, full=full, name=self.transaction_name)
         record.vector((5, 19 if full else 20), fields)
 
-    def _write(self, record: RecordWriter, change: BlockChange) -> None:
+    def write(self, record: RecordWriter, change: BlockChange) -> None:
         """Write the pair of a change, and what its transaction's begin asks for."""
         transaction = self.transaction
         assert transaction is not None
         transaction.objects.add(change.obj)
         claim = change.block.claim(transaction)
         undo_rest, redo_rest = change.fields(claim.itli)
-        payload = [claim.undo_ktb(self._redo), *undo_rest]
+        payload = [claim.undo_ktb(self.redo), *undo_rest]
         own, flags = self._write_undo_parts(record, change, payload)
         begins = not transaction.begin_scn
         entry, uba = self._write_undo(record, change, own, flags)
         entry = replace(entry, payload=tuple(payload))
         cleanout = b""
         if claim.cleaned:
-            cleanout = block_cleanout(self._redo, record.scn, claim.cleaned)
+            cleanout = block_cleanout(self.redo, record.scn, claim.cleaned)
         if claim.fresh:
-            ktb = ktb_first(self._redo, transaction.xid_bytes, uba, cleanout)
+            ktb = ktb_first(self.redo, transaction.xid_bytes, uba, cleanout)
         else:
-            ktb = ktb_continue(self._redo, uba, cleanout)
+            ktb = ktb_continue(self.redo, uba, cleanout)
         typ = TYP_DELAYED if claim.cleaned else TYP_NORMAL
         block = change.block.change(record.scn, cls=CLASS_DATA, obj=change.dataobj, typ=typ)
         record.vector(change.code, [ktb, *redo_rest], block)
@@ -426,7 +429,7 @@ class TransactionWriter:
         if entry.block is None:
             return False
         transaction.undo.pop()
-        record = self._record()
+        record = self.record()
         ktub, block = entry.ktub, entry.block
         if entry.redo_code is not None:
             fields = list(entry.payload)
@@ -437,11 +440,11 @@ class TransactionWriter:
             elif entry.redo_code[0] == LOB_LAYER:
                 fields[1] = bytes((COMMON_REDO,)) + fields[1][1:]
             else:
-                fields = [*fields[:1], index_row(self._redo, entry.payload[1][1], 0, 0)]
+                fields = [*fields[:1], index_row(self.redo, entry.payload[1][1], 0, 0)]
             where = block.change(record.scn, cls=CLASS_DATA, obj=ktub.dataobj)
             record.vector(entry.redo_code, fields, where)
         segment, undo_block = transaction.segment, entry.place.block
-        applied = undo_applied(self._redo, ktub, 8192 - 40 - undo_block.count * 16 & 0xFFFF)
+        applied = undo_applied(self.redo, ktub, 8192 - 40 - undo_block.count * 16 & 0xFFFF)
         if ktub.rci:
             where = undo_vector_block(undo_block, record.scn, cls=segment.block_class)
             record.vector((5, 6), applied, where)

@@ -16,7 +16,7 @@ from tests.simulator.online_redo.played import Source, source_of
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Source:
     shape = replace(demo_shape(), pace=Pace(log_blocks=24))
     folder = tmp_path_factory.mktemp("shop")
-    return source_of(simulate(3, folder, workload="orders", size=70_000, shape=shape))
+    return source_of(simulate(3, folder, workload="orders", size=85_000, shape=shape))
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,14 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.named.named_workload import NamedSimulation
+from olr_pg.simulator.named_simulation import NamedSimulation, SimulatedFiles, log_blocks_max
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.steps import Event, EventKind, OpenResetlogs
 from olr_pg.simulator.reader import ParsedLog, parse_log
 from olr_pg.simulator.writer.instance import Pace
-from tests.simulator.named.test_named_workload import decoded
+from tests.simulator.test_named_simulation import decoded
 
 STEP = 10_000
 
@@ -34,27 +34,27 @@ class Played:
     ) -> None:
         self.folder, self.events = folder, list[Event | OpenResetlogs]()
         shape = replace(demo_shape(), threads=threads, pace=Pace(log_blocks=60))
-        for name in ("tables", "final"):
-            (folder / name).mkdir()
         feed = NamedFeed(
             lambda sink: NamedSimulation(
-                *(5, folder, "orders", shape, size, sink), prefilled=True, idle_threads=idle
+                *(5, "orders", shape, size, sink), prefilled=True, idle_threads=idle
             ),
             *(plan, 5),
             threads=threads,
             idle_threads=idle,
         )
-        options = OnlineOptions(blocks=feed.simulation.log_blocks)
+        made = SimulatedFiles(feed.simulation, folder, truth=True)
+        options = OnlineOptions(blocks=log_blocks_max(shape))
         self.database = OnlineDatabase(shape.redo, range(1, threads + 1), options, 5)
         redo = itertools.chain(
             itertools.chain.from_iterable(map(feed.work, itertools.repeat(STEP, size // STEP))),
-            (item for end in [feed.end] for item in end()[1]),
+            (item for end in [feed.end] for item in end()),
         )
         with OnlineFiles(folder / "online", folder / "logs") as files:
             for step in self.database.steps(redo):
                 files.apply(step)
                 if isinstance(step, Event | OpenResetlogs):
                     self.events.append(step)
+        made.end()
 
     def logs(self) -> list[ParsedLog]:
         """The archived logs in their order."""

@@ -1,1 +1,0 @@
-"""The named workloads, carried out and written by compiled kernels."""

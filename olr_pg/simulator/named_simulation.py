@@ -1,0 +1,488 @@
+"""A database that carries out a named workload: order entry, a bulk load, updates of wide rows.
+
+The row-by-row model writes all of it. It can do so copy by copy: each has keys and blocks of its
+own, and begins as the first one did, so that the redo of all differs only in what
+`simulator.stamping` puts into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, VLD_VOID
+from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW, Session
+from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.model.storage import BlockState, TransactionalBlock
+from olr_pg.simulator.model.structure import order_structure, table_structure
+from olr_pg.simulator.sessions import loads, order_entry
+from olr_pg.simulator.sessions.keys import Keys
+from olr_pg.simulator.sessions.named_tables import load_tables, order_tables, wide_tables
+from olr_pg.simulator.sessions.placement import place_table, undo_segments
+from olr_pg.simulator.sessions.session import SimSession
+from olr_pg.simulator.sessions.terminals import WorkSetting, insert_array
+from olr_pg.simulator.table_files import write_rows
+from olr_pg.simulator.truth import truth_lines
+from olr_pg.simulator.writer import space_vectors as space
+from olr_pg.simulator.writer.instance import Container, Instance
+from olr_pg.simulator.writer.log_file import LogIdentity
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import Logging, Row, SimTable
+    from olr_pg.simulator.model.transactions import Transaction
+    from olr_pg.simulator.sessions.placement import TableSpec
+    from olr_pg.simulator.sessions.terminals import (
+        Cells,
+        KeyColumns,
+        NamedWorkload,
+    )
+    from olr_pg.simulator.writer.instance import LogSink, RedoThread
+
+INDEX_BLOCKS: Final = 16
+INDEX_SPACING: Final = 30_000
+"""Blocks from one index to the next: room for the leaves of many copies."""
+
+ROW_SPACE: Final = 5200
+UPDATE_RESERVE: Final = 2700
+"""A block has room for updates of all its rows: none has to move."""
+
+START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+LITTLE: Final = 3_000_000
+"""Of less redo than so many bytes half of the sessions work."""
+
+START_ARRAY: Final = 16
+"""Rows of an array that fills the tables before the workload begins."""
+
+NOISE: Final = 0.02
+"""How often a space record or a void one comes behind a statement."""
+
+WRITTEN_MAX: Final = 30
+SPACE_FILE: Final = 22
+LOG_SLACK: Final = 1 << 20
+"""Bytes by which a log may be longer than it is meant to be."""
+
+LOST_SEED: Final = 0x1057
+_COPY_SEED: Final = 0xC0B7
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A named workload.
+
+    Attributes:
+        tables: in the order that it numbers them.
+        make: makes it.
+        sessions: that work at a time; half of them where little redo is asked for.
+        keys: the columns whose numbers are chosen so that redo can be copied.
+    """
+
+    tables: Callable[[Logging], list[TableSpec]]
+    make: Callable[[WorkSetting], NamedWorkload]
+    sessions: int
+    keys: KeyColumns
+
+
+NAMED: Final = {
+    "orders": Named(order_tables, order_entry.OrderEntry, 8, order_entry.KEYS),
+    "bulk": Named(load_tables, loads.BulkLoad, 2, loads.BULK_KEYS),
+    "wide": Named(wide_tables, loads.WideUpdates, 4, loads.WIDE_KEYS),
+}
+"""What there is, by name."""
+
+
+class NamedSimulation:
+    """A database that carries out a named workload, from the first log to the last.
+
+    Args:
+        seed: decides everything else.
+        workload: a name in `NAMED`.
+        shape: the database.
+        size: of the redo that is going to be written, in bytes: the tables are made for it.
+        archive: takes each log that ends.
+        prefilled: the tables have rows before the first redo.
+        idle_threads: the last threads, so many of them, have no sessions.
+        in_copies: the redo is written copy by copy (`begin_copy`).
+
+    Attributes:
+        committed: the transactions since they were last taken, in commit order.
+        changes: committed row changes by kind; `transactions` those that have some.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        workload: str,
+        shape: DatabaseShape,
+        size: int,
+        archive: LogSink,
+        *,
+        prefilled: bool = False,
+        idle_threads: int = 0,
+        in_copies: bool = False,
+    ) -> None:
+        self._seed, self._name, self.shape, self._size = seed, workload, shape, size
+        self._named, self._rng = NAMED[workload], Random(seed)  # noqa: S311 - reproducible
+        self._prefilled, self._idle_threads = prefilled, idle_threads
+        self.instance = self._start_instance(archive)
+        self.threads = [
+            self.instance.start_thread(number, 15 + 3 * number)
+            for number in range(1, shape.threads + 1)
+        ]
+        self.container = self._start_container()
+        self.tables = tuple(
+            place_table(
+                number, spec, shape.start_scn,
+                index_blocks=INDEX_BLOCKS, index_spacing=INDEX_SPACING,
+                row_space=ROW_SPACE, update_reserve=UPDATE_RESERVE,
+            )
+            for number, spec in enumerate(self._named.tables(shape.logging[0]))
+        )  # fmt: skip
+        few = self._named.sessions // (1 if size >= LITTLE else 2)
+        self._session_count = max(few, shape.threads)
+        self.changes = dict.fromkeys((DmlKind.INSERT, DmlKind.UPDATE, DmlKind.DELETE), 0)
+        self.transactions = 0
+        self._counted = 0
+        self._loading: Iterator[None] | None = None
+        self._time_shift = timedelta(0)
+        self._begin_work(Keys(0 if in_copies else None))
+        if not in_copies:
+            self._fill(range(len(self.tables)))
+
+    def _start_instance(self, archive: LogSink) -> Instance:
+        rng, shape = self._rng, self.shape
+        return Instance(
+            *(shape.redo, rng, archive),
+            identity=database_identity(self._seed),
+            start_scn=shape.start_scn,
+            start=START + timedelta(seconds=rng.randrange(10**6)),
+            zone=timedelta(hours=rng.choice((0, -4, 1))),
+            pace=shape.pace,
+        )
+
+    def _start_container(self) -> Container:
+        shape, dbid = self.shape, self.instance.identity.dbid
+        own = dbid ^ (0x1234567 if shape.con_id else 0)
+        container = Container(shape.con_id, "SIMPDB" if shape.con_id else None, own)
+        for thread in self.threads:
+            segments = undo_segments(thread.number, 9 if shape.con_id else 5, shape.start_scn)
+            container.segments[thread.number] = segments
+        return container
+
+    def _begin_work(self, keys: Keys) -> None:
+        sessions = self._session_count
+        setting = WorkSetting(self._rng, self.tables, sessions, self._size, keys, self._now)
+        self._workload = self._named.make(setting)
+        busy = self.shape.threads - self._idle_threads
+        self.sessions = [
+            SimSession(
+                *(self.instance, self.container, self.threads[number % busy]),
+                Session(40 + number, 1000 + 7 * number, "SIM", 136),
+            )
+            for number in range(self._session_count)
+        ]
+
+    def _now(self) -> int:
+        """Return the time of the workload, in microseconds: that of the first copy."""
+        return int((self.instance.clock - self._time_shift).timestamp() * 1_000_000)
+
+    # --- what there is before the first statement ---
+
+    def _fill(self, tables: Sequence[int]) -> None:
+        """Let tables have their first rows, by redo if they are not prefilled."""
+        if self._prefilled:
+            for number in tables:
+                table, scn = self.tables[number], self.shape.start_scn
+                rows = [table.store(cells, scn) for cells in self._workload.start_rows[number]]
+                self._workload.started(number, rows)
+        else:
+            self._loading = self._insert_first(tables)
+
+    def _insert_first(self, tables: Sequence[int]) -> Iterator[None]:
+        session = self.sessions[0]
+        for number in tables:
+            cells: Sequence[Cells] = self._workload.start_rows[number]
+            rows: list[Row] = []
+            for at in range(0, len(cells), START_ARRAY):
+                rows += insert_array(session, self.tables[number], cells[at : at + START_ARRAY])
+                yield
+            self._workload.started(number, rows)
+            session.commit()
+            yield
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the rows that the workload starts from are still being inserted."""
+        return self._loading is not None
+
+    # --- the work ---
+
+    def work(self, size: int) -> None:
+        """Write about `size` bytes of redo more."""
+        end = self.instance.redo_bytes + size
+        while self.instance.redo_bytes < end or self._loading is not None:
+            self._step()
+        self._count()
+
+    def _step(self) -> None:
+        if self._loading is not None:
+            if next(self._loading, self) is self:
+                self._loading = None
+            return
+        number = int(self._rng.random() * len(self.sessions))
+        self._workload.step(number, self.sessions[number])
+        if self._rng.random() < NOISE:
+            self._write_noise(self.sessions[number].thread)
+
+    def _write_noise(self, thread: RedoThread) -> None:
+        """Write a space record or a void one, as other processes write them (redo-format §12)."""
+        record, redo = self.instance.record(thread, self.container), self.shape.redo
+        if self._rng.random() < 0.5:
+            kind = space.FILE_MAPS[0]
+            block = BlockState(SPACE_FILE, space.SPACE_DBA, record.scn)
+            where = block.change(record.scn, cls=kind.cls, obj=NO_OBJECT, typ=TYP_NEW)
+            record.vector(kind.opcode, space.file_map_fields(redo, kind), where)
+            record.emit()
+            return
+        entries = [
+            space.written_block(
+                redo, SPACE_FILE, space.SPACE_DBA + self._rng.randrange(64), record.scn, 1
+            )
+            for _ in range(self._rng.randint(1, WRITTEN_MAX))
+        ]
+        record.vector((23, 1), [b"".join(entries)])
+        record.emit(VLD_VOID)
+
+    def heartbeat(self, thread: int) -> None:
+        """Write a record of no transaction into a thread's log, by its number from 0, and flush."""
+        self._write_noise(self.threads[thread])
+        self.threads[thread].flush()
+
+    def flush(self) -> None:
+        """Finish every thread's open LWN."""
+        for thread in self.threads:
+            thread.flush()
+
+    def commit_all(self) -> None:
+        """Commit what is open."""
+        for session in self.sessions:
+            session.commit()
+        self._count()
+
+    def switch_logs(self) -> None:
+        """Archive what every thread's log holds; an empty log stays."""
+        self.flush()
+        for thread in self.threads:
+            if thread.log.blocks:
+                thread.switch()
+
+    def end(self) -> None:
+        """Commit what is open, and archive every thread's log."""
+        self.commit_all()
+        self.flush()
+        self.instance.shut_down()
+
+    def _count(self) -> None:
+        for transaction in self.instance.committed[self._counted :]:
+            self.transactions += bool(transaction.delivered)
+            for change in transaction.delivered:
+                self.changes[change.kind] += 1
+        self._counted = len(self.instance.committed)
+
+    def take_committed(self) -> list[Transaction]:
+        """Return what has committed since the last call, in commit order, and forget it."""
+        self._count()
+        taken, self.instance.committed, self._counted = self.instance.committed, [], 0
+        return taken
+
+    # --- what happens to a database at work ---
+
+    def set_clock(self, unix_time: float) -> None:
+        """Let the database's clock show a time, in seconds since 1970; it never goes back."""
+        now = datetime.fromtimestamp(unix_time, UTC)
+        self.instance.clock = max(self.instance.clock, now)
+
+    def open_begins(self) -> list[int]:
+        """Begin SCNs of the transactions that are open."""
+        begins = [one.transaction.begin_scn for one in self.sessions if one.transaction]
+        return [scn for scn in begins if scn]
+
+    def roll_back(self, thread: int) -> None:
+        """Roll back what a thread's sessions have open, by its number from 0, and flush."""
+        for number, session in enumerate(self.sessions):
+            if session.thread is self.threads[thread]:
+                session.rollback()
+                self._workload.broken_off(number)
+        self.threads[thread].flush()
+
+    def open_resetlogs(self, resetlogs: int, activation: int) -> None:
+        """Begin a new incarnation; what was open is rolled back."""
+        self.flush()  # a log that gets full is switched before the first thread ends
+        self.instance.open_resetlogs(resetlogs, activation)
+        for thread in range(self.shape.threads):
+            self.roll_back(thread)
+
+    def lost_redo(self, thread: int, size: int) -> bytes:
+        """Return blocks that a thread was writing behind its last LWN when its instance crashed.
+
+        What is in them never happened: another database of this shape has written them.
+
+        Args:
+            thread: its number from 0; it has nothing pending.
+            size: bytes of redo, about.
+        """
+        own, log = self.instance, self.threads[thread].log
+        pace = replace(self.shape.pace, log_blocks=1 << 30)
+        shape = replace(self.shape, threads=1, start_scn=own.scn, pace=pace)
+        other = NamedSimulation(
+            *(self._seed ^ LOST_SEED ^ own.scn, self._name, shape, size),
+            lambda *_: None,
+            prefilled=True,
+        )
+        other.instance.clock = own.clock
+        other.work(size)
+        other.flush()
+        lost = other.threads[0].log
+        lost.sequence = log.sequence
+        return lost.sealed(0, log.blocks)
+
+    # --- copies ---
+
+    def load_once(self) -> None:
+        """Write what no copy has, each thread's in a log of its own."""
+        self._fill(sorted(self._workload.written_once))
+        self.work(0)
+        self.end_copy()
+
+    def begin_copy(self, number: int = 0, seconds: int = 0) -> None:
+        """Begin a copy: with keys and blocks of its own, otherwise as the first one.
+
+        Args:
+            number: of the copy, from 0.
+            seconds: by which it comes later than the one before.
+        """
+        if number == 0:
+            self._copies_from = self.instance.clock
+        self._time_shift = timedelta(seconds=number * seconds)
+        self.instance.clock = self._copies_from + self._time_shift
+        self.instance.forget_last_thread()
+        self._rng.seed(self._seed ^ _COPY_SEED)
+        for segment in self.container.every_segment():
+            segment.rewind()
+        for table in self.tables:
+            for part in table.segments:
+                part.open_from = len(part.blocks)
+            for index in table.indexes:
+                first = index.segment_dba + 1 + number * INDEX_BLOCKS
+                index.blocks = [
+                    TransactionalBlock(table.afn, first + at, self.shape.start_scn, first_itl=2)
+                    for at in range(INDEX_BLOCKS)
+                ]
+        self._begin_work(Keys(number))
+        once = self._workload.written_once
+        self._fill([at for at in range(len(self.tables)) if at not in once])
+
+    def end_copy(self) -> None:
+        """Commit what is open, and end every thread's log."""
+        self.commit_all()
+        self.flush()
+        for thread in self.threads:
+            thread.switch()
+
+    # --- what there is ---
+
+    def snapshot(self) -> Snapshot:
+        """Return the dictionary as it is now."""
+        own, container = self.instance.identity, self.container
+        database = Database(
+            own.name,
+            con_id=container.con_id,
+            con_name=container.name,
+            dbid=container.dbid,
+            resetlogs=(own.resetlogs,),
+            activation=own.activation,
+            big_endian=self.shape.redo.big_endian,
+        )
+        keys = self._workload.next_keys()
+        structure = order_structure(self.tables, keys) if keys else table_structure(self.tables)
+        tables = tuple(table.describe() for table in self.tables)
+        return Snapshot(self.instance.scn, database, tables, structure=structure)
+
+
+class SimulatedFiles:
+    """The files beside the logs of a simulation that is at work.
+
+    Args:
+        simulation: before its first statement.
+        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        truth: write the truth.
+    """
+
+    def __init__(self, simulation: NamedSimulation, directory: Path, *, truth: bool) -> None:
+        self.simulation, self._directory = simulation, directory
+        self._truth = (directory / "truth.jsonl").open("wb") if truth else None
+        self.start = simulation.snapshot()
+        """The dictionary at the start."""
+        write_dictionary(self.start, directory)
+        for table in simulation.tables:
+            write_rows(directory / "tables", table, first_rows(table), self.start.scn)
+
+    def write_truth(self) -> None:
+        """Let every line of what has committed be in ``truth.jsonl``."""
+        committed = self.simulation.take_committed()
+        if self._truth is not None:
+            self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
+            self._truth.flush()
+
+    def end(self) -> dict[str, int]:
+        """Finish the truth, write the final tables and dictionary of what has ended.
+
+        Returns:
+            The rows of each table.
+        """
+        self.write_truth()
+        if self._truth is not None:
+            self._truth.close()
+        simulation, final = self.simulation, self._directory / "final"
+        for table in simulation.tables:
+            write_rows(final, table, last_rows(table), simulation.instance.scn)
+        write_snapshot(simulation.snapshot(), str(final / "dictionary.json"))
+        return {table.full_name: len(table.live) for table in simulation.tables}
+
+
+def first_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
+    """Return the rows from before the first log, with their ROWIDs, in their order."""
+    return [(rowid, list(cells.values())) for rowid, cells in table.at_start.items()]
+
+
+def last_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
+    """Return the rows that there are while no transaction is open, by their places."""
+    rows = sorted(table.live, key=lambda row: (row.block.dba, row.slot))
+    return [(row.rowid, row.cells) for row in rows]
+
+
+def log_blocks_max(shape: DatabaseShape) -> int:
+    """Return the blocks that no log of a database can have more of."""
+    return FIRST_DATA_BLOCK + shape.pace.log_blocks + LOG_SLACK // shape.redo.block_size
+
+
+def database_identity(seed: int) -> LogIdentity:
+    """Return the identity of the database that a seed stands for."""
+    rng = Random(seed ^ 0x5EED)  # noqa: S311 - reproducible, not secret
+    return LogIdentity(
+        dbid=rng.randrange(1, 1 << 31),
+        name="SIMDB",
+        activation=rng.randrange(1, 1 << 31),
+        resetlogs=encode_redo_time(datetime(2025, 12, 1, 8, 0, tzinfo=UTC)),
+        resetlogs_scn=1,
+    )

@@ -1,0 +1,304 @@
+"""DDL of a session: rows of SYS tables in a transaction of its own, with the statement's marker.
+
+A DDL commits what the session has open, waits for nobody (it fails where a transaction has changed
+the table), and commits. Facts: dictionary §10, redo-format §8.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
+from olr_pg.simulator.model.tables import SimSegment
+from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE, DdlEffect
+from olr_pg.simulator.sessions.direct_loads import can_be_loaded
+from olr_pg.simulator.sessions.placement import added_lob
+from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.model.lobs import SimLob
+    from olr_pg.simulator.model.tables import SimColumn, SimTable
+    from olr_pg.simulator.sessions.direct_loads import DirectLoads
+    from olr_pg.simulator.sessions.row_statements import RowStatements
+    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
+
+ALTER_TABLE: Final = 15
+TRUNCATE_TABLE: Final = 85
+"""Command codes of V$SQLCOMMAND."""
+
+FIRST_NEW_BLOCK: Final = 2_000_000
+SEGMENT_BLOCKS: Final = 1_000
+
+
+class _Emptied(NamedTuple):
+    """What a partition had: its DATAOBJ#, and the keys of its rows where these have no ROWID."""
+
+    segments: frozenset[int] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, table: SimTable, segment: SimSegment) -> _Emptied:
+        rows = table.live if table.index_organised else ()
+        keys = (table.key_text(row.cells) for row in rows if row.block.obj == segment.obj)
+        return cls(frozenset((segment.dataobj,)), frozenset(keys))
+
+
+class DdlStatements:
+    """Changes of the definitions of tables.
+
+    Of tables with LOBs partitions are not altered, those of index-organised ones are not split or
+    merged (how Oracle logs the new leaf blocks is not known), and columns with a default are not
+    added to either: Oracle would fill them row by row. Every method returns whether the statement
+    was carried out.
+
+    Args:
+        dictionary: the SYS tables; None where their changes are not modelled, and no statement is
+            carried out.
+    """
+
+    def __init__(
+        self,
+        tx: TransactionWriter,
+        rows: RowStatements,
+        loads: DirectLoads,
+        dictionary: SysDictionary | None,
+    ) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+        self._rows, self._loads, self._dictionary = rows, loads, dictionary
+
+    def add_column(self, table: SimTable, column: SimColumn) -> bool:
+        """ALTER TABLE … ADD; with a default rows that exist do not store it."""
+        if column.default is not None and not table.is_plain:
+            return False
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        place, storage = len(table.columns), column.type.lob
+        table.columns = (*table.columns, column)
+        words = ""
+        if column.default is not None:
+            locator = basic_in_row(BLOB, self._tx.container.take_lob_number(), column.default.raw)
+            dictionary.insert(
+                self._rows, "ECOL$", tab_obj=table.obj, col_num=place + 1, default=locator
+            )
+            words = " DEFAULT … NOT NULL"
+        dictionary.add_column(self._rows, table, place, ADDED_WITH_DEFAULT if words else 0)
+        if storage is not None:
+            table.lobs[place] = added_lob(storage, table, self._tx.container, self._tx.instance.scn)
+            dictionary.add_lob(self._rows, table, place)
+        for row in table.live:
+            row.cells.append(None)
+        self.end(
+            *(table, ALTER_TABLE, f"ALTER TABLE {table.name} ADD ({column.name} …{words})"),
+            DdlEffect(ADD_COLUMN, table, column=place),
+        )
+        return True
+
+    def truncate(self, table: SimTable, *, logged: bool = True) -> bool:
+        """TRUNCATE TABLE: every segment is replaced by an empty one.
+
+        The statement is `logged` where the database has supplemental logging.
+        """
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        emptied = frozenset(segment.dataobj for segment in table.segments)
+        for segment in table.segments:
+            self._replace_segment(dictionary, table, segment)
+        for lob in table.lobs.values():
+            self._empty_lob(dictionary, lob)
+        statement = f"TRUNCATE TABLE {table.name}" if logged else ""
+        self.end(table, TRUNCATE_TABLE, statement, DdlEffect(TRUNCATE, table, emptied))
+        return True
+
+    def truncate_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … TRUNCATE PARTITION, by place in `table.segments`."""
+        return self._empty_partition(table, number, "TRUNCATE PARTITION P")
+
+    def exchange_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … EXCHANGE PARTITION with an empty table that nobody follows."""
+        return self._empty_partition(table, number, "EXCHANGE PARTITION P WITH TABLE X")
+
+    def add_partition(self, table: SimTable) -> bool:
+        """ALTER TABLE … ADD PARTITION for a range that no row is in, if there is one."""
+        taken = {table.range_of(row.cells) for row in table.live}
+        free = [at for at in range(len(table.routes)) if at not in taken]
+        shared = [at for at in free if table.routes.count(table.routes[at]) > 1]
+        if not shared or table.lobs or not table.has_partitions:
+            return False
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        table.routes[shared[0]] = self._new_partition(dictionary, table)
+        self._end_partition_ddl(table, "ADD PARTITION P VALUES LESS THAN (9)")
+        return True
+
+    def drop_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
+        if len(table.segments) == 1 or table.lobs:
+            return False
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        gone = table.segments[number]
+        other = table.segments[number - 1]
+        table.routes = [other if segment is gone else segment for segment in table.routes]
+        emptied = _Emptied.of(table, gone)
+        self._drop_segment(dictionary, table, gone)
+        self._end_partition_ddl(table, "DROP PARTITION P", emptied)
+        return True
+
+    def split_partition(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … SPLIT PARTITION: its rows are loaded into two new ones."""
+        old = table.segments[number]
+        if table.routes.count(old) < 2:
+            return False
+        return self._regroup(table, [old], 2, "SPLIT PARTITION P AT (9) INTO (PARTITION Q, …)")
+
+    def merge_partitions(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … MERGE PARTITIONS: the rows of one and the next go into a new one."""
+        old = table.segments[number : number + 2]
+        if len(old) < 2:
+            return False
+        return self._regroup(table, old, 1, "MERGE PARTITIONS P, Q INTO PARTITION R")
+
+    def _regroup(self, table: SimTable, old: list[SimSegment], count: int, words: str) -> bool:
+        """Load the rows of partitions into `count` new ones that take their ranges."""
+        numbers = [segment.obj for segment in old]
+        rows = [row for row in table.live if row.block.obj in numbers]
+        if not can_be_loaded(table) or any(row.chain for row in rows):
+            return False
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        new = [self._new_partition(dictionary, table) for _ in range(count)]
+        ranges = [at for at, segment in enumerate(table.routes) if segment.obj in numbers]
+        for place, at in enumerate(ranges):
+            table.routes[at] = new[place * count // len(ranges)]
+        before = [(row, row.rowid) for row in rows]
+        self._loads.load_blocks(table, rows)
+        for segment in old:
+            self._drop_segment(dictionary, table, segment)
+        self._end_partition_ddl(table, words, moved={rowid: row.rowid for row, rowid in before})
+        return True
+
+    def _empty_partition(self, table: SimTable, number: int, words: str) -> bool:
+        may = table.has_partitions and not table.lobs
+        dictionary = self.begin(table) if may else None
+        if dictionary is None:
+            return False
+        segment = table.segments[number]
+        emptied = _Emptied.of(table, segment)
+        self._replace_segment(dictionary, table, segment)
+        self._end_partition_ddl(table, words, emptied)
+        return True
+
+    # --- a statement ---
+
+    def begin(self, table: SimTable) -> SysDictionary | None:
+        """Commit what is open; None where the statement may not be carried out."""
+        self._tx.commit()
+        if self._tx.container.is_locked(table):
+            return None
+        # What was changed before it has a lower SCN than what its commit brings into force.
+        self._tx.instance.advance_scn()
+        return self._dictionary if self._tx.ready() else None
+
+    def _end_partition_ddl(
+        self,
+        table: SimTable,
+        words: str,
+        emptied: _Emptied | None = None,
+        moved: dict[str, str] | None = None,
+    ) -> None:
+        segments, keys = emptied or _Emptied()
+        effect = DdlEffect(PARTITION, table, segments, moved or {}, emptied_keys=keys)
+        self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
+
+    def end(
+        self, table: SimTable, command: int, statement: str, effect: DdlEffect | None = None
+    ) -> None:
+        """Log the statement, if there is one, and commit."""
+        assert self._tx.transaction is not None
+        if effect is not None:
+            self._tx.transaction.ddl.append(effect)
+        if statement:
+            self.log_statement(table, command, statement, self._rng.choice((1, 1, 2)))
+        self._tx.commit()
+        self._tx.instance.advance_scn()
+
+    def log_statement(self, table: SimTable, command: int, statement: str, parts: int = 1) -> None:
+        """24.1 of the open transaction, in `parts` records."""
+        assert self._tx.transaction is not None
+        size = -(-len(statement) // parts)
+        for part in range(parts):
+            text = statement[part * size : (part + 1) * size].encode() + b"\0"
+            first = (
+                self._redo.pack("I", 10000)
+                + self._tx.transaction.xid_bytes
+                + self._redo.pack("HHHHHH", command, 0, 0, part + 1, parts, 0)
+            )
+            record = self._tx.record()
+            record.vector((24, 1), [first, *self._statement_fields(table, text, part)])
+            record.emit()
+
+    def _statement_fields(self, table: SimTable, text: bytes, part: int) -> Sequence[bytes]:
+        if part:
+            return [text]
+        user = self._tx.attributes.user.encode()
+        return [
+            *(user, user, bytes(12), b"", bytes(2), bytes(2), text),
+            *(table.owner.encode(), table.name.encode(), bytes(20)),
+            *(self._redo.pack("I", table.obj), bytes(2)),
+        ]
+
+    # --- segments ---
+
+    def _replace_segment(
+        self, dictionary: SysDictionary, table: SimTable, segment: SimSegment
+    ) -> None:
+        self._empty(table, segment)
+        segment.dataobj, segment.dba = self._new_place(table)
+        if segment.obj == table.obj:
+            table.dataobj = segment.dataobj
+        dictionary.replace_segment(self._rows, segment.obj, segment.dataobj)
+
+    def _empty_lob(self, dictionary: SysDictionary, lob: SimLob) -> None:
+        """Replace the LOB's segments and their indexes by empty ones."""
+        for one in lob.segments:
+            taken = self._tx.container.take_object(), self._tx.container.take_object()
+            one.empty(*taken, self._tx.instance.scn)
+            dictionary.replace_segment(self._rows, one.obj, one.dataobj)
+            dictionary.replace_segment(self._rows, one.index_obj, one.index_dataobj)
+
+    def _new_place(self, table: SimTable) -> tuple[int, int]:
+        """DATAOBJ# and first block of a new segment."""
+        dataobj = self._tx.container.take_object()
+        place = FIRST_NEW_BLOCK + dataobj % 1_000 * SEGMENT_BLOCKS
+        return dataobj, (table.relative_file << 22) + place
+
+    def _new_partition(self, dictionary: SysDictionary, table: SimTable) -> SimSegment:
+        dataobj, dba = self._new_place(table)
+        of_table = self._tx.container.take_object() if table.index_organised else 0
+        segment = SimSegment(dataobj, dataobj, table.afn, dba, table_part=of_table)
+        table.segments.append(segment)
+        dictionary.add_partition(self._rows, table, segment)
+        return segment
+
+    def _drop_segment(
+        self, dictionary: SysDictionary, table: SimTable, segment: SimSegment
+    ) -> None:
+        self._empty(table, segment)
+        table.segments.remove(segment)
+        dictionary.drop_partition(self._rows, segment)
+
+    @staticmethod
+    def _empty(table: SimTable, segment: SimSegment) -> None:
+        """Forget the blocks and rows of a segment."""
+        for row in [row for row in table.live if row.block.obj == segment.obj]:
+            table.drop_live(row)
+        table.blocks = [block for block in table.blocks if block.obj != segment.obj]
+        segment.blocks = []

@@ -1,0 +1,220 @@
+"""Direct-path inserts: whole formatted blocks (redo-format §6.2), in a transaction of their own.
+
+One that is not logged leaves ranges of blocks (19.2) in their place. The data object and the first
+block of these are where every vector has them; how a real one tells the number of blocks is not
+known, so what its fields hold here means nothing.
+
+Their undo is none of rows: where the transaction is rolled back, the blocks were never in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.row_fields import (
+    FB_ROW,
+    SLOT_SIZE,
+    RowPiece,
+    packed_row,
+    stored_columns,
+)
+from olr_pg.simulator.fields.vector_fields import TYP_NEW
+from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
+from olr_pg.simulator.model.tables import DataBlock, Row
+from olr_pg.simulator.writer.instance import UnloggedRange
+from olr_pg.transactions.finished_columns import DmlKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import SimSegment, SimTable
+    from olr_pg.simulator.writer.chained_rows import ChainWriter
+    from olr_pg.simulator.writer.index_writer import IndexWriter
+    from olr_pg.simulator.writer.piece_writer import PieceWriter
+    from olr_pg.simulator.writer.transaction_writer import TransactionWriter
+
+IMAGE_OVERHEAD: Final = 24
+"""Bytes of a block that its image leaves out: its cache header and its tail."""
+
+TABLE_DATA: Final = 1
+TRANSACTIONAL: Final = b"\x06"
+ITL_ENTRY_SIZE: Final = 24
+PLAIN, ASSM = 0x02, 0x22
+ASSM_SIZE: Final = 8
+DATA_HEADER_SIZE: Final = 18
+
+NOWHERE: Final = DataBlock(0, 0, 0)
+"""The block of rows that have none yet."""
+
+
+class DirectLoads:
+    """Loads that write blocks past the high-water mark."""
+
+    def __init__(
+        self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter, chains: ChainWriter
+    ) -> None:
+        self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
+        self._indexes = indexes
+        self._pieces = pieces
+        self._chains = chains
+
+    def load(
+        self,
+        table: SimTable,
+        rows: Sequence[Sequence[Cell | None]],
+        *,
+        committed: bool = True,
+        logged: bool = True,
+    ) -> bool:
+        """INSERT with APPEND and its COMMIT or ROLLBACK; what the session has open is committed.
+
+        Rows of several pieces are left out. Without `logged` it is NOLOGGING. False where it may
+        not be.
+        """
+        self._tx.commit()
+        whole = [cells for cells in rows if len(self._chains.parts(table, cells)) == 1]
+        if not whole or not can_be_loaded(table) or self._tx.container.is_locked(table):
+            return False
+        if not self._tx.begin_empty():
+            return False
+        transaction = self._tx.transaction
+        assert transaction is not None
+        made = [Row(table, NOWHERE, 0, list(cells)) for cells in whole]
+
+        def finish(kept: bool) -> None:
+            for row in () if kept else made:
+                table.drop_live(row)
+                row.block.rows = []
+                row.block.used = table.row_space
+
+        transaction.on_end.append(finish)
+        ranges = list[UnloggedRange]()
+        placed = (
+            self.load_blocks(table, made) if logged else self._load_unlogged(table, made, ranges)
+        )
+        for row, scn in placed:
+            table.add_live(row)
+            change = self._pieces.delivered(
+                DmlKind.INSERT, row, scn, {}, dict(enumerate(row.cells))
+            )
+            transaction.changes.append(replace(change, logged=logged))
+        for row in made:
+            self._indexes.maintain(row, row.cells, insert=True)
+        if committed:
+            self._tx.commit()
+        else:
+            self._tx.rollback()
+        self._tx.instance.unlogged += [
+            replace(one, end_scn=transaction.commit_scn if committed else 0) for one in ranges
+        ]
+        return True
+
+    def _load_unlogged(
+        self, table: SimTable, rows: Sequence[Row], ranges: list[UnloggedRange]
+    ) -> list[tuple[Row, int]]:
+        """Load without the blocks: 19.2 of each stretch of them, noted in `ranges`."""
+        loaded = list[tuple[Row, int]]()
+        for segment in table.segments:
+            waiting = [row for row in rows if table.segment_of(row.cells) is segment]
+            filled = list[tuple[DataBlock, list[Row]]]()
+            while waiting:
+                filled.append(self._fill(table, segment, waiting))
+                waiting = waiting[len(filled[-1][1]) :]
+            if filled:
+                blocks = [block for block, _ in filled]
+                scn = self._invalidate(table, blocks, ranges)
+                loaded += [(row, scn) for _, taken in filled for row in taken]
+        return loaded
+
+    def _invalidate(
+        self, table: SimTable, blocks: Sequence[DataBlock], ranges: list[UnloggedRange]
+    ) -> int:
+        """19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
+        assert self._tx.transaction is not None
+        record = self._tx.record()
+        is_named = self._rng.random() < 0.2
+        if is_named:
+            record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
+        for block in blocks:
+            block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
+        first, *_ = [
+            block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
+            for block in blocks
+        ]
+        fields = [self._rng.randbytes(4)] * self._rng.randint(0, 1)
+        record.vector((19, 2), fields, first)
+        record.emit()
+        self._tx.instance.note_unrecoverable(blocks[0].afn, record.scn)
+        ranges.append(
+            UnloggedRange(
+                table.full_name, blocks[0].dataobj, blocks[0].dba, len(blocks), record.scn,
+                is_named, self._tx.container.con_id,
+            )
+        )  # fmt: skip
+        return record.scn
+
+    def load_blocks(self, table: SimTable, rows: Sequence[Row]) -> list[tuple[Row, int]]:
+        """Place rows in new blocks of their segments; each with its record's SCN, in redo order."""
+        loaded = list[tuple[Row, int]]()
+        for segment in table.segments:
+            waiting = [row for row in rows if table.segment_of(row.cells) is segment]
+            while waiting:
+                block, taken = self._fill(table, segment, waiting)
+                scn = self._write_block(block, taken)
+                loaded += [(row, scn) for row in taken]
+                waiting = waiting[len(taken) :]
+        return loaded
+
+    def _fill(
+        self, table: SimTable, segment: SimSegment, rows: list[Row]
+    ) -> tuple[DataBlock, list[Row]]:
+        """Make a new block with the first of some rows, as many as go in."""
+        block = table.new_block(segment, self._tx.instance.scn)
+        for number, row in enumerate(rows):
+            size = RowPiece(FB_ROW, stored_columns(row.cells)).size + SLOT_SIZE
+            if number and block.used + size > table.row_space:
+                return block, rows[:number]
+            row.block, row.slot, row.owner = block, number, self._tx.transaction
+            block.put(number, row)
+            block.used += size
+        return block, rows
+
+    def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
+        """19.1 with the 24.6 of its transaction; the record's SCN."""
+        assert self._tx.transaction is not None
+        block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
+        record = self._tx.record()
+        record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
+        image = self._block_image(block, rows, record.scn)
+        where = block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
+        record.vector((19, 1), [image, TRANSACTIONAL], where)
+        record.emit()
+        return record.scn
+
+    def _block_image(self, block: DataBlock, rows: Sequence[Row], scn: int) -> bytes:
+        redo, count = self._redo, len(rows)
+        assert self._tx.transaction is not None
+        flags = self._rng.choice((PLAIN, ASSM))
+        head = redo.pack("BxxxI", TABLE_DATA, block.dataobj) + redo.scn8(scn)
+        head += redo.pack("HBxI", len(block.itl), flags, block.dba)
+        entry = self._tx.transaction.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
+        head += entry + bytes(ITL_ENTRY_SIZE * (len(block.itl) - 1))
+        head += bytes(ASSM_SIZE if flags == ASSM else 0)
+        space = rows[0].table.block_size - IMAGE_OVERHEAD - len(head)
+        images = [packed_row(redo, RowPiece(FB_ROW, stored_columns(row.cells)), 1) for row in rows]
+        offsets, end = list[int](), space
+        for image in images:
+            end -= len(image)
+            offsets.append(end)
+        directory = DATA_HEADER_SIZE + SLOT_SIZE * count
+        free = end - directory
+        data = redo.pack("BBHhHHHH", 0, 1, count, -1, directory, end, free, free)
+        data += redo.pack("HH", 0, count) + redo.pack(f"{count}H", *offsets)
+        return head + data + bytes(free) + b"".join(reversed(images))
+
+
+def can_be_loaded(table: SimTable) -> bool:
+    """Tell whether a table's blocks are modelled: heap tables without LOBs and row dependencies."""
+    return not (table.lobs or table.index_organised or table.row_scn)

@@ -1,0 +1,112 @@
+"""Values of columns that are quickly drawn: numbers and times anew, all others from a pool.
+
+Facts: values-and-lobs §1.1 (declarations).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.cells import EXACT, Cell, Moment, date, number, timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from olr_pg.simulator.model.tables import SimColumn, SimTable
+
+    Clock = Callable[[], int]
+    """The time in microseconds since 1970."""
+
+POOL_VALUES: Final = 256
+NULLS: Final = 0.15
+"""How many of the values of a column are NULL that may be."""
+
+NEGATIVE: Final = 0.3
+"""How many of the numbers with decimal places are negative."""
+
+SECOND: Final = 1_000_000
+_TEN_YEARS: Final = 315_000_000
+_NUMBER: Final = 2
+_DATE: Final = 12
+_TIMESTAMP: Final = 180
+_DIGITS_MAX: Final = 15
+
+
+@lru_cache(maxsize=1 << 16)
+def scaled(units: int, scale: int = 0) -> Cell:
+    """Encode a NUMBER of so many units of its last decimal place."""
+    return number(Decimal(units).scaleb(-scale, EXACT))
+
+
+def units(cell: Cell | None, scale: int = 0) -> int:
+    """Return a NUMBER in units of its last decimal place."""
+    assert cell is not None
+    return int(Decimal(cell.json).scaleb(scale, EXACT))
+
+
+def date_at(microseconds: int) -> Cell:
+    """Encode the DATE of a time since 1970."""
+    return date(_moment(microseconds // SECOND * SECOND))
+
+
+def timestamp_at(microseconds: int) -> Cell:
+    """Encode the TIMESTAMP(6) of a time since 1970."""
+    return timestamp(_moment(microseconds))
+
+
+def _moment(microseconds: int) -> Moment:
+    seconds, rest = divmod(microseconds, SECOND)
+    when = datetime.fromtimestamp(seconds, UTC)
+    return Moment(
+        *(when.year, when.month, when.day, when.hour, when.minute, when.second), rest * 1000
+    )
+
+
+class DrawnValues:
+    """The values of a table's columns.
+
+    Args:
+        rng: draws them.
+        table: whose columns they are of.
+        now: before which times are.
+    """
+
+    def __init__(self, rng: Random, table: SimTable, now: Clock) -> None:
+        self._draws = [_draw(rng, column, now) for column in table.columns]
+
+    def value(self, column: int) -> Cell | None:
+        """Draw a value of a column, by its 0-based number."""
+        return self._draws[column]()
+
+    def row(self) -> list[Cell | None]:
+        """Draw a value of every column."""
+        return [draw() for draw in self._draws]
+
+
+def _draw(rng: Random, column: SimColumn, now: Clock) -> Callable[[], Cell | None]:
+    draw = _draw_known(rng, column, now)
+    if not column.nullable:
+        return draw
+    return lambda: None if rng.random() < NULLS else draw()
+
+
+def _draw_known(rng: Random, column: SimColumn, now: Clock) -> Callable[[], Cell]:
+    kind = column.type
+    if kind.type_code == _NUMBER:
+        limit, scale = 10 ** min(kind.precision or _DIGITS_MAX, _DIGITS_MAX), kind.scale or 0
+
+        def amount() -> Cell:
+            drawn = int(rng.random() * limit)
+            return scaled(-drawn if scale and rng.random() < NEGATIVE else drawn, scale)
+
+        return amount
+    if kind.type_code == _DATE:
+        return lambda: date_at(now() - int(rng.random() * _TEN_YEARS) * SECOND)
+    if kind.type_code == _TIMESTAMP:
+        return lambda: timestamp_at(now() - int(rng.random() * _TEN_YEARS * SECOND))
+    pool = [kind.make(rng) for _ in range(POOL_VALUES)]
+    return lambda: pool[int(rng.random() * POOL_VALUES)]

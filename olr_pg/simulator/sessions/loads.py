@@ -1,0 +1,129 @@
+"""The workloads beside order entry: a bulk load, and updates of wide rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.sessions.drawn_values import DrawnValues, scaled
+from olr_pg.simulator.sessions.keys import IDENTITY
+from olr_pg.simulator.sessions.terminals import Terminals, insert_array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import Row
+    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
+
+ARRAY_ROWS: Final = 200
+"""Rows of a client's array; each block that they fill is one change vector."""
+
+BULK_COMMIT: Final = 20
+"""Arrays of a transaction."""
+
+BULK_KEYS: Final[KeyColumns] = {"FACTS": {0: IDENTITY}}
+WIDE_KEYS: Final[KeyColumns] = {"READINGS": {0: IDENTITY}}
+
+SET_MAX: Final = 8
+WIDE_END: Final = 0.25
+WIDE_ROLLED_BACK: Final = 0.02
+WIDE_INSERT: Final = 0.02
+WIDE_DELETE: Final = 0.002
+REDO_PER_READING: Final = 50_000
+READINGS: Final = range(10, 20_001)
+
+
+class _Load:
+    """What both have: one table with a key; a `terminals.NamedWorkload`."""
+
+    written_once: frozenset[int] = frozenset()
+
+    def __init__(self, setting: WorkSetting) -> None:
+        self._rng, self._keys = setting.rng, setting.keys
+        (self._table,) = setting.tables
+        self._values = DrawnValues(self._rng, self._table, setting.now)
+        self._started: Sequence[Row] = ()
+        self._terminals = Terminals(self._work)
+        first = [self._row() for _ in range(self._start(setting.size))]
+        self.start_rows: Sequence[Sequence[Cells]] = [first]
+
+    def _start(self, size: int) -> int:
+        raise NotImplementedError
+
+    def _work(self, number: int, session: SimSession) -> Statements:
+        raise NotImplementedError
+
+    def _row(self) -> Cells:
+        return [scaled(self._keys.take(self._table.name)), *self._values.row()[1:]]
+
+    def started(self, table: int, rows: Sequence[Row]) -> None:
+        """Take the rows that a table starts with."""
+        self._started = rows
+
+    def step(self, number: int, session: SimSession) -> None:
+        """Let a session do a statement, or end its transaction."""
+        self._terminals.step(number, session)
+
+    def broken_off(self, number: int) -> None:
+        """Let a session begin anew whose transaction was rolled back by the instance."""
+        self._terminals.break_off(number)
+
+    def next_keys(self) -> dict[str, int]:
+        """Return nothing: there are no sequences."""
+        return {}
+
+
+class BulkLoad(_Load):
+    """Array inserts."""
+
+    def _start(self, size: int) -> int:
+        return 0
+
+    def _work(self, number: int, session: SimSession) -> Statements:
+        while True:
+            for _ in range(BULK_COMMIT):
+                insert_array(session, self._table, [self._row() for _ in range(ARRAY_ROWS)])
+                yield
+            session.commit()
+            yield
+
+
+class WideUpdates(_Load):
+    """Updates of some columns of wide rows; now and then an insert or a delete."""
+
+    def _start(self, size: int) -> int:
+        return max(READINGS.start, min(READINGS.stop - 1, size // REDO_PER_READING))
+
+    def _work(self, number: int, session: SimSession) -> Statements:
+        rng = self._rng
+        while True:
+            if session.transaction is not None and rng.random() < WIDE_END:
+                if rng.random() < WIDE_ROLLED_BACK:
+                    session.rollback()
+                else:
+                    session.commit()
+            else:
+                self._change(session)
+            yield
+
+    def _change(self, session: SimSession) -> None:
+        rng = self._rng
+        row, kind = rng.choice(self._started), rng.random()
+        if kind < WIDE_INSERT:
+            session.insert(self._table, self._row())
+        elif kind < WIDE_INSERT + WIDE_DELETE:
+            session.delete(row)
+        else:
+            session.update(row, self._new_values())
+
+    def _new_values(self) -> dict[int, Cell | None]:
+        rng, count = self._rng, len(self._table.columns)
+        new: dict[int, Cell | None] = {}
+        at = rng.randrange(1, count)
+        for _ in range(rng.randint(1, SET_MAX)):
+            if at >= count:
+                break
+            new[at] = self._values.value(at)
+            at += rng.randint(1, count // SET_MAX)
+        return new

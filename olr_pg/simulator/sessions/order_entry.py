@@ -1,0 +1,299 @@
+"""Order entry: new orders, payments, deliveries, cancellations, customers.
+
+A session is a terminal of a warehouse of its own; it works on one business transaction at a time,
+a statement per step, so that the sessions' transactions interleave. The mix is like TPC-C's
+without its queries.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.cells import text
+from olr_pg.simulator.sessions.drawn_values import (
+    SECOND,
+    DrawnValues,
+    date_at,
+    scaled,
+    timestamp_at,
+    units,
+)
+from olr_pg.simulator.sessions.keys import IDENTITY, PLACE
+from olr_pg.simulator.sessions.terminals import Terminals, insert_array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.model.tables import Row
+    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
+
+WAREHOUSES: Final = 0
+DISTRICTS: Final = 1
+CUSTOMERS: Final = 2
+STOCK: Final = 3
+ORDERS: Final = 4
+NEW_ORDERS: Final = 5
+ORDER_LINES: Final = 6
+PAYMENTS: Final = 7
+SETTINGS: Final = 8
+
+KEYS: Final[KeyColumns] = {
+    "WAREHOUSES": {0: PLACE},
+    "DISTRICTS": {0: PLACE},
+    "CUSTOMERS": {0: IDENTITY, 1: PLACE},
+    "STOCK": {0: PLACE},
+    "ORDERS": {0: IDENTITY, 1: IDENTITY},
+    "NEW_ORDERS": {0: IDENTITY, 1: PLACE},
+    "ORDER_LINES": {0: IDENTITY},
+    "PAYMENTS": {0: IDENTITY, 1: PLACE, 5: IDENTITY},
+}
+
+DISTRICTS_EACH: Final = 4
+CUSTOMERS_MAX: Final = 3000
+REDO_PER_CUSTOMER: Final = 150_000
+"""A warehouse has a customer for so many bytes of redo, and two items in stock; where there is
+little redo, more of both."""
+
+LINES: Final = range(5, 16)
+DELIVERED_MAX: Final = 10
+QUEUE_MAX: Final = 256
+SETTINGS_ROWS: Final = 3
+
+_MIX: Final = {"order": 45, "payment": 43, "delivery": 4.5, "cancellation": 3.5, "customer": 4}
+_ROLLED_BACK: Final = 0.012
+_ARRAY_INSERT: Final = 0.35
+_FAILED_STATEMENT: Final = 0.01
+_REMOTE: Final = 0.1
+_CUSTOMER_ROLLED_BACK: Final = 0.1
+
+
+@dataclass(slots=True)
+class _Order:
+    queued: Row
+    row: Row
+    lines: list[Row]
+
+
+@dataclass(slots=True)
+class _Warehouse:
+    """A warehouse: its rows, and the orders that wait for delivery."""
+
+    number: int
+    row: Row
+    districts: list[Row] = field(default_factory=list)
+    customers: list[Row] = field(default_factory=list)
+    stock: list[Row] = field(default_factory=list)
+    queue: deque[_Order] = field(default_factory=deque)
+
+
+class OrderEntry:
+    """The shop at work; a `terminals.NamedWorkload`."""
+
+    written_once: frozenset[int] = frozenset({SETTINGS})
+
+    def __init__(self, setting: WorkSetting) -> None:
+        self._rng, self._tables = setting.rng, setting.tables
+        self._keys, self._now = setting.keys, setting.now
+        self._values = [DrawnValues(self._rng, table, self._now) for table in self._tables]
+        self._terminals = Terminals(self._work)
+        self._warehouses = list[_Warehouse]()
+        few, many = min(setting.size // 25_000, 20), setting.size // REDO_PER_CUSTOMER
+        self._each = min(CUSTOMERS_MAX, max(4, few, many))
+        self.start_rows: Sequence[Sequence[Cells]] = self._start_rows(setting.sessions)
+
+    def _start_rows(self, sessions: int) -> list[list[Cells]]:
+        rows: list[list[Cells]] = [[] for _ in self._tables]
+        for number in range(1, sessions + 1):
+            place = scaled(self._keys.place(number))
+            rows[WAREHOUSES].append([place, *self._values[WAREHOUSES].row()[1:2], scaled(0)])
+            for district in range(1, DISTRICTS_EACH + 1):
+                name = self._values[DISTRICTS].value(2)
+                rows[DISTRICTS].append([place, scaled(district), name, scaled(1), scaled(0)])
+            rows[CUSTOMERS] += [self._customer_cells(number) for _ in range(self._each)]
+            for item in range(1, 2 * self._each + 1):
+                name, left = self._values[STOCK].value(2), scaled(self._rng.randint(10, 100))
+                rows[STOCK].append([place, scaled(item), name, left, scaled(0)])
+        for number in range(1, SETTINGS_ROWS + 1):
+            name = text(f"setting {number}", "utf-8")
+            rows[SETTINGS].append([name, *self._values[SETTINGS].row()[1:]])
+        return rows
+
+    def _customer_cells(self, warehouse: int) -> Cells:
+        cells = self._values[CUSTOMERS].row()
+        cells[0] = scaled(self._keys.take("CUSTOMERS"))
+        cells[1] = scaled(self._keys.place(warehouse))
+        cells[2] = scaled(self._rng.randint(1, DISTRICTS_EACH))
+        cells[6] = cells[7] = cells[8] = scaled(0)
+        cells[9] = date_at(self._now())
+        return cells
+
+    def started(self, table: int, rows: Sequence[Row]) -> None:
+        """Take the rows that a table starts with."""
+        if table == WAREHOUSES:
+            self._warehouses = [_Warehouse(at, row) for at, row in enumerate(rows, 1)]
+        counts = {DISTRICTS: DISTRICTS_EACH, CUSTOMERS: self._each, STOCK: 2 * self._each}
+        if table in counts:
+            each = counts[table]
+            for at, warehouse in enumerate(self._warehouses):
+                own = list(rows[at * each : (at + 1) * each])
+                setattr(warehouse, self._tables[table].name.lower(), own)
+
+    def next_keys(self) -> dict[str, int]:
+        """Return the next value of each sequence."""
+        return {name: self._keys.next(name) for name in ("CUSTOMERS", "ORDERS", "PAYMENTS")}
+
+    def step(self, number: int, session: SimSession) -> None:
+        """Let a terminal do a statement, or end its transaction."""
+        self._terminals.step(number, session)
+
+    def broken_off(self, number: int) -> None:
+        """Let a session begin anew whose transaction was rolled back by the instance."""
+        self._terminals.break_off(number)
+
+    def _work(self, number: int, session: SimSession) -> Statements:
+        own = self._warehouses[number]
+        kinds = [self._order, self._payment, self._delivery, self._cancellation, self._customer]
+        while True:
+            work = self._rng.choices(kinds, list(_MIX.values()))[0]
+            yield from work(own, session)
+
+    def _customer_of(self, own: _Warehouse) -> Row:
+        """Draw a customer of the terminal's warehouse, now and then of another."""
+        if self._rng.random() < _REMOTE:
+            own = self._rng.choice(self._warehouses)
+        return self._rng.choice(own.customers)
+
+    @staticmethod
+    def _bill(session: SimSession, row: Row, amounts: dict[int, int], scale: int = 2) -> None:
+        """Add amounts, in units of the last decimal place, to columns of a row."""
+        new = {at: scaled(units(row.cells[at], scale) + add, scale) for at, add in amounts.items()}
+        session.update(row, new)
+
+    def _insert(self, session: SimSession, table: int, cells: Cells) -> Row:
+        row = session.insert(self._tables[table], cells)
+        assert row is not None
+        return row
+
+    # --- new orders ---
+
+    def _order(self, own: _Warehouse, session: SimSession) -> Statements:
+        customer, count = self._customer_of(own), self._rng.choice(LINES)
+        in_array = self._rng.random() < _ARRAY_INSERT
+        self._bill(session, self._rng.choice(own.districts), {3: 1}, 0)
+        yield
+        cells = self._values[ORDERS].row()
+        number = self._keys.take("ORDERS")
+        cells[0], cells[1], cells[2] = scaled(number), customer.cells[0], None
+        cells[4], cells[5], cells[6] = scaled(count), None, timestamp_at(self._now())
+        row = self._insert(session, ORDERS, cells)
+        yield
+        district = number % DISTRICTS_EACH + 1
+        cells = [scaled(number), scaled(self._keys.place(own.number)), scaled(district)]
+        order = _Order(self._insert(session, NEW_ORDERS, cells), row, [])
+        yield
+        for line in range(1, count + 1):
+            self._take_stock(own, session)
+            yield
+            if not in_array:
+                cells = self._line_cells(order, line)
+                order.lines.append(self._insert(session, ORDER_LINES, cells))
+                yield
+                if self._rng.random() < _FAILED_STATEMENT:
+                    yield from self._fail(own, customer, session)
+        if in_array:
+            lines = [self._line_cells(order, line) for line in range(1, count + 1)]
+            order.lines += insert_array(session, self._tables[ORDER_LINES], lines)
+            yield
+        if self._rng.random() < _ROLLED_BACK:
+            session.rollback()
+        else:
+            session.commit()
+            if len(own.queue) < QUEUE_MAX:
+                own.queue.append(order)
+        yield
+
+    def _take_stock(self, own: _Warehouse, session: SimSession) -> None:
+        row, taken = self._rng.choice(own.stock), self._rng.randint(1, 10)
+        left, sold = units(row.cells[3]) - taken, units(row.cells[4]) + taken
+        session.update(row, {3: scaled(left if left > 9 else left + 91), 4: scaled(sold)})
+
+    def _line_cells(self, order: _Order, line: int) -> Cells:
+        cells = self._values[ORDER_LINES].row()
+        count, price = self._rng.randint(1, 10), self._rng.randint(1, 999_999)
+        cells[0], cells[1], cells[4] = order.row.cells[0], scaled(line), scaled(count)
+        cells[5], cells[6], cells[8] = scaled(price, 2), None, scaled(count * price, 2)
+        return cells
+
+    def _fail(self, own: _Warehouse, customer: Row, session: SimSession) -> Statements:
+        """Let a statement fail after its second row, and take it back to the savepoint before."""
+        mark = session.savepoint()
+        self._take_stock(own, session)
+        yield
+        self._insert(session, PAYMENTS, self._payment_cells(own, customer, 1))
+        yield
+        session.rollback_to(mark)
+        yield
+
+    # --- what else there is ---
+
+    def _payment_cells(self, own: _Warehouse, customer: Row, amount: int) -> Cells:
+        cells = self._values[PAYMENTS].row()
+        cells[0], cells[1] = customer.cells[0], scaled(self._keys.place(own.number))
+        cells[2], cells[4] = scaled(amount, 2), timestamp_at(self._now())
+        cells[5] = scaled(self._keys.take("PAYMENTS"))
+        return cells
+
+    def _payment(self, own: _Warehouse, session: SimSession) -> Statements:
+        amount, customer = self._rng.randint(1, 500_000), self._customer_of(own)
+        self._bill(session, own.row, {2: amount})
+        yield
+        self._bill(session, self._rng.choice(own.districts), {4: amount})
+        yield
+        paid = {6: -amount, 7: amount, 8: 100}
+        self._bill(session, customer, paid)
+        yield
+        self._insert(session, PAYMENTS, self._payment_cells(own, customer, amount))
+        yield
+        session.commit()
+        yield
+
+    def _delivery(self, own: _Warehouse, session: SimSession) -> Statements:
+        for _ in range(min(DELIVERED_MAX, len(own.queue))):
+            order = own.queue.popleft()
+            session.delete(order.queued)
+            yield
+            values = self._values[ORDERS]
+            carrier, shipped = scaled(self._rng.randint(1, 10)), values.value(5)
+            session.update(order.row, {2: carrier, 3: values.value(3), 5: shipped})
+            yield
+            for line in order.lines:
+                session.update(line, {6: date_at(self._now() // SECOND * SECOND)})
+                yield
+        session.commit()
+        yield
+
+    def _cancellation(self, own: _Warehouse, session: SimSession) -> Statements:
+        if own.queue:
+            order = own.queue.popleft()
+            for row in (order.queued, *order.lines, order.row):
+                session.delete(row)
+                yield
+            session.commit()
+        yield
+
+    def _customer(self, own: _Warehouse, session: SimSession) -> Statements:
+        if self._rng.random() < 0.5:
+            self._insert(session, CUSTOMERS, self._customer_cells(own.number))
+            yield
+        values = self._values[CUSTOMERS]
+        new = {at: values.value(at) for at in (4, 5) if self._rng.random() < 0.7}
+        session.update(self._customer_of(own), new)
+        yield
+        if self._rng.random() < _CUSTOMER_ROLLED_BACK:
+            session.rollback()
+        else:
+            session.commit()
+        yield

@@ -1,0 +1,234 @@
+"""Copies of redo: each with SCNs, times, transaction ids, addresses and keys of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from olr_pg.redo.format import file_fields as file
+from olr_pg.redo.format import undo_fields as undo
+from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, seal_blocks
+from olr_pg.simulator.stamping.marks import NUMBER_DIGITS
+from olr_pg.simulator.writer.log_file import OpenLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    import numpy.typing as npt
+
+    from olr_pg.simulator.stamping.marks import Carried, Marks
+    from olr_pg.simulator.stamping.template import Part, Template
+
+    Ints = npt.NDArray[np.int64]
+    Bytes = npt.NDArray[np.uint8]
+
+_MONTHS_TO_1988: Final = 18 * 12
+_DAY: Final = 86_400
+_INCARNATIONS: Final = 0xFFFF
+
+
+def _columns(marks: Sequence[tuple[int, int, int]]) -> Ints:
+    return np.array(marks, np.int64).reshape(-1, 3).T
+
+
+def put(target: Bytes, at: Ints, values: Ints, width: int, *, big: bool) -> None:
+    """Write numbers of `width` bytes at places of `target`."""
+    for place in range(width):
+        shift = 8 * (width - 1 - place if big else place)
+        target[at + place] = values >> shift & 0xFF
+
+
+def later_times(redo_times: Ints, seconds: Ints) -> Ints:
+    """Return redo times that are later by so many seconds (redo-format §0.3)."""
+    days, second = np.divmod(redo_times, _DAY)
+    months, day = np.divmod(days, 31)
+    first = (months + _MONTHS_TO_1988).astype("M8[M]").astype("M8[D]").astype(np.int64)
+    days, second = np.divmod((first + day) * _DAY + second + seconds, _DAY)
+    date = days.astype("M8[D]")
+    month = date.astype("M8[M]")
+    day = (date - month.astype("M8[D]")).astype(np.int64)
+    later: Ints = ((month.astype(np.int64) - _MONTHS_TO_1988) * 31 + day) * _DAY + second
+    return later
+
+
+class RedoCopies:
+    """Copies of a part of redo.
+
+    Args:
+        template: that the part is of.
+        part: the first copy.
+        marks: what each copy has of its own.
+    """
+
+    def __init__(self, template: Template, part: Part, marks: Marks) -> None:
+        self._template, self._redo, self._part = template, template.shape.redo, part
+        self._scns, self._short_scns = _columns(marks.scns), _columns(marks.short_scns)
+        self._words, self._halves = _columns(marks.words), _columns(marks.halves)
+        self._incarnations = _columns(marks.incarnations)
+        self._rowid_words, self._pairs = _columns(marks.rowid_words), _columns(marks.pairs)
+        self._times, self._carried = _columns(marks.times), marks.carried
+
+    def part(self, copy: int) -> Part:
+        """Return a copy, by its number from 0."""
+        part, steps = self._part, self._template.steps
+        scn, seconds = copy * steps.scn, np.array([copy * steps.seconds], np.int64)
+        first, last = later_times(np.array([part.first_time, part.next_time]), seconds).tolist()
+        return replace(
+            part,
+            stream=self._stream(copy),
+            first_scn=part.first_scn + scn,
+            next_scn=part.next_scn + scn,
+            first_time=first,
+            next_time=last,
+        )
+
+    def _stream(self, copy: int) -> Bytes:
+        stream, big = self._part.stream.copy(), self._redo.big_endian
+        low, high, value = self._scns
+        value = value + copy * self._template.steps.scn
+        put(stream, low, value, 4, big=big)
+        put(stream, high, value >> 32, 2, big=big)
+        self._put_short_scns(stream, copy)
+        for (at, value, step), width, order in (
+            (self._words, 4, big),
+            (self._halves, 2, big),
+            (self._rowid_words, 4, True),
+        ):
+            put(stream, at, value + copy * step, width, big=order)
+        at, value, step = self._incarnations
+        put(stream, at, (value - 1 + copy * step) % _INCARNATIONS + 1, 2, big=big)
+        at, value, step = self._pairs
+        high, low = np.divmod(value + copy * step, NUMBER_DIGITS)
+        stream[at], stream[at + 1] = high + 1, low + 1
+        at, value, step = self._times
+        put(stream, at, later_times(value, copy * step), 4, big=big)
+        if copy:
+            for one in self._carried:
+                self._carry(stream, one, copy - 1)
+        return stream
+
+    def _put_short_scns(self, stream: Bytes, copy: int) -> None:
+        """Put SCNs of six bytes, in the form that `RedoFormat.scn6r` gives them."""
+        low, high, value = self._short_scns
+        value = value + copy * self._template.steps.scn
+        wrap = value >> 32 & 0x7FFF
+        if self._redo.long_scn:
+            wrap = np.where(wrap == 0, 0x8000, wrap)
+        put(stream, low, value, 4, big=self._redo.big_endian)
+        put(stream, high, wrap, 2, big=self._redo.big_endian)
+
+    def _carry(self, stream: Bytes, one: Carried, copy: int) -> None:
+        """Put what the copy before, `copy`, has left behind."""
+        redo, state = self._redo, self._template.undo[one.usn]
+
+        def write(at: int, data: bytes) -> None:
+            stream[at : at + len(data)] = np.frombuffer(data, np.uint8)
+
+        if one.what == "header":
+            scn, sequence = state.header
+            write(one.at + file.VECTOR_SCN, redo.scn8(self._later(scn, copy)))
+            write(one.at + file.VECTOR_SEQ, bytes((sequence,)))
+        elif one.what == "commit":
+            at = one.at + undo.KTUB_LONG.at("prev ctl max cmt scn")
+            write(at, redo.scn8(self._later(state.commit_scn, copy)))
+        else:
+            uba, dba, scn = state.slots[one.slot]
+            block, incarnation, record, _ = redo.unpack("IHBB", uba)
+            step = self._template.steps.incarnations[one.usn]
+            incarnation = (incarnation - 1 + copy * step) % _INCARNATIONS + 1
+            uba = redo.uba(block, incarnation, record)
+            write(one.at + undo.KTUB_LONG.at("prev ctl uba"), uba)
+            scn8 = redo.scn8(self._later(scn, copy))
+            write(one.at + undo.KTUB_LONG.at("prev tx cmt scn"), scn8)
+            write(one.at + undo.KTUB_LONG.at("prev brb"), redo.pack("I", dba))
+
+    def _later(self, scn: int, copy: int) -> int:
+        """Return an SCN of the first copy as another copy has it."""
+        steps = self._template.steps
+        return scn + copy * steps.scn if scn >= steps.first_scn else scn
+
+
+class ThreadLogs:
+    """The archived logs of a thread, as parts come.
+
+    Args:
+        template: of the database.
+        thread: its number from 0.
+        folder: gets the logs.
+        written: takes the path of each log.
+    """
+
+    def __init__(self, template: Template, thread: int, folder: Path, written: list[Path]) -> None:
+        self._redo, self._blocks = template.shape.redo, template.shape.pace.log_blocks
+        self._identity = replace(template.identity, thread=thread + 1)
+        self._sequence = template.sequences[thread]
+        self._folder, self._written = folder, written
+        self._log: OpenLog | None = None
+        self._file: BinaryIO
+        self._last: Part
+        self._time: int | None = None
+
+    def add(self, part: Part) -> None:
+        """Write a part; the log ends with it if it is full."""
+        if self._log is None:
+            self._open(part)
+        log, redo = self._log, self._redo
+        assert log is not None
+        if len(part.first_offsets):
+            block = FIRST_DATA_BLOCK + log.blocks
+            blocks = seal_blocks(redo, part.stream, part.first_offsets, log.sequence, block)
+            self._file.write(blocks.data)
+        log.blocks += len(part.first_offsets)
+        log.largest_lwn = max(log.largest_lwn, part.largest_lwn)
+        self._last = part
+        if log.blocks >= self._blocks:
+            self.end()
+
+    def end(self) -> None:
+        """End the log that is open, if one is."""
+        if self._log is None:
+            return
+        self._file.seek(0)
+        self._file.write(self._log.headers(self._last.next_scn, self._last.next_time))
+        self._file.close()
+        self._time, self._log = self._last.next_time, None
+        self._sequence += 1
+
+    def _open(self, part: Part) -> None:
+        time = part.first_time if self._time is None else self._time
+        log = OpenLog(self._redo, self._identity, self._sequence, part.first_scn, time)
+        path = self._folder / log.name
+        self._file = path.open("wb")
+        self._file.write(bytes(FIRST_DATA_BLOCK * self._redo.block_size))
+        self._written.append(path)
+        self._log = log
+
+
+def write_logs(template: Template, copies: int, folder: Path) -> list[Path]:
+    """Write the archived logs of so many copies; return their paths."""
+    written: list[Path] = []
+    threads = range(len(template.once.parts))
+    logs = [ThreadLogs(template, thread, folder, written) for thread in threads]
+    for thread, parts in enumerate(template.once.parts):
+        for part in parts:
+            logs[thread].add(part)
+    made = [
+        [
+            RedoCopies(template, part, marks)
+            for part, marks in zip(
+                template.copied.parts[thread], template.marks[thread], strict=True
+            )
+        ]
+        for thread in threads
+    ]
+    for copy in range(copies):
+        for thread in threads:
+            for copies_of in made[thread]:
+                logs[thread].add(copies_of.part(copy))
+    for log in logs:
+        log.end()
+    return written

@@ -1,0 +1,144 @@
+"""A named workload of any size: what the model has written once, and its copies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.sessions.keys import COPIES_MAX, IDENTITY
+from olr_pg.simulator.stamping.redo_copies import write_logs
+from olr_pg.simulator.stamping.table_copies import TableCopies
+from olr_pg.simulator.stamping.template import TEMPLATE_BYTES, make_template
+from olr_pg.simulator.stamping.text_copies import TextCopies
+from olr_pg.simulator.table_files import row_arrays, write_batches
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.model.tables import SimTable
+    from olr_pg.simulator.stamping.template import Template
+    from olr_pg.transactions.finished_columns import DmlKind
+
+COPIED_FROM: Final = 2 * TEMPLATE_BYTES
+"""Bytes of redo from which on it is copied; less is written row by row."""
+
+
+class Written(NamedTuple):
+    """The extent of what was written; as `simulation.Summary`."""
+
+    start: Snapshot
+    logs: list[Path]
+    transactions: int
+    changes: dict[DmlKind, int]
+    rows: dict[str, int]
+    tables: tuple[SimTable, ...]
+
+
+def write_copies(
+    seed: int,
+    directory: Path,
+    workload: str,
+    shape: DatabaseShape,
+    size: int,
+    *,
+    truth: bool,
+    prefilled: bool,
+) -> Written:
+    """Write logs, dictionary, truth and tables of about `size` bytes of redo.
+
+    Args:
+        directory: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
+    """
+    template = template_for(seed, workload, shape, size, prefilled=prefilled)
+    return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
+
+
+def template_for(
+    seed: int, workload: str, shape: DatabaseShape, size: int, *, prefilled: bool
+) -> Template:
+    """Let the model write what `size` bytes of redo can be copies of."""
+    own = max(TEMPLATE_BYTES, size // COPIES_MAX)
+    return make_template(seed, workload, shape, prefilled=prefilled, size=own)
+
+
+def copy_template(
+    template: Template, size: int, directory: Path, *, truth: bool, logs: Path
+) -> Written:
+    """Write as many copies as about `size` bytes of redo are.
+
+    Args:
+        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        logs: the folder that gets the logs.
+    """
+    copies = min(max(1, round(size / sum(_sizes(template)))), COPIES_MAX)
+    written = write_logs(template, copies, logs)
+    if truth:
+        _write_truth(template, copies, directory / "truth.jsonl")
+    start, once, copied = template.start, template.once, template.copied
+    _write_tables(template, copies, directory / "tables", start.scn, first=True)
+    end = _end(template, copies)
+    rows = _write_tables(template, copies, directory / "final", end.scn, first=False)
+    write_dictionary(start, directory)
+    write_snapshot(end, str(directory / "final" / "dictionary.json"))
+    return Written(
+        *(start, written, once.transactions + copies * copied.transactions),
+        {kind: once.changes[kind] + copies * count for kind, count in copied.changes.items()},
+        *(rows, template.tables),
+    )
+
+
+def _sizes(template: Template) -> list[int]:
+    """Return the bytes of a copy's parts as they are in logs."""
+    size = template.shape.redo.block_size
+    return [size * len(one.first_offsets) for parts in template.copied.parts for one in parts]
+
+
+def _write_truth(template: Template, copies: int, path: Path) -> None:
+    keys = {
+        table.name: {
+            table.columns[at].name: form for at, form in template.steps.keys[table.dataobj].items()
+        }
+        for table in template.tables
+    }
+    objects = {table.name: table.dataobj for table in template.tables}
+    text = TextCopies(template.copied.truth, template.steps, keys, objects)
+    with path.open("wb") as file:
+        file.write(template.once.truth)
+        for copy in range(copies):
+            file.write(text.text(copy).data)
+
+
+def _write_tables(
+    template: Template, copies: int, folder: Path, scn: int, *, first: bool
+) -> dict[str, int]:
+    """Write the tables' rows at the start, or at the end; return how many there are."""
+    rows = dict[str, int]()
+    for table in template.tables:
+        once, copied = (
+            (one.first if first else one.last).get(table.name, [])
+            for one in (template.once, template.copied)
+        )
+        blocks, keys = template.steps.blocks[table.dataobj], template.steps.keys[table.dataobj]
+        made = TableCopies(table, copied, blocks, keys) if copied else None
+        batches = [row_arrays(table, once)] if once else []
+        more = (made.arrays(copy) for copy in range(copies)) if made else ()
+        rows[table.full_name] = write_batches(folder, table, chain(batches, more), scn)
+    return rows
+
+
+def _end(template: Template, copies: int) -> Snapshot:
+    """Return the dictionary behind the last copy."""
+    end, more = template.end, copies - 1
+    structure = end.structure
+    assert structure is not None
+    sequences = tuple(
+        one.model_copy(update={"next": one.next + more * IDENTITY.stride})
+        for one in structure.sequences
+    )
+    scn = end.scn + more * template.steps.scn
+    return replace(end, scn=scn, structure=structure.model_copy(update={"sequences": sequences}))

@@ -1,0 +1,75 @@
+"""What order entry does, as its truth tells it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from olr_pg.simulator.simulation import simulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shop")
+    simulate(2, folder, workload="orders", size=1_000_000, prefilled=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def changes(shop: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (shop / "truth.jsonl").read_bytes().splitlines()]
+
+
+def test_orders_are_entered_paid_delivered_and_cancelled(changes: list[dict[str, Any]]) -> None:
+    done = Counter(
+        (change["op"], change["table"].removeprefix("SHOP."))
+        for change in changes
+        if "table" in change
+    )
+    assert done["insert", "ORDERS"] == done["insert", "NEW_ORDERS"] > 20
+    assert 5 <= done["insert", "ORDER_LINES"] / done["insert", "ORDERS"] <= 15
+    # What is open in the end is committed as it is: the last payment of each of four sessions.
+    assert 0 <= done["update", "WAREHOUSES"] - done["insert", "PAYMENTS"] <= 4
+    assert done["insert", "PAYMENTS"] > 20
+    assert done["update", "ORDERS"] > 0
+    assert done["delete", "NEW_ORDERS"] == done["update", "ORDERS"] + done["delete", "ORDERS"]
+    assert done["update", "CUSTOMERS"] > done["insert", "PAYMENTS"]
+    assert not any(table == "SETTINGS" for _, table in done)
+
+
+def test_sessions_work_at_the_same_time(changes: list[dict[str, Any]]) -> None:
+    spans = [(line["scn"], line["commit_scn"]) for line in changes if line["op"] == "begin"]
+    assert any(
+        begin < other < end for begin, end in spans for other, _ in spans if (other, _) != begin
+    )
+
+
+def test_rows_refer_to_rows_that_are_there(shop: Path) -> None:
+    def keys(name: str, column: str) -> set[Any]:
+        table = pq.read_table(shop / "final" / f"SHOP.{name}.parquet")
+        return set(table.column(column).to_pylist())
+
+    for child, column, parent in (
+        ("ORDER_LINES", "ORDER_ID", "ORDERS"),
+        ("NEW_ORDERS", "ORDER_ID", "ORDERS"),
+        ("ORDERS", "CUSTOMER_ID", "CUSTOMERS"),
+        ("PAYMENTS", "CUSTOMER_ID", "CUSTOMERS"),
+        ("CUSTOMERS", "WAREHOUSE_ID", "WAREHOUSES"),
+        ("STOCK", "WAREHOUSE_ID", "WAREHOUSES"),
+    ):
+        assert keys(child, column) <= keys(parent, column)
+
+
+def test_bills_add_up(shop: Path) -> None:
+    customers = pq.read_table(shop / "final" / "SHOP.CUSTOMERS.parquet").to_pylist()
+    assert all(row["BALANCE"] == -row["PAID"] for row in customers)
+    warehouses = pq.read_table(shop / "final" / "SHOP.WAREHOUSES.parquet").to_pylist()
+    paid, taken = (sum(row["PAID"] for row in rows) for rows in (customers, warehouses))
+    assert 0 < paid <= taken < paid + 4 * 5_000
