@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def commands(project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project's configuration file; commands use the tests' Spark session and log."""
     for module in ("load", "verify"):
-        monkeypatch.setattr(f"olr_pg.cli.{module}.spark_session_of", lambda *_: spark)
+        monkeypatch.setattr(f"olr_pg.cli.migration.{module}.spark_session_of", lambda *_: spark)
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 import pytest
@@ -20,7 +20,7 @@ from tests.load.test_simulator_output import builder_of
 from tests.load.verification.test_verification import execute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -168,39 +168,77 @@ def test_the_role_with_the_minimal_grants(ready: Project, cut: Callable[..., Any
             connection.execute("DROP OWNED BY mover; DROP ROLE mover")
 
 
-def test_a_role_of_a_managed_service(project: Project, cut: Callable[..., Any]) -> None:
-    """It may make tables, and nothing that only a superuser may."""
+class ManagedRole(NamedTuple):
+    """The role that a managed service gives its customers, as far as it concerns replication.
+
+    Attributes:
+        group: what the role is a member of.
+        attributes: its own.
+        may_replicate: whether the group may set session_replication_role.
+    """
+
+    group: str
+    attributes: str
+    may_replicate: bool
+
+
+MANAGED: Final = {
+    "RDS": ManagedRole("rds_superuser", "CREATEROLE CREATEDB", may_replicate=True),
+    "Cloud SQL": ManagedRole("cloudsqlsuperuser", "CREATEROLE CREATEDB", may_replicate=False),
+    "Azure": ManagedRole("azure_pg_admin", "CREATEROLE CREATEDB REPLICATION", may_replicate=False),
+    "an application's": ManagedRole("app_owners", "", may_replicate=False),
+}
+
+
+@pytest.fixture(params=list(MANAGED))
+def managed(project: Project, request: pytest.FixtureRequest) -> Iterator[ManagedRole]:
+    """The project's target is used by such a role, which is no superuser."""
+    role = MANAGED[request.param]
     owner = project.database
     name = conninfo_to_dict(owner)["dbname"]
     with psycopg.connect(owner) as connection:
-        connection.execute("CREATE ROLE managed LOGIN CREATEROLE CREATEDB PASSWORD 'secret'")
+        connection.execute(f"CREATE ROLE {role.group} NOLOGIN".encode())
+        made = f"CREATE ROLE managed LOGIN {role.attributes} PASSWORD 'secret' IN ROLE {role.group}"
+        connection.execute(made.encode())
         connection.execute(f'GRANT CREATE ON DATABASE "{name}" TO managed'.encode())
+        if role.may_replicate:
+            grant = f"GRANT SET ON PARAMETER session_replication_role TO {role.group}"
+            connection.execute(grant.encode())
     project.database = make_conninfo(owner, user="managed", password="secret")
-    try:
+    yield role
+    with psycopg.connect(owner) as connection:
+        connection.execute("DROP OWNED BY managed CASCADE; DROP ROLE managed")
+        connection.execute(f"DROP OWNED BY {role.group}; DROP ROLE {role.group}".encode())
+
+
+def test_a_role_of_a_managed_service(
+    project: Project, cut: Callable[..., Any], managed: ManagedRole
+) -> None:
+    """It may make tables, and nothing that only a superuser may."""
+    if not managed.may_replicate:
         with pytest.raises(OlrPgError) as caught:
             project.load(builder=builder_of(project))
         assert caught.value.code == 5004
         project.apply = {"triggers": "disable"}
-        project.load(builder=builder_of(project))
-        assert fetch(project, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'") == [(0,)]
-        execute(
-            project,
-            "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
-            " 'BEGIN RAISE ''fired''; END';"
-            "CREATE TRIGGER fired BEFORE UPDATE ON shop.stock FOR EACH ROW"
-            " EXECUTE FUNCTION shop.fired()",
-        )
-        done = cut()
-        assert states(done) == dict.fromkeys(NAMES, "done")
-        detail = done["steps"][5]["detail"]
-        assert len(detail["put_back"]) == 8
-        assert "trigger fired of shop.stock" in detail["put_back"]
-        assert len(detail["validated"]) == 7
-        with pytest.raises(psycopg.errors.RaiseException, match="fired"):
-            execute(project, "UPDATE shop.stock SET quantity = quantity")
-    finally:
-        with psycopg.connect(owner) as connection:
-            connection.execute("DROP OWNED BY managed CASCADE; DROP ROLE managed")
+    project.load(builder=builder_of(project))
+    foreign_keys = fetch(project, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'")
+    assert (foreign_keys == [(0,)]) is not managed.may_replicate
+    execute(
+        project,
+        "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RAISE ''fired''; END';"
+        "CREATE TRIGGER fired BEFORE UPDATE ON shop.stock FOR EACH ROW"
+        " EXECUTE FUNCTION shop.fired()",
+    )
+    done = cut()
+    assert states(done) == dict.fromkeys(NAMES, "done")
+    detail = done["steps"][5]["detail"]
+    put_back = [] if managed.may_replicate else detail["put_back"]
+    assert len(put_back) == (0 if managed.may_replicate else 8)
+    assert ("trigger fired of shop.stock" in put_back) is not managed.may_replicate
+    assert len(detail["validated"]) == 7
+    with pytest.raises(psycopg.errors.RaiseException, match="fired"):
+        execute(project, "UPDATE shop.stock SET quantity = quantity")
 
 
 def test_a_sequence_that_ends_too_early_fails_its_step(
