@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 KILLS: Final = int(os.environ.get("OLR_PG_MIGRATION_KILLS", "0"))
 OF_EACH: Final = 5
-LATEST_SECONDS: Final = 35.0
+LATEST_SECONDS: Final = 12.0
 ROOT: Final = Path(__file__).resolve().parents[2]
 DONE, KILLED = 0, -9
 IN_LOAD: Final = "SELECT count(*) >= 2 FROM olr_pg.load_part"
