@@ -208,6 +208,7 @@ CASES: Final = [
     Case(column(112, 4000, **UTF8), LARGE, LOBS, "bytea"),
     Case(column(112, 4000, **UTF8), LARGE, JSON, "jsonb"),
     Case(column(112, 4000, **UTF8), LARGE, JSON, "json"),
+    Case(column(112, 4000, **UTF8), LARGE, XML, "xml"),
     Case(column(112, 8000, **NATIONAL), LARGE, [*LOBS, *text("€" * 3000, code=UTF16)]),
     Case(column(112, 4000, xml=True, **UTF8), LARGE, XML, "text"),
     Case(column(113, 4000), pa.large_binary(), BYTES),
