@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.model import Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, VLD_VOID
@@ -403,16 +403,7 @@ class NamedSimulation:
 
     def snapshot(self) -> Snapshot:
         """Return the dictionary as it is now."""
-        own, container = self.instance.identity, self.container
-        database = Database(
-            own.name,
-            con_id=container.con_id,
-            con_name=container.name,
-            dbid=container.dbid,
-            resetlogs=(own.resetlogs,),
-            activation=own.activation,
-            big_endian=self.shape.redo.big_endian,
-        )
+        database = self.instance.describe(self.container)
         keys = self._workload.next_keys()
         structure = order_structure(self.tables, keys) if keys else table_structure(self.tables)
         tables = tuple(table.describe() for table in self.tables)

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.model import Database, Snapshot
+from olr_pg.dictionary.model import Snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.database_shape import (
     DEFAULT_SIZE,
@@ -277,21 +277,12 @@ class Simulation:
 
     def _snapshot(self, number: int) -> Snapshot:
         """Return the dictionary of a container as it is now."""
-        own, container = self.instance.identity, self.containers[number]
-        database = Database(
-            own.name,
-            con_id=container.con_id,
-            con_name=container.name,
-            dbid=container.dbid,
-            resetlogs=(own.resetlogs,),
-            activation=own.activation,
-            big_endian=self.shape.redo.big_endian,
-        )
+        container = self.containers[number]
         dictionary = self._dictionaries[number]
         described = [*container.tables, *(dictionary.tables.values() if dictionary else ())]
         return Snapshot(
             self._start_scn,
-            database,
+            self.instance.describe(container),
             tuple(table.describe() for table in described),
             dictionary.rows(container.tables) if dictionary else None,
             structure=table_structure(container.tables),

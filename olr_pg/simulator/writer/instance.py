@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.dictionary.model import Database
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.block_layout import RECORD_HEADER_SIZE, VLD_VALID, LwnGroup, RedoRecord
 from olr_pg.simulator.fields.vector_fields import MARKER, VectorBlock, change_vector
@@ -314,6 +315,19 @@ class Instance:
     @clock.setter
     def clock(self, now: datetime) -> None:
         self._clock = now
+
+    def describe(self, container: Container) -> Database:
+        """Return the database as the dictionary of a container tells of it."""
+        own = self.identity
+        return Database(
+            own.name,
+            con_id=container.con_id,
+            con_name=container.name,
+            dbid=container.dbid,
+            resetlogs=(own.resetlogs,),
+            activation=own.activation,
+            big_endian=self.redo.big_endian,
+        )
 
     @property
     def redo_time(self) -> int:
