@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.named_simulation import (
-    NAMED,
-    NamedSimulation,
-    SimulatedFiles,
-    log_blocks_max,
-)
+from olr_pg.simulator.named_simulation import NAMED, NamedSimulation, log_blocks_max
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.flush_times import timed
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
@@ -32,10 +27,9 @@ from olr_pg.simulator.online_redo.player import FlushLog, Pacing, play
 from olr_pg.simulator.online_redo.redo_spool import RedoSpool
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
-from olr_pg.simulator.simulation import Summary, prepare_directory
+from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
 from olr_pg.simulator.stamping.stamped_simulation import (
     COPIED_FROM,
-    Written,
     copy_template,
     template_for,
 )
@@ -165,7 +159,7 @@ class _Work(Protocol):
     def redo(self, stop: Stop) -> Iterator[Redo]:
         """Make redo until there is enough, or `stop` is set."""
 
-    def written(self) -> Written:
+    def summary(self) -> Summary:
         """Return the extent of what was made."""
 
 
@@ -207,11 +201,7 @@ def simulate_live(
             watch.begin(work.files, database)
     live = _LiveDatabase(directory, options, shape.redo, database, watch)
     live.run(work, stop)
-    made = work.written()
-    return Summary(
-        *(seed, shape, made.start, tuple(live.logs), live.log_bytes),
-        *(made.transactions, made.changes, made.rows, made.tables),
-    )
+    return replace(work.summary(), shape=shape, logs=tuple(live.logs), log_bytes=live.log_bytes)
 
 
 class _ModelWork:
@@ -239,7 +229,7 @@ class _ModelWork:
         self._feed = NamedFeed(make, plan, seed, threads=shape.threads, idle_threads=idle)
         self._options, self._watch, self._directory = options, watch, directory
         self.files = SimulatedFiles(self._feed.simulation, directory, truth=truth)
-        self._rows = dict[str, int]()
+        self._summary: Summary | None = None
         self.zone = self._feed.simulation.instance.zone
 
     def redo(self, stop: Stop) -> Iterator[Redo]:
@@ -262,7 +252,7 @@ class _ModelWork:
             yield from redo
         redo = self._feed.end()
         self._tell_made()
-        self._rows = self.files.end()
+        self._summary = self.files.end()
         yield from redo
 
     def _tell_made(self) -> None:
@@ -270,13 +260,10 @@ class _ModelWork:
         if self._watch is not None:
             self._watch.made(self.files)
 
-    def written(self) -> Written:
+    def summary(self) -> Summary:
         """Return the extent of what was made."""
-        simulation = self._feed.simulation
-        return Written(
-            *(self.files.start, [], simulation.transactions, simulation.changes),
-            *(self._rows, simulation.tables),
-        )
+        assert self._summary is not None
+        return self._summary
 
 
 class _CopiedWork:
@@ -301,20 +288,20 @@ class _CopiedWork:
         template = template_for(seed, workload, own, options.size, prefilled=prefilled)
         self._folder = directory / MADE
         self._folder.mkdir()
-        self._written = copy_template(
+        self._summary = copy_template(
             template, options.size, directory, truth=truth, logs=self._folder
         )
         self.zone = template.zone
 
     def redo(self, stop: Stop) -> Iterator[Redo]:
         """Yield the redo of the logs that were made, which are gone then."""
-        logs = [WrittenLog(_mapped(path)) for path in self._written.logs]
+        logs = [WrittenLog(_mapped(path)) for path in self._summary.logs]
         shutil.rmtree(self._folder)
         yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
 
-    def written(self) -> Written:
+    def summary(self) -> Summary:
         """Return the extent of what was made."""
-        return self._written
+        return self._summary
 
 
 def _mapped(path: Path) -> memoryview:

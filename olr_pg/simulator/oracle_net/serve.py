@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.redo.header import LogHeader
-    from olr_pg.simulator.named_simulation import SimulatedFiles
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
     from olr_pg.simulator.online_redo.steps import Step
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
 
 CONFIG: Final = "olr-pg.json"
 """Written beside the logs: a configuration that replicates the simulation."""

@@ -21,7 +21,7 @@ from olr_pg.simulator.fields.row_fields import (
 )
 from olr_pg.simulator.fields.vector_fields import TYP_NEW
 from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
-from olr_pg.simulator.model.tables import DataBlock, Row
+from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row
 from olr_pg.simulator.writer.instance import UnloggedRange
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -44,9 +44,6 @@ ITL_ENTRY_SIZE: Final = 24
 PLAIN, ASSM = 0x02, 0x22
 ASSM_SIZE: Final = 8
 DATA_HEADER_SIZE: Final = 18
-
-NOWHERE: Final = DataBlock(0, 0, 0)
-"""The block of rows that have none yet."""
 
 
 class DirectLoads:

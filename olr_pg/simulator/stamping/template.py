@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.scalars import decode_redo_time
-from olr_pg.simulator.named_simulation import NAMED, NamedSimulation, first_rows, last_rows
+from olr_pg.simulator.named_simulation import NAMED, NamedSimulation
+from olr_pg.simulator.simulated_files import first_rows, last_rows
 from olr_pg.simulator.stamping.marks import IndexKeys, Steps, find_marks
 from olr_pg.simulator.truth import truth_lines
 
@@ -123,6 +124,7 @@ class Template:
         start, end: the dictionary before the first redo and behind the first copy.
     """
 
+    seed: int
     shape: DatabaseShape
     identity: LogIdentity
     once: Contents
@@ -180,7 +182,7 @@ def make_template(
     ]
     segments = simulation.container.every_segment()
     return Template(
-        *(shape, simulation.instance.identity, once, copied, steps, marks),
+        *(seed, shape, simulation.instance.identity, once, copied, steps, marks),
         {segment.usn: UndoState.of(segment) for segment in segments},
         *(sequences, simulation.instance.zone, simulation.tables, start, simulation.snapshot()),
     )
