@@ -191,12 +191,12 @@ def simulate_live(
         options.online_options(log_blocks_max(shape)),
         seed,
     )
-    of = seed, directory, options, workload, shape
+    asked = _Asked(seed, directory, options, workload, shape, prefilled, truth)
     work: _Work
     if options.is_copied and watch is None:
-        work = _CopiedWork(*of, prefilled=prefilled, truth=truth)
+        work = _CopiedWork(asked)
     else:
-        work = _ModelWork(*of, prefilled=prefilled, truth=truth, watch=watch)
+        work = _ModelWork(asked, watch)
         if watch is not None:
             watch.begin(work.files, database)
     live = _LiveDatabase(directory, options, shape.redo, database, watch)
@@ -204,31 +204,40 @@ def simulate_live(
     return replace(work.summary(), shape=shape, logs=tuple(live.logs), log_bytes=live.log_bytes)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The database that is asked for; as of `simulate_live`."""
+
+    seed: int
+    directory: Path
+    options: LiveOptions
+    workload: str
+    shape: DatabaseShape
+    prefilled: bool
+    truth: bool
+
+    @property
+    def plan(self) -> FeedPlan:
+        """What happens, by bytes of redo."""
+        return self.options.feed_plan(self.shape.redo.block_size)
+
+
 class _ModelWork:
     """The model at work."""
 
-    def __init__(
-        self,
-        seed: int,
-        directory: Path,
-        options: LiveOptions,
-        workload: str,
-        shape: DatabaseShape,
-        *,
-        prefilled: bool,
-        truth: bool,
-        watch: LiveWatch | None,
-    ) -> None:
+    def __init__(self, asked: _Asked, watch: LiveWatch | None) -> None:
+        options, idle = asked.options, asked.options.idle_threads
         size = options.size or options.rate * _SECONDS_AHEAD
-        idle, plan = options.idle_threads, options.feed_plan(shape.redo.block_size)
 
         def make(sink: LogSink) -> NamedSimulation:
-            of = seed, workload, shape, size, sink
-            return NamedSimulation(*of, prefilled=prefilled, idle_threads=idle)
+            of = asked.seed, asked.workload, asked.shape, size, sink
+            return NamedSimulation(*of, prefilled=asked.prefilled, idle_threads=idle)
 
-        self._feed = NamedFeed(make, plan, seed, threads=shape.threads, idle_threads=idle)
-        self._options, self._watch, self._directory = options, watch, directory
-        self.files = SimulatedFiles(self._feed.simulation, directory, truth=truth)
+        self._feed = NamedFeed(
+            *(make, asked.plan, asked.seed), threads=asked.shape.threads, idle_threads=idle
+        )
+        self._options, self._watch, self._directory = options, watch, asked.directory
+        self.files = SimulatedFiles(self._feed.simulation, asked.directory, truth=asked.truth)
         self._summary: Summary | None = None
         self.zone = self._feed.simulation.instance.zone
 
@@ -269,27 +278,17 @@ class _ModelWork:
 class _CopiedWork:
     """Copies of what the model has written, made before the first of them is flushed."""
 
-    def __init__(
-        self,
-        seed: int,
-        directory: Path,
-        options: LiveOptions,
-        workload: str,
-        shape: DatabaseShape,
-        *,
-        prefilled: bool,
-        truth: bool,
-    ) -> None:
-        assert options.size is not None
-        self._plan = options.feed_plan(shape.redo.block_size)
-        blocks = (self._plan.switch or options.size) // shape.redo.block_size
+    def __init__(self, asked: _Asked) -> None:
+        size, plan, shape = asked.options.size, asked.plan, asked.shape
+        assert size is not None
+        blocks = (plan.switch or size) // shape.redo.block_size
         pace = replace(shape.pace, log_blocks=max(min(blocks, shape.pace.log_blocks), 1))
         own = replace(shape, pace=pace)
-        template = template_for(seed, workload, own, options.size, prefilled=prefilled)
-        self._folder = directory / MADE
+        template = template_for(asked.seed, asked.workload, own, size, prefilled=asked.prefilled)
+        self._plan, self._folder = plan, asked.directory / MADE
         self._folder.mkdir()
         self._summary = copy_template(
-            template, options.size, directory, truth=truth, logs=self._folder
+            template, size, asked.directory, truth=asked.truth, logs=self._folder
         )
         self.zone = template.zone
 

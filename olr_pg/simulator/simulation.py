@@ -39,7 +39,11 @@ from olr_pg.simulator.simulated_files import (
     prepare_directory,
     write_lines,
 )
-from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM, write_copies
+from olr_pg.simulator.stamping.stamped_simulation import (
+    COPIED_FROM,
+    copy_template,
+    template_for,
+)
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines, unlogged_lines
 from olr_pg.simulator.writer.noise import Noise
@@ -322,26 +326,14 @@ def simulate(
         simulation = Simulation(seed, directory, own, MODELLED[workload], prefilled=prefilled)
         simulation.run(size)
         return simulation.write()
-    write = write_copies if size >= COPIED_FROM else _write_named
-    of = seed, directory, workload, shape or demo_shape(size), size
-    return write(*of, truth=truth, prefilled=prefilled)
-
-
-def _write_named(
-    seed: int,
-    directory: Path,
-    workload: str,
-    shape: DatabaseShape,
-    size: int,
-    *,
-    truth: bool,
-    prefilled: bool,
-) -> Summary:
-    """Write a named workload row by row."""
+    own = shape or demo_shape(size)
+    if size >= COPIED_FROM:
+        template = template_for(seed, workload, own, size, prefilled=prefilled)
+        return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
     logs = list[Path]()
     archive = log_files(directory / "logs", logs)
-    simulation = NamedSimulation(seed, workload, shape, size, archive, prefilled=prefilled)
-    files = SimulatedFiles(simulation, directory, truth=truth)
-    simulation.work(size)
-    simulation.end()
+    named = NamedSimulation(seed, workload, own, size, archive, prefilled=prefilled)
+    files = SimulatedFiles(named, directory, truth=truth)
+    named.work(size)
+    named.end()
     return files.end().with_logs(logs)

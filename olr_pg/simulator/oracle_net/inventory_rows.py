@@ -84,8 +84,8 @@ class _Writer:
                 self._one("DBA_SOURCE", source, LINE=number, TEXT=line)
         for other in found.others:
             for number in range(other.objects):
-                name = {"OBJECT_NAME": f"T{number}", "OBJECT_TYPE": "TABLE", "STATUS": "VALID"}
-                self._catalogue.insert("DBA_OBJECTS", [{"OWNER": other.owner, **name}])
+                of = {"OWNER": other.owner, "OBJECT_TYPE": "TABLE", "STATUS": "VALID"}
+                self._catalogue.put("DBA_OBJECTS", **of, OBJECT_NAME=f"T{number}")
 
     def _one(self, view: str, one: object, **others: Any) -> None:
         """Add the line of something, with what is not told by a field of its own."""

@@ -76,8 +76,7 @@ class DirectLoads:
             return False
         if not self._tx.begin_empty():
             return False
-        transaction = self._tx.transaction
-        assert transaction is not None
+        transaction = self._tx.current
         made = [Row(table, NOWHERE, 0, list(cells)) for cells in whole]
 
         def finish(kept: bool) -> None:
@@ -129,11 +128,10 @@ class DirectLoads:
         self, table: SimTable, blocks: Sequence[DataBlock], ranges: list[UnloggedRange]
     ) -> int:
         """19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
-        assert self._tx.transaction is not None
         record = self._tx.record()
         is_named = self._rng.random() < 0.2
         if is_named:
-            record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
+            record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])
         for block in blocks:
             block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         first, *_ = [
@@ -180,10 +178,9 @@ class DirectLoads:
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
         """19.1 with the 24.6 of its transaction; the record's SCN."""
-        assert self._tx.transaction is not None
         block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         record = self._tx.record()
-        record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
+        record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])
         image = self._block_image(block, rows, record.scn)
         where = block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
         record.vector((19, 1), [image, TRANSACTIONAL], where)
@@ -192,11 +189,10 @@ class DirectLoads:
 
     def _block_image(self, block: DataBlock, rows: Sequence[Row], scn: int) -> bytes:
         redo, count = self._redo, len(rows)
-        assert self._tx.transaction is not None
         flags = self._rng.choice((PLAIN, ASSM))
         head = redo.pack("BxxxI", TABLE_DATA, block.dataobj) + redo.scn8(scn)
         head += redo.pack("HBxI", len(block.itl), flags, block.dba)
-        entry = self._tx.transaction.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
+        entry = self._tx.current.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
         head += entry + bytes(ITL_ENTRY_SIZE * (len(block.itl) - 1))
         head += bytes(ASSM_SIZE if flags == ASSM else 0)
         space = rows[0].table.block_size - IMAGE_OVERHEAD - len(head)

@@ -22,10 +22,11 @@ from olr_pg.simulator.fields.row_fields import (
 )
 from olr_pg.simulator.model.lobs import drafted
 from olr_pg.simulator.model.tables import Row, SimTable
+from olr_pg.simulator.writer.transaction_writer import mark_deleted
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
@@ -155,7 +156,7 @@ class RowStatements:
             return [undo, *multi_rows(self._redo, pieces, 0)], [redo]
 
         reverts = [
-            self._mark_deleted(row, piece.size + SLOT_SIZE)
+            mark_deleted(self._tx, row, piece.size + SLOT_SIZE)
             for row, piece in zip(rows, pieces, strict=True)
         ]
 
@@ -226,22 +227,3 @@ class RowStatements:
         row.table.drop_live(row)
         row.block.release(row.slot)
         row.block.used -= space
-
-    def _mark_deleted(self, row: Row, space: int) -> Callable[[], None]:
-        owner, transaction = row.owner, self._tx.transaction
-        assert transaction is not None
-
-        def finish(committed: bool) -> None:
-            if committed and row.deleted and row.owner is transaction:
-                row.block.release(row.slot)
-                row.block.used -= space
-
-        def revert() -> None:
-            row.deleted, row.owner = False, owner
-            row.table.add_live(row)
-            transaction.on_end.remove(finish)
-
-        row.deleted, row.owner = True, transaction
-        row.table.drop_live(row)
-        transaction.on_end.append(finish)
-        return revert

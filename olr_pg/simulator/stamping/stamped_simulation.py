@@ -27,25 +27,6 @@ COPIED_FROM: Final = 2 * TEMPLATE_BYTES
 """Bytes of redo from which on it is copied; less is written row by row."""
 
 
-def write_copies(
-    seed: int,
-    directory: Path,
-    workload: str,
-    shape: DatabaseShape,
-    size: int,
-    *,
-    truth: bool,
-    prefilled: bool,
-) -> Summary:
-    """Write logs, dictionary, truth and tables of about `size` bytes of redo.
-
-    Args:
-        directory: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
-    """
-    template = template_for(seed, workload, shape, size, prefilled=prefilled)
-    return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
-
-
 def template_for(
     seed: int, workload: str, shape: DatabaseShape, size: int, *, prefilled: bool
 ) -> Template:

@@ -34,7 +34,7 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 from olr_pg.simulator.model.tables import Logging, Row, SimTable
 from olr_pg.simulator.model.transactions import Change
-from olr_pg.simulator.writer.transaction_writer import BlockChange
+from olr_pg.simulator.writer.transaction_writer import BlockChange, mark_deleted
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class LeafWriter:
 
     def delete(self, row: Row) -> bool:
         """DELETE: 10.4."""
-        table, block, owner, transaction = row.table, row.block, row.owner, self._tx.transaction
-        assert transaction is not None
+        table, block = row.table, row.block
         key, others = self._leaf_row(table, row.cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
         supplemental = self._leaf_log(table, SUPPLEMENTAL_DELETE, 1, 0)
@@ -98,19 +97,7 @@ class LeafWriter:
             info = index_row(self._redo, itli, row.slot, space)
             return [undo, key, others, *supplemental], [info]
 
-        def finish(committed: bool) -> None:
-            if committed and row.deleted and row.owner is transaction:
-                block.release(row.slot)
-                block.used -= space
-
-        def revert() -> None:
-            row.deleted, row.owner = False, owner
-            table.add_live(row)
-            transaction.on_end.remove(finish)
-
-        row.deleted, row.owner = True, transaction
-        table.drop_live(row)
-        transaction.on_end.append(finish)
+        revert = mark_deleted(self._tx, row, space)
         before = dict(enumerate(row.cells))
         self._leaf_change(
             *(row, 4, fields, revert),

@@ -118,8 +118,7 @@ class SpaceWriter(TransactionWriter):
         opc: tuple[int, int],
         payload: list[bytes],
     ) -> None:
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         record = self.record()
         block, obj, kind = changed[0]
         change = BlockChange(
@@ -135,8 +134,7 @@ class SpaceWriter(TransactionWriter):
 
     def relog_extent(self, block: BlockState) -> None:
         """5.24 22.2: undo of the file's map, logged once more (redo-format §4.7)."""
-        transaction, redo = self.transaction, self.redo
-        assert transaction is not None
+        transaction, redo = self.current, self.redo
         assert transaction.undo_block is not None
         record = self.record()
         undo = transaction.undo_block

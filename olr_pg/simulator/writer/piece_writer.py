@@ -245,8 +245,7 @@ class PieceWriter:
     def delete_step(self, piece: StoredPiece) -> Step:
         """11.3 of a piece; its slot is free when the transaction has committed."""
         image, slot = piece.image, piece.slot
-        transaction = self._tx.transaction
-        assert transaction is not None
+        transaction = self._tx.current
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_IRP | UNDO_SIDE, image, slot, lock)
