@@ -6,6 +6,7 @@ whole are made: those that `transactions.chains` names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.fields.row_fields import (
@@ -81,7 +82,7 @@ class ChainWriter:
             undo_last()
             table.drop_live(row)
 
-        steps[0] = steps[0].reverted_by(revert)
+        steps[0] = replace(steps[0], revert=revert)
         after = dict(enumerate(cells))
         self._pieces.run(
             row,
@@ -110,7 +111,7 @@ class ChainWriter:
             table.add_live(row)
             undo_first()
 
-        steps[0] = steps[0].reverted_by(revert, apply)
+        steps[0] = replace(steps[0], revert=revert, apply=apply)
         before = dict(enumerate(row.cells))
         self._pieces.run(
             row,
@@ -143,8 +144,9 @@ class ChainWriter:
         values = tuple(
             (number + 1, cell.raw if (cell := old[number]) else None) for number in logged
         )
+        step = replace(self._pieces.update_step(piece, *sides), logged=values)
         return self._finish_update(
-            *(row, cells, (), [self._pieces.update_step(piece, *sides).logging(values, 0)]),
+            *(row, cells, (), [step]),
             lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, before, after)],
             rewritten=False,
         )
@@ -176,10 +178,10 @@ class ChainWriter:
             row.cells, row.owner, row.chain, row.chain_owner = old, owner, pieces, chain_owner
             undo_last()
 
-        steps[-1] = steps[-1].reverted_by(revert, apply)
+        steps[-1] = replace(steps[-1], revert=revert, apply=apply)
         if rewritten:
             beyond = tuple((number + 1, None) for number in self._beyond(row))
-            steps[-1] = steps[-1].logging(beyond, 0)
+            steps[-1] = replace(steps[-1], logged=beyond, cut=0)
         self._pieces.run(row, SUPPLEMENTAL_UPDATE, steps, deliver)
         self._indexes.maintain_changed(row, old, cells)
         return True
@@ -437,7 +439,7 @@ class ChainWriter:
              else None)
             for number in logged
         )  # fmt: skip
-        return step.logging(values, cut)
+        return replace(step, logged=values, cut=cut)
 
 
 def listed_in(piece: StoredPiece, listed: Sequence[int]) -> list[int]:

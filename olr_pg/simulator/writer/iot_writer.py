@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
     from olr_pg.simulator.model.tables import DataBlock
+    from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 LEAF_ROW_OVERHEAD = 8
@@ -81,7 +82,7 @@ class LeafWriter:
         table.add_live(row)
         self._leaf_change(
             *(row, 18 if revive else 2, fields, revert),
-            lambda scn: self._keyed(DmlKind.INSERT, row, scn, {}, dict(enumerate(cells))),
+            *(DmlKind.INSERT, {}, dict(enumerate(cells))),
         )
         return row
 
@@ -99,10 +100,7 @@ class LeafWriter:
 
         revert = mark_deleted(self._tx, row, space)
         before = dict(enumerate(row.cells))
-        self._leaf_change(
-            *(row, 4, fields, revert),
-            lambda scn: self._keyed(DmlKind.DELETE, row, scn, before, {}),
-        )
+        self._leaf_change(row, 4, fields, revert, DmlKind.DELETE, before, {})
         return True
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
@@ -141,10 +139,8 @@ class LeafWriter:
 
         before = {number: row.cells[number] for number in range(width)}
         after = {number: cells[number] for number in range(keys, width)}
-        self._leaf_change(
-            *(row, 30, fields, self._set_cells(row, cells, len(new) - len(old))),
-            lambda scn: self._keyed(DmlKind.UPDATE, row, scn, before, after),
-        )
+        revert = self._set_cells(row, cells, len(new) - len(old))
+        self._leaf_change(row, 30, fields, revert, DmlKind.UPDATE, before, after)
 
     def _update_columns(self, row: Row, cells: list[Cell | None], changed: list[int]) -> None:
         """10.35: the columns of `changed`; the undo lists those that the row reached."""
@@ -180,10 +176,8 @@ class LeafWriter:
         known = sorted({*range(keys), *changed, *logged})
         before = {number: row.cells[number] for number in known}
         after = {number: cells[number] for number in changed}
-        self._leaf_change(
-            *(row, 35, fields, self._set_cells(row, cells, growth)),
-            lambda scn: self._keyed(DmlKind.UPDATE, row, scn, before, after),
-        )
+        revert = self._set_cells(row, cells, growth)
+        self._leaf_change(row, 35, fields, revert, DmlKind.UPDATE, before, after)
 
     def _set_cells(self, row: Row, cells: list[Cell | None], growth: int) -> Callable[[], None]:
         """Carry an update out in the model; the answer takes it back."""
@@ -203,15 +197,18 @@ class LeafWriter:
         code: int,
         fields: Callable[[int], FieldPair],
         revert: Callable[[], None],
-        deliver: Callable[[int], Change],
+        kind: DmlKind,
+        before: Image,
+        after: Image,
     ) -> None:
         record, block = self._tx.record(), row.block
+        change = Change(kind, row.table, 0, block.dba, row.slot, record.scn, before, after)
         self._tx.write(
             record,
             BlockChange(
                 *(block, block.obj, block.dataobj, row.table.tablespace, OPC_INDEX),
                 *((10, code), (10, 4) if code == 2 else None, fields, revert),
-                (deliver(record.scn),),
+                (change,),
             ),
         )
         record.emit()
@@ -248,13 +245,3 @@ class LeafWriter:
         group = GROUP_FIRST | GROUP_LAST
         nowhere = Address(0, 0)
         return Supplemental(kind, group, before, after, columns, nowhere).fields(self._redo)
-
-    @staticmethod
-    def _keyed(
-        kind: DmlKind,
-        row: Row,
-        scn: int,
-        before: dict[int, Cell | None],
-        after: dict[int, Cell | None],
-    ) -> Change:
-        return Change(kind, row.table, 0, row.block.dba, row.slot, scn, before, after)

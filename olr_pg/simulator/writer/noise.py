@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.writer.instance import Instance, RecordWriter, RedoThread
     from olr_pg.simulator.writer.space_vectors import SpaceKind
 
@@ -166,7 +165,7 @@ class Noise:
     """
 
     def __init__(self, instance: Instance, container: Container, rng: Random) -> None:
-        self._instance = instance
+        self._instance, self._redo = instance, instance.redo
         self._container = container
         self._rng = rng
         self.share = rng.choice(SHARES)
@@ -179,10 +178,6 @@ class Noise:
         # Lists of written blocks are the root's in a CDB.
         own = container.con_id > 0
         self._root = Container(ROOT, "CDB$ROOT", ROOT) if own else container
-
-    @property
-    def _redo(self) -> RedoFormat:
-        return self._instance.redo
 
     def write(self, thread: RedoThread) -> None:
         """Write one thing of the noise."""

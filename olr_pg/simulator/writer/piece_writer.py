@@ -86,16 +86,6 @@ class Step:
     cut: int = 0
     dependency: bool = True
 
-    def reverted_by(
-        self, revert: Callable[[], None], apply: Callable[[], None] | None = None
-    ) -> Step:
-        """Return the step with another way back."""
-        return replace(self, revert=revert, apply=apply or self.apply)
-
-    def logging(self, columns: tuple[tuple[int, Value], ...], cut: int) -> Step:
-        """Return the step with supplemental columns."""
-        return replace(self, logged=columns, cut=cut)
-
 
 class PieceWriter:
     """Writes the records of row changes, piece by piece."""

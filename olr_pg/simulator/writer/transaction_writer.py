@@ -244,28 +244,6 @@ class TransactionWriter:
         )
         return True
 
-    def _ktub(
-        self,
-        transaction: Transaction,
-        change: BlockChange | None,
-        *,
-        begins: bool,
-        prev_dba: int,
-        rci: int,
-        flags: int,
-    ) -> Ktub:
-        return Ktub(
-            change.obj if change else 0,
-            change.dataobj if change else 0,
-            change.tablespace if change else 0,
-            prev_dba,
-            change.opc if change else OPC_BEGIN,
-            transaction.slot,
-            rci,
-            (KTUB_BEGIN if begins else 0) | flags,
-            1 if begins else transaction.sequence & 0xFFFF,
-        )
-
     def _write_undo_parts(
         self, record: RecordWriter, change: BlockChange, payload: Sequence[bytes]
     ) -> tuple[list[bytes], int]:
@@ -320,8 +298,13 @@ class TransactionWriter:
         size = undo_size([76 if begins else 24, *map(len, payload)])
         place = segment.place(transaction, size)
         transaction.undo_block = place.block
-        ktub = self._ktub(
-            transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci, flags=flags
+        obj, dataobj, tablespace = 0, 0, 0
+        if change is not None:
+            obj, dataobj, tablespace = change.obj, change.dataobj, change.tablespace
+        ktub = Ktub(
+            *(obj, dataobj, tablespace, place.prev_dba, change.opc if change else OPC_BEGIN),
+            *(transaction.slot, place.rci, (KTUB_BEGIN if begins else 0) | flags),
+            1 if begins else transaction.sequence & 0xFFFF,
         )
         uba = self.redo.uba(place.block.dba, place.block.incarnation, place.rec)
         header_flg, flg = self._undo_flags(begins, place.new_block, empty=change is None)
@@ -445,12 +428,10 @@ class TransactionWriter:
             record.vector(entry.redo_code, fields, where)
         segment, undo_block = transaction.segment, entry.place.block
         applied = undo_applied(self.redo, ktub, 8192 - 40 - undo_block.count * 16 & 0xFFFF)
+        code, changed, cls = (5, 11), segment.header, segment.header_class
         if ktub.rci:
-            where = undo_vector_block(undo_block, record.scn, cls=segment.block_class)
-            record.vector((5, 6), applied, where)
-        else:
-            where = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
-            record.vector((5, 11), applied, where)
+            code, changed, cls = (5, 6), undo_block, segment.block_class
+        record.vector(code, applied, undo_vector_block(changed, record.scn, cls=cls))
         record.emit()
         if entry.claim is not None:
             block.restore(entry.claim)
