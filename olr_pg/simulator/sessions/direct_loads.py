@@ -26,7 +26,7 @@ from olr_pg.simulator.writer.instance import UnloggedRange
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import SimSegment, SimTable
@@ -113,14 +113,9 @@ class DirectLoads:
         """Load without the blocks: 19.2 of each stretch of them, noted in `ranges`."""
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
-            waiting = [row for row in rows if table.segment_of(row.cells) is segment]
-            filled = list[tuple[DataBlock, list[Row]]]()
-            while waiting:
-                filled.append(self._fill(table, segment, waiting))
-                waiting = waiting[len(filled[-1][1]) :]
+            filled = list(self._filled(table, segment, rows))
             if filled:
-                blocks = [block for block, _ in filled]
-                scn = self._invalidate(table, blocks, ranges)
+                scn = self._invalidate(table, [block for block, _ in filled], ranges)
                 loaded += [(row, scn) for _, taken in filled for row in taken]
         return loaded
 
@@ -154,27 +149,31 @@ class DirectLoads:
         """Place rows in new blocks of their segments; each with its record's SCN, in redo order."""
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
-            waiting = [row for row in rows if table.segment_of(row.cells) is segment]
-            while waiting:
-                block, taken = self._fill(table, segment, waiting)
+            for block, taken in self._filled(table, segment, rows):
                 scn = self._write_block(block, taken)
                 loaded += [(row, scn) for row in taken]
-                waiting = waiting[len(taken) :]
         return loaded
 
-    def _fill(
-        self, table: SimTable, segment: SimSegment, rows: list[Row]
-    ) -> tuple[DataBlock, list[Row]]:
-        """Make a new block with the first of some rows, as many as go in."""
-        block = table.new_block(segment, self._tx.instance.scn)
-        for number, row in enumerate(rows):
+    def _filled(
+        self, table: SimTable, segment: SimSegment, rows: Sequence[Row]
+    ) -> Iterator[tuple[DataBlock, list[Row]]]:
+        """Yield new blocks of a segment, each with those of its rows that went in."""
+        block: DataBlock | None = None
+        taken = list[Row]()
+        for row in rows:
+            if table.segment_of(row.cells) is not segment:
+                continue
             size = RowPiece(FB_ROW, stored_columns(row.cells)).size + SLOT_SIZE
-            if number and block.used + size > table.row_space:
-                return block, rows[:number]
-            row.block, row.slot, row.owner = block, number, self._tx.transaction
-            block.put(number, row)
+            if block is not None and block.used + size > table.row_space:
+                yield block, taken
+                block, taken = None, []
+            block = block or table.new_block(segment, self._tx.instance.scn)
+            row.block, row.slot, row.owner = block, len(taken), self._tx.transaction
+            block.put(row.slot, row)
             block.used += size
-        return block, rows
+            taken.append(row)
+        if block is not None:
+            yield block, taken
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
         """19.1 with the 24.6 of its transaction; the record's SCN."""

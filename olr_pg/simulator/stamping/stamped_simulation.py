@@ -44,7 +44,9 @@ def copy_template(
         directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
         logs: the folder that gets the logs.
     """
-    copies = min(max(1, round(size / sum(_sizes(template)))), COPIES_MAX)
+    blocks = sum(len(one.first_offsets) for parts in template.copied.parts for one in parts)
+    copies = max(1, round(size / (blocks * template.shape.redo.block_size)))
+    copies = min(copies, COPIES_MAX)
     written = write_logs(template, copies, logs)
     if truth:
         _write_truth(template, copies, directory / "truth.jsonl")
@@ -60,12 +62,6 @@ def copy_template(
         {kind: once.changes[kind] + copies * count for kind, count in copied.changes.items()},
         *(rows, template.tables),
     ).with_logs(written)
-
-
-def _sizes(template: Template) -> list[int]:
-    """Return the bytes of a copy's parts as they are in logs."""
-    size = template.shape.redo.block_size
-    return [size * len(one.first_offsets) for parts in template.copied.parts for one in parts]
 
 
 def _write_truth(template: Template, copies: int, path: Path) -> None:
