@@ -78,6 +78,8 @@ class SimulatedFiles:
         if self._truth is not None:
             self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
             self._truth.flush()
+        for one in committed:  # rows and blocks know their last transactions for ever
+            one.changes, one.delivered = [], []
 
     def end(self) -> Summary:
         """Finish the truth, write the final tables and dictionary of what has ended.
