@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.config.model import Config
-    from olr_pg.config.source_section import OracleSource
-    from olr_pg.dictionary.model import Database, Snapshot
+    from olr_pg.dictionary.model import Snapshot
 
 FILE_NAME: Final = "containers.json"
 VERSION: Final = 1
@@ -72,36 +71,6 @@ def containers_of(config: Config) -> tuple[str, ...]:
     if len(source.dictionary) == 1:
         return ()
     return offline_dictionary(config, source).database.containers
-
-
-def refuse_several(source: OracleSource, what: str) -> None:
-    """Refuse what goes with a live source of one container only.
-
-    Raises:
-        OlrPgError: 1170, it names several.
-    """
-    if len(source.containers) > 1:
-        raise OlrPgError(
-            Code.NOT_OF_SEVERAL_CONTAINERS,
-            f"{what} goes with one container only",
-            key="source.containers",
-        )
-
-
-def check_several(config: Config, database: Database) -> None:
-    """Check that what the configuration wants goes with several containers, if it names them.
-
-    Raises:
-        OlrPgError: 1170, it does not.
-    """
-    applied = [part.apply for part in config.targets if part.apply is not None]
-    if database.containers and any(one.consistency == "transaction" for one in applied):
-        # The ledger of a stream knows transactions by XID: two containers may have the same one.
-        raise OlrPgError(
-            Code.NOT_OF_SEVERAL_CONTAINERS,
-            "whole source transactions are applied of one container only",
-            key="apply.consistency",
-        )
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -46,5 +46,6 @@ def export(
     from olr_pg.config.reading import load_config
 
     log_to_stderr()
-    snapshot = export_dictionary(load_config(config), query, scn, out)
-    print_line(f"{counted(len(snapshot.tables), 'table')} as of SCN {snapshot.scn}: {out}")
+    for snapshot, path in export_dictionary(load_config(config), query, scn, out):
+        number = counted(len(snapshot.tables), "table")
+        print_line(f"{number} as of SCN {snapshot.scn}: {path}")

@@ -71,6 +71,7 @@ class Summary:
         changes: delivered row changes by kind.
         rows: the number of rows of each table at the end.
         unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
+        others: the dictionaries of further containers that the truth is of, too.
     """
 
     seed: int
@@ -83,6 +84,7 @@ class Summary:
     rows: dict[str, int]
     tables: tuple[SimTable, ...] = field(repr=False)
     unrecoverable: dict[int, tuple[int, int]] = field(default_factory=dict)
+    others: tuple[Snapshot, ...] = ()
 
 
 def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
@@ -326,6 +328,7 @@ class Simulation:
             {name: len(images) for name, images in rows.items()},
             tables,
             dict(self.instance.unrecoverable),
+            tuple(self._snapshots[1:]),
         )
 
     def _name_containers(self) -> None:
