@@ -55,6 +55,9 @@ def join_under_known_names(
     joined = join_containers(snapshots, known)
     given = {**known, **names_given(joined)}
     if keep and given != known:
+        from olr_pg.appliance.target import data_directory
+
+        data_directory(config)  # made as for whatever else it is to hold
         _write(path, given)
     return joined
 
@@ -91,7 +94,6 @@ def _read(path: Path) -> dict[str, str]:
 def _write(path: Path, schemas: Mapping[str, str]) -> None:
     document = {"version": VERSION, "schemas": dict(sorted(schemas.items()))}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise _unusable(path, str(error)) from error

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.migration import migration_run
@@ -17,9 +24,10 @@ from tests.replicator.test_containers_applied import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -82,3 +90,47 @@ def test_a_clash_in_the_target_is_told_before_anything_is_made(
     with psycopg.connect(postgres_database) as connection:
         found = connection.execute("SELECT to_regnamespace('shop')").fetchone()
     assert found == (None,)
+
+
+def test_the_page_to_try_it_is_right(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    spark: SparkSession,
+    migrate_here: Callable[..., Any],
+) -> None:
+    """The commands of docs/containers.md, as they stand there, but for the ports."""
+    assert migrate_here  # the commands use the tests' session
+    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: spark)
+    monkeypatch.chdir(tmp_path)
+    simulated, *rest = commands_of("Try it")
+    simulated = [*simulated[:-1], "0"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "olr_pg", *simulated], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert any(line.startswith("serving: ") for line in process.stdout)
+            path = tmp_path / "sim" / "olr-pg.json"
+            told = json.loads(path.read_text("utf-8"))
+            assert told["source"]["containers"] == ["SIMPDB", "OTHERPDB"]
+            path.write_text(json.dumps({**told, "target": {"address": "127.0.0.1:0"}}), "utf-8")
+            for command in rest:
+                assert app(command, standalone_mode=False) in (0, None), command
+        finally:
+            process.terminate()
+    printed = capsys.readouterr().out
+    assert "SIMPDB.DOCS." in printed
+    assert "OTHERPDB.DOCS." in printed
+    assert {path.name for path in tmp_path.glob("exported.*.json")} == {
+        f"exported.{pdb}.{kind}" for pdb in ("SIMPDB", "OTHERPDB")
+        for kind in ("json", "inventory.json")
+    }  # fmt: skip
+
+
+def commands_of(heading: str) -> list[list[str]]:
+    page = (ROOT / "docs" / "containers.md").read_text("utf-8")
+    part = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", part, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines]
