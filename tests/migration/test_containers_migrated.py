@@ -45,12 +45,27 @@ def check(twins: LiveTwins, database: str) -> None:
                 assert found == twins.rows(number, name), (pdb, name)
 
 
+def mended(twins: LiveTwins, config: Path, database: str) -> None:
+    """A row of one PDB's table that is wrong in the target is found, named and put right."""
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE pdb2_shop.b SET name = 'wrong' WHERE id = 7")
+    file = twins.folder / "differences.jsonl"
+    options = ["--config", str(config), "--differences", str(file)]
+    assert app(["verify", *options], standalone_mode=False) == 1
+    differing = {json.loads(line).get("table") for line in file.read_text("utf-8").splitlines()}
+    assert differing - {None} == {"PDB2.SHOP.B"}
+    assert app(["repair", *options, "--yes"], standalone_mode=False) in (0, None)
+    check(twins, database)
+
+
 def test_both_are_their_truth_with_changes_and_ddl_on_the_way(
     twins: LiveTwins,
     postgres_database: str,
     spark: SparkSession,
     migrate_here: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: spark)
     config = twins.write_config(postgres_database)
     steps = list[str]()
 
@@ -68,6 +83,7 @@ def test_both_are_their_truth_with_changes_and_ddl_on_the_way(
     twins.archive()
     assert run_appliance(load_config(config), once=True, apply=True) == 0
     check(twins, postgres_database)
+    mended(twins, config, postgres_database)
     ended, code = migrate_here(config, cutover=True)
     assert code is None
     assert ended["finished"]
@@ -100,7 +116,6 @@ def test_the_page_to_try_it_is_right(
     migrate_here: Callable[..., Any],
 ) -> None:
     """The commands of docs/containers.md, as they stand there, but for the ports."""
-    assert migrate_here  # the commands use the tests' session
     monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: spark)
     monkeypatch.chdir(tmp_path)
     simulated, *rest = commands_of("Try it")

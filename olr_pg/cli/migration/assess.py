@@ -82,8 +82,13 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     redo_rates = measure_redo() if has_redo and rates is not None else None
     reports = {
         one.container: assess_inventory(
-            *(one.inventory, one.snapshot, one.replicated),
-            *(Relations(one.inventory, one.settings(config, "")), own, rates, redo_rates),
+            one.inventory,
+            one.snapshot,
+            one.replicated,
+            Relations(one.inventory, one.settings(config, "")),
+            own,
+            rates,
+            redo_rates,
         )
         for one, own in zip(schemas, statements, strict=True)
     }
