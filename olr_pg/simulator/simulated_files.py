@@ -35,6 +35,7 @@ class Summary:
         changes: delivered row changes by kind.
         rows: the number of rows of each table at the end.
         unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
+        others: the dictionaries of further containers that the truth is of, too.
         logs: the archived logs in the order they were archived; `log_bytes` of all of them.
     """
 
@@ -46,6 +47,7 @@ class Summary:
     rows: dict[str, int]
     tables: tuple[SimTable, ...] = field(repr=False)
     unrecoverable: dict[int, tuple[int, int]] = field(default_factory=dict)
+    others: tuple[Snapshot, ...] = ()
     logs: tuple[Path, ...] = ()
     log_bytes: int = 0
 

@@ -267,6 +267,7 @@ class Simulation:
             {name: len(images) for name, images in rows.items()},
             tables,
             dict(self.instance.unrecoverable),
+            others=tuple(self._snapshots[1:]),
         ).with_logs(self.logs)
 
     def _name_containers(self) -> None:

@@ -95,7 +95,7 @@ class Session:
 
     def __init__(self, server: Listener, stream: PacketStream) -> None:
         self._server = server
-        self._entered: OracleState | None = None
+        self._entered = ""
         self._stream = stream
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
@@ -318,11 +318,11 @@ class Session:
         """
         if container not in self._server.containers:
             raise OraError(65011, f'Pluggable database "{container}" does not exist.')
-        self._entered = self._server.containers[container]
+        self._entered = container
 
     def _state(self) -> OracleState:
         """Return what the container knows that the session is in."""
-        return self._entered or self._server.state
+        return self._server.containers[self._entered] if self._entered else self._server.state
 
     def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
         for at, define in enumerate(defines):
