@@ -16,7 +16,12 @@ import psycopg
 
 from olr_pg.applier.batches.changes_by_table import STREAM, by_table, count_by_table
 from olr_pg.applier.batches.commit_durability import CommitPace
-from olr_pg.applier.batches.slices import read_slices, shifted, whole_or_slices
+from olr_pg.applier.batches.slices import (
+    SliceRefusedError,
+    read_slices,
+    shifted,
+    whole_or_slices,
+)
 from olr_pg.applier.batches.table_applier import advanced, missing
 from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
@@ -198,11 +203,8 @@ class StreamApplier:
             self._writers.clear()
             with connection.transaction():
                 self._lock(connection, error.name)
-                row = error.refusal.row(error.part, "stopped")
-                self._ledger(error.name).record(
-                    connection, row._replace(position=row.position + error.first)
-                )
-            raise _ended(error.refusal.located(error.name, error.part)) from error
+                self._ledger(error.name).record(connection, error.row())
+            raise _ended(error.located(error.name)) from error
         except (psycopg.Error, RefusedError) as error:
             self._writers.clear()
             why = error if isinstance(error, RefusedError) else refused(error)
@@ -255,10 +257,10 @@ class StreamApplier:
                 try:
                     writer = self._writer(connection, name, part)
                 except RefusedError as error:
-                    raise _PartRefusedError(name, part, error, first) from error
+                    raise _PartRefusedError(name, error, part, first) from error
                 written = write(writer, connection, part, left_out)
                 if written.refused is not None:
-                    raise _PartRefusedError(name, part, written.refused, first)
+                    raise _PartRefusedError(name, written.refused, part, first)
                 changes[name] = first + len(part)
                 counted = sums.get(name, Counters()).plus(written.counters)
                 sums[name] = counted._replace(transactions=1)
@@ -318,7 +320,7 @@ class StreamApplier:
     ) -> dict[str, TableDone]:
         positions: dict[str, Position] = {}
         sums: dict[str, Counters] = {}
-        ended: tuple[str, Selection, RefusedError] | None = None
+        ended: _PartRefusedError | None = None
         with connection.transaction():
             for name, _ in by_table(selection):
                 positions[name] = self._lock(connection, name).position
@@ -329,7 +331,7 @@ class StreamApplier:
                         done = self._write_transaction(connection, parts, positions)
                 except _PartRefusedError as error:
                     self._writers.clear()
-                    ended = error.name, error.part, error.refusal
+                    ended = error
                     break
                 for name, counters in done.items():
                     part = dict(parts)[name]
@@ -338,12 +340,11 @@ class StreamApplier:
             for name, counters in sums.items():
                 self._ledger(name).advance(connection, positions[name], counters)
             if ended is not None:
-                self._ledger(ended[0]).record(connection, ended[2].row(ended[1], "stopped"))
+                self._ledger(ended.name).record(connection, ended.row())
             else:
                 self._note(connection, int(selection.commit_scn[-1]))
         if ended is not None:
-            name, part, refusal = ended
-            raise _ended(refusal.located(name, part))
+            raise _ended(ended.located(ended.name))
         return {name: TableDone(positions[name].commit_scn, one) for name, one in sums.items()}
 
     def _write_transaction(
@@ -365,10 +366,10 @@ class StreamApplier:
             try:
                 writer = self._writer(connection, name, part)
             except RefusedError as error:
-                raise _PartRefusedError(name, part, error) from error
+                raise _PartRefusedError(name, error, part) from error
             written = writer.write_carefully(connection, part, skipped.get(name, frozenset()))
             if written.refused is not None:
-                raise _PartRefusedError(name, part, written.refused)
+                raise _PartRefusedError(name, written.refused, part)
             done[name] = written.counters
         return done
 
@@ -437,15 +438,12 @@ class StreamApplier:
         return self._skipped
 
 
-class _PartRefusedError(Exception):
-    """The refusal of a table's part of a transaction; its first change is number `first`."""
+class _PartRefusedError(SliceRefusedError):
+    """The refusal of changes of one of the tables, `name`."""
 
-    def __init__(self, name: str, part: Selection, refusal: RefusedError, first: int = 0) -> None:
-        super().__init__(name)
-        self.first = first
+    def __init__(self, name: str, refusal: RefusedError, part: Selection, first: int = 0) -> None:
+        super().__init__(refusal, part, first)
         self.name = name
-        self.part = part
-        self.refusal = refusal
 
 
 def _write_set(
