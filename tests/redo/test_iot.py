@@ -16,6 +16,7 @@ from olr_pg.redo.batch import (
     empty_events,
     empty_pieces,
 )
+from olr_pg.redo.column_tables import head
 from olr_pg.redo.format.index_fields import (
     KDILK_COLUMNS,
     KDILK_DATA,
@@ -151,8 +152,9 @@ def pushed(code: int, undo: Sequence[bytes], redo: Sequence[bytes]) -> Pushed:
     data = np.frombuffer(bytes(payload), np.uint8)
     pieces, entries, state = empty_pieces(1), empty_entries(20), np.zeros(STATE_SIZE, np.int64)
     clear(pieces)
-    status = interpreted(index_piece)(Pair(data, False, *places, pieces, entries, state), code)
-    batch = ChangeBatch(empty_events(0), pieces, entries[: state[ENTRIES]], data)
+    pair = Pair._make((data, False, *places, pieces, entries, state))
+    status = interpreted(index_piece)(pair, code)
+    batch = ChangeBatch(empty_events(0), pieces, head(entries, int(state[ENTRIES])), data)
     if status == ChangeStatus.OK:
         (piece,) = pieces
         assert (piece.bdba, piece.slot, piece.sup_flags) == (BLOCK, 6, NO_ROWID)
