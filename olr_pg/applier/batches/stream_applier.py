@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import psycopg
 
 from olr_pg.applier.batches.changes_by_table import STREAM, by_table, count_by_table
-from olr_pg.applier.batches.commit_durability import CommitPace
+from olr_pg.applier.batches.commit_durability import CommitDurability
 from olr_pg.applier.batches.slices import (
     SliceRefusedError,
     read_slices,
@@ -143,13 +143,13 @@ class StreamApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
-        pace: CommitPace | None = None,
+        durability: CommitDurability | None = None,
     ) -> None:
         """Bring whole source transactions into the tables, durably; not what is there already.
 
         Args:
             selection: changes of all tables, in delivery order.
-            pace: of its commit; without it that waits for the disk.
+            durability: of its commit; without it that waits for the disk.
 
         Raises:
             OlrPgError: 5145, a transaction does not go in; those before it are applied.
@@ -157,7 +157,7 @@ class StreamApplier:
         """
         try:
             done = with_current_plan(
-                lambda: self._apply(connection, selection, pace or CommitPace()),
+                lambda: self._apply(connection, selection, durability or CommitDurability()),
                 self._writers.clear,
             )
         except RefusedError as error:
@@ -176,10 +176,10 @@ class StreamApplier:
         self._count(done)
 
     def _apply(
-        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+        self, connection: Connection[Any], selection: Selection, durability: CommitDurability
     ) -> dict[str, TableDone]:
         try:
-            return self._apply_set(connection, selection, pace)
+            return self._apply_set(connection, selection, durability)
         except RefusedError:
             # What was created was rolled back.
             self._writers.clear()
@@ -273,7 +273,7 @@ class StreamApplier:
     # --- as a set ---
 
     def _apply_set(
-        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+        self, connection: Connection[Any], selection: Selection, durability: CommitDurability
     ) -> dict[str, TableDone]:
         skipped = self._read_skipped(connection)
         done: dict[str, TableDone] = {}
@@ -291,7 +291,7 @@ class StreamApplier:
                 self._advance(connection, name, position, written.counters)
                 done[name] = TableDone(position.commit_scn, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
-            pace.loosen(connection)
+            durability.loosen(connection)
         return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:
