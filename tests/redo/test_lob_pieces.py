@@ -14,6 +14,7 @@ from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_piece
 from olr_pg.redo.format.lob_fields import (
     BLOCK_DATA,
     KDLI_LMAPX,
+    KDLI_SUPLOG,
     KDLI_SUPLOG_SIZE,
     LOB_IMAGE_BYTES,
 )
@@ -23,6 +24,7 @@ from olr_pg.redo.lob_pieces import (
     ListForm,
     LobOp,
     LobSink,
+    kdli_item,
     push_index,
     push_kdli,
     push_long_field,
@@ -218,6 +220,21 @@ def test_a_list_says_how_its_entries_are_written() -> None:
 )
 def test_an_item_that_is_cut_is_malformed(field: bytes) -> None:
     assert items(LITTLE, field) == (MALFORMED, [])
+
+
+def test_an_item_is_found_by_code_and_size_and_not_in_a_page() -> None:
+    logged = logged_item(LITTLE, bytes(8), 1, 2)
+    places: list[int] = []
+
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        find = interpreted(kdli_item)
+        places[:] = offset.tolist()
+        return int(find(payload, offset, length, count, 1, KDLI_SUPLOG, KDLI_SUPLOG_SIZE))
+
+    item = load_data_item(LITTLE, 7, KDLI_SUPLOG_SIZE)
+    assert pushed(kernel, info_item(7), item, LOADED_PAGE, logged)[0] == places[4]
+    assert pushed(kernel, info_item(7), logged)[0] == places[2]
+    assert pushed(kernel, info_item(7), logged[:-1])[0] == -1
 
 
 def test_a_page_in_its_own_vector_has_its_number() -> None:
