@@ -290,6 +290,8 @@ class Code(IntEnum):
     UNLOGGED_WORK = 7050
     UNLOGGED_WORK_POSSIBLE = 7051
     UNLOGGED_WORK_UNKNOWN = 7052
+    SCN_NOT_REACHED = 7100
+    TARGET_AHEAD_OF_SOURCE = 7101
     # simulator and benchmarks
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
@@ -1511,6 +1513,22 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "Oracle cannot read the rows as of the load's SCN any more",
         "raise UNDO_RETENTION (and the undo tablespace) above the time that the load takes, then"
         " `initial-load --restart`; or let it begin the table anew as of now with --later-scn",
+    ),
+    Code.SCN_NOT_REACHED: ErrorEntry(
+        "the source has not come as far as the SCN that it was asked for",
+        "a standby may lag: wait, or verify against the primary. An SCN of one's own (--at-scn) can"
+        " be no higher than V$DATABASE.CURRENT_SCN. If the source will not come to it soon, the"
+        " target was filled from another copy of the database, or the source was put back to an"
+        " earlier time: load the tables anew (`olr-pg initial-load --anew --table OWNER.NAME`)",
+    ),
+    Code.TARGET_AHEAD_OF_SOURCE: ErrorEntry(
+        "the target has changes that the source has not written",
+        "the target was filled from another copy of the database, or the source was put back to an"
+        " earlier time; what it writes up to that SCN would be passed over. Load the tables anew"
+        " (`olr-pg initial-load --anew --table OWNER.NAME`, while no appliance runs), or let this"
+        " source have a target of its own: another database, or another `apply.subscription` and"
+        " other tables. An embedded PostgreSQL of root outlives `context.data`: the log names its"
+        " directory",
     ),
     Code.UNLOGGED_WORK: ErrorEntry(
         "the source was written to without redo",

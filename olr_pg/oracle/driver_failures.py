@@ -15,6 +15,7 @@ CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
 SERVICE: Final = Code.ORACLE_SERVICE_UNKNOWN
 PRIVILEGE: Final = Code.ORACLE_PRIVILEGE
 SNAPSHOT_AGE: Final = Code.ORACLE_SNAPSHOT_TOO_OLD
+NOT_REACHED: Final = Code.SCN_NOT_REACHED
 TIMEOUT: Final = Code.ORACLE_TIMEOUT
 LOST: Final = Code.ORACLE_CONNECTION_LOST
 UNREACHABLE: Final = Code.ORACLE_UNREACHABLE
@@ -32,9 +33,9 @@ _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
     **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
     **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720"), PRIVILEGE),
-    **dict.fromkeys(
-        ("ORA-01555", "ORA-08180", "ORA-08181", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE
-    ),
+    **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
+    # Only of an SCN that lies ahead: undo that is gone is ORA-01555.
+    "ORA-08181": NOT_REACHED,
     **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
     **dict.fromkeys(
         (

@@ -218,18 +218,20 @@ class DecodingRun:
     def _note_caught_up(self) -> bool:
         """Say that there is no more to decode now; for who starts behind it, nothing at all was.
 
+        Where the checkpoint or the source tells that a start is right, its redo is only not here
+        yet: a log without anything new is not looked at, and a load's SCN is not archived at once.
+
         Returns:
             Whether that is new for any target.
         """
-        reach_scn, is_new = self._parts.logs.reach_scn, False
+        logs, is_new = self._parts.logs, False
         for feed in self.feeds:
-            monitor = feed.delivery.monitor
-            if feed.start_scn <= reach_scn:
+            monitor, scn = feed.delivery.monitor, feed.start_scn
+            if feed.resumed or scn <= logs.reach_scn or logs.is_reached(scn):
                 is_new |= monitor.enter(CapturePhase.CAUGHT_UP)
                 continue
-            error = OlrPgError(
-                Code.START_BEYOND_REDO, f"SCN {feed.start_scn}, the redo ends at {reach_scn}"
-            )
+            ends = f"the redo ends at {logs.reach_scn}" if logs.reach_scn else "no log has it"
+            error = OlrPgError(Code.START_BEYOND_REDO, f"SCN {scn}, {ends}")
             if monitor.enter(CapturePhase.WAITING_FOR_REDO, error):
                 _log.warning(CapturePhase.WAITING_FOR_REDO.value, reason=str(error))
         return is_new

@@ -108,7 +108,8 @@ class Machine:
                 (root / "etc" / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(Path("/etc") / file, root / "etc" / file)
         # Where an earlier run has left its machine.
-        for left in (self.clone, root / "root/.venvs", *root.glob("usr/local/lib/python3*")):
+        homes = (root / "root/.venvs", root / "var/lib/olr-pg")
+        for left in (self.clone, *homes, *root.glob("usr/local/lib/python3*")):
             shutil.rmtree(left, ignore_errors=True)
         subprocess.run(["git", "clone", "--quiet", ROOT, self.clone], check=True)
         # Everything from here to the end is in a network of its own, where ports are free.
