@@ -650,8 +650,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.ROWS_WITHOUT_REDO: ErrorEntry(
         "rows were written without redo",
         "a NOLOGGING operation put rows into the blocks named above that no redo has: load the"
-        " table anew (`olr-pg initial-load --anew OWNER.NAME`) or mend it as docs/stopped-tables.md"
-        " says, and run ALTER DATABASE FORCE LOGGING on the source",
+        " table anew (`olr-pg initial-load --anew --table OWNER.NAME`) or mend it as"
+        " docs/stopped-tables.md says, and run ALTER DATABASE FORCE LOGGING on the source",
     ),
     Code.LOB_PAGES_WITHOUT_REDO: ErrorEntry(
         "LOB pages were written without redo",
@@ -1081,7 +1081,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite. Where the change"
         " lacks its key: turn supplemental logging of the key on in the source (`olr-pg doctor` has"
         " the statement), then `olr-pg errors skip`, and mend what was left out with `olr-pg verify"
-        " --differences` and `olr-pg repair`, or load the table anew",
+        " --differences FILE` and `olr-pg repair --differences FILE`, or load the table anew",
     ),
     Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
@@ -1166,7 +1166,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TARGET_FIRES: ErrorEntry(
         "a trigger, rule or foreign key came to a target table whose others are set aside",
-        "`olr-pg errors retry --table OWNER.NAME`, or a new start, sets it aside as well; the"
+        "`olr-pg errors retry OWNER.NAME`, or a new start, sets it aside as well; the"
         " cut-over puts it back with the others",
     ),
     Code.POOLER_SHARES_SESSIONS: ErrorEntry(
@@ -1274,7 +1274,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.SOURCE_AND_TARGET_DIFFER: ErrorEntry(
         "source and target differ",
-        "find the rows with `olr-pg verify --differences FILE` and mend them with `olr-pg repair`,"
+        "find the rows with `olr-pg verify --differences FILE` and mend them with `olr-pg repair"
+        " --differences FILE`,"
         " then start `olr-pg cutover` again",
     ),
     Code.NOTHING_TO_COMPARE_WITH: ErrorEntry(
