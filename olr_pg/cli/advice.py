@@ -38,17 +38,13 @@ def config_named(arguments: Sequence[str]) -> str | None:
 
 def with_config(error: OlrPgError, config: str | None) -> OlrPgError:
     """Return an error whose advice names the configuration in every command that takes one."""
-    if config is None:
-        return error
-    given = f"--config {shlex.quote(config)}"
+    given = "" if config is None else f" --config {shlex.quote(config)}"
 
     def complete(found: re.Match[str]) -> str:
         command, name = found.groups()
         if name in _WITHOUT:
             return found.group()
-        if "--config FILE" in command:
-            return f"`{command.replace('--config FILE', given)}`"
-        return f"`{command} {given}`"
+        return f"`{command.replace(' --config FILE', '')}{given}`"
 
     action = _COMMAND.sub(complete, error.action)
     if action == error.action:

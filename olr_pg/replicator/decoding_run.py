@@ -31,7 +31,7 @@ from olr_pg.ordering.release import Leaving
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
-from olr_pg.replicator.decoding_progress import report_log
+from olr_pg.replicator.decoding_progress import report_log, tell_waiting
 from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.replicator.thread_admission import Admission
 from olr_pg.scalars import MAX_SCN
@@ -207,7 +207,7 @@ class DecodingRun:
         is_caught_up = phase is CapturePhase.CAUGHT_UP
         is_new = self._note_caught_up() if is_caught_up else self._enter(phase, reason)
         if is_new and reason is not None:
-            _log.warning(phase.value, reason=str(reason))
+            tell_waiting(phase, reason)
         elif is_new and self._until is not None:
             _log.info(
                 "waiting for redo: the end is not reached",
@@ -233,7 +233,7 @@ class DecodingRun:
             ends = f"the redo ends at {logs.reach_scn}" if logs.reach_scn else "no log has it"
             error = OlrPgError(Code.START_BEYOND_REDO, f"SCN {scn}, {ends}")
             if monitor.enter(CapturePhase.WAITING_FOR_REDO, error):
-                _log.warning(CapturePhase.WAITING_FOR_REDO.value, reason=str(error))
+                tell_waiting(CapturePhase.WAITING_FOR_REDO, error)
         return is_new
 
     def _follow(self) -> None:

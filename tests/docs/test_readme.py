@@ -147,7 +147,9 @@ class Machine:
         inside = ["nsenter", f"--net=/proc/{self._network.pid}/ns/net"] if alone else []
         environment = [path, "HOME=/root", "LANG=C.UTF-8", "ORACLE_PASSWORD=olr", *kept]
         line = f"cd /root/olr_pg && {line}"
-        return [*inside, "chroot", self.root, "env", "-i", *environment, "bash", "-c", line]
+        # Ctrl-C counts there, also where what starts the tests ignores it, as a shell's & does.
+        alike = ["env", "-i", "--default-signal=INT"]
+        return [*inside, "chroot", self.root, *alike, *environment, "bash", "-c", line]
 
     def run(self, line: str, *, alone: bool = True, codes: tuple[int, ...] = (0,)) -> str:
         """Run a line to its end; what it printed."""
