@@ -87,5 +87,6 @@ def _words(error: BaseException) -> str:
     """Join the error's lines that say something, on one line."""
     if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
         error = error.orig
-    lines = [line for line in str(error).splitlines() if line and not line.startswith("Help:")]
+    said = (line.rstrip(" .") for line in str(error).splitlines())
+    lines = [line for line in said if line and not line.startswith("Help:")]
     return _CONNECTION_ID.sub("", "; ".join(lines)) or plain_reason(error)

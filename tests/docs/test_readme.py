@@ -113,10 +113,14 @@ class Machine:
             shutil.rmtree(left, ignore_errors=True)
         subprocess.run(["git", "clone", "--quiet", ROOT, self.clone], check=True)
         # Everything from here to the end is in a network of its own, where ports are free.
-        alone = ["unshare", "--net", "sh", "-c", "ip link set lo up && exec sleep infinity"]
-        self._network = subprocess.Popen(alone)
+        ready = "ip link set lo up && echo ready && exec sleep infinity"
+        alone = ["unshare", "--net", "sh", "-c", ready]
+        self._network = subprocess.Popen(alone, stdout=subprocess.PIPE)
         stack.callback(self._network.wait)
         stack.callback(self._network.kill)
+        assert self._network.stdout is not None
+        stack.enter_context(self._network.stdout)
+        assert self._network.stdout.readline() == b"ready\n"
 
     def _debootstrap(self) -> None:
         if (self.root / "etc/debian_version").exists():
