@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PREFIX: Final = "connection failed: "
-_QUESTION: Final = " Is the server running on that host and accepting TCP/IP connections?"
+_ASIDES: Final = (
+    "connection failed: ",
+    "consuming input failed: ",
+    "sending query and params failed: ",
+    " Is the server running on that host and accepting TCP/IP connections?",
+    " This probably means the server terminated abnormally before or while processing the request.",
+)
+"""What the driver and libpq say around the words that tell what is the matter."""
 _OUTAGE_CLASSES: Final = ("08", "53", "57P", "58")
 _TRANSIENT_CLASSES: Final = ("40", *_OUTAGE_CLASSES)
 # 57014: somebody cancelled the statement; 25006: a switchover leaves its server read-only, or leads
@@ -204,9 +210,11 @@ def is_out_of_reach(error: psycopg.Error) -> bool:
 
 
 def plain_words(error: psycopg.Error) -> str:
-    """Say what PostgreSQL or libpq says, on one line, without what libpq asks its reader."""
+    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers."""
     text = " ".join((error.diag.message_primary or str(error)).split())
-    return text.removeprefix(_PREFIX).replace(_QUESTION, "")
+    for aside in _ASIDES:
+        text = text.replace(aside, "")
+    return text
 
 
 def unreachable(error: psycopg.Error, target: str | None = None) -> OlrPgError:
