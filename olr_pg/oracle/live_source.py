@@ -315,14 +315,20 @@ class LiveDatabase:
         """See `SourceDatabase.current_scn`; None also while the database does not answer.
 
         Raises:
-            OlrPgError: 7003 and the like, what waiting does not mend.
+            OlrPgError: 7020, a RESETLOGS has put it back behind what was delivered; 7003 and the
+                like, what waiting does not mend.
         """
         try:
-            return self._oracle.read("reading the current SCN", read_primary_scn)
+            incarnations, scn = self._oracle.read(
+                "reading the current SCN",
+                lambda connection: (read_incarnations(connection), read_primary_scn(connection)),
+            )
         except OlrPgError as error:
             if error.code not in PASSING:
                 raise
             return None
+        self._lineage.follow(incarnations)
+        return scn
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.

@@ -211,7 +211,7 @@ class DecodingRun:
         elif is_new and self._until is not None:
             _log.info(
                 "waiting for redo: the end is not reached",
-                read_up_to_scn=self.merger.watermark,
+                read_up_to_scn=self.merger.watermark or "none yet",
                 until_scn="not known yet" if self._until.scn == MAX_SCN else self._until.scn,
             )
 

@@ -2,8 +2,10 @@
 
 The long form (OLR_PG_README=1; root, debootstrap) makes such a machine: a fresh Debian in a chroot,
 with Python, pip and git, and a clone of what is committed. The commands for a database of one's own
-meet the pretended one of `olr-pg simulate`, in a network of their own. Of the two lines that run
-all the tests, only those that are quick are run, unless OLR_PG_README is "all".
+meet the pretended one of `olr-pg simulate`, in a network of their own. The lines that run all the
+tests run the whole suite two or three times, a quarter of an hour each, which CI does on its own
+fresh clone: what is to be shown here is that a fresh machine has all that they need, for which the
+quick ones do. OLR_PG_README="all" runs them too.
 """
 
 from __future__ import annotations

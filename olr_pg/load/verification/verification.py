@@ -203,7 +203,9 @@ def verify(
     with connect(settings.connect_string, replica=False) as connection:
         ensure_ledger(connection)
         plan = partial(
-            *(_plan, connection, settings),
+            _plan,
+            connection,
+            settings,
             sample=sample,
             at_position=at_position,
             arrival=SourceArrival(),
