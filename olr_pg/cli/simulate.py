@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.live import LiveOptions
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
 
 THREADS_MAX: Final = 8
 LOG_SECONDS: Final = 10

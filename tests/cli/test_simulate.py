@@ -12,8 +12,8 @@ import pytest
 from olr_pg.cli.simulate import BlockSize, Release
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
-from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.simulation import simulate
+from tests.simulator.reader import parse_log
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -18,15 +18,15 @@ from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.redo.header import LogHeader
-    from olr_pg.simulator.named_simulation import SimulatedFiles
+    from olr_pg.simulator.model.tables import Logging
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
     from olr_pg.simulator.online_redo.steps import Step
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
 
 CONFIG: Final = "olr-pg.json"
 """Written beside the logs: a configuration that replicates the simulation."""
@@ -56,8 +56,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
     headers = {path: read_header(path) for path in summary.logs}
     levels = {table.full_name: table.logging for table in summary.tables}
     dbid = headers[summary.logs[0]].dbid
-    state = OracleState(summary.snapshot, dbid=dbid, logging=levels)
-    state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
+    state = _state(summary.snapshot, dbid, directory, levels)
     _Rows(state, summary.snapshot, directory).read_more()
     for file, (scn, at) in summary.unrecoverable.items():
         state.note_unrecoverable(file, scn, at)
@@ -101,15 +100,11 @@ class LiveServer:
         self._state: OracleState | None = None
         self._rows: _Rows | None = None
         self._server: StandIn | None = None
-        self._snapshot: Snapshot | None = None
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
         """Get the database ready; the port opens once every thread has a log."""
-        self._snapshot = files.start
         self._database = database
-        dbid = files.simulation.instance.identity.dbid
-        self._state = OracleState(files.start, dbid=dbid)
-        self._state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, self._directory / LOGS)
+        self._state = _state(files.start, files.simulation.instance.identity.dbid, self._directory)
         self._state.show_online_logs(database.control)
         self._rows = _Rows(self._state, files.start, self._directory)
 
@@ -144,15 +139,23 @@ class LiveServer:
 
     def _open(self) -> None:
         assert self._state is not None
-        assert self._snapshot is not None
         self._server = StandIn(self._state, port=self._port)
-        _write_config(self._snapshot, self._directory, self._server)
+        _write_config(self._state.snapshot, self._directory, self._server)
         self._opened(self._server)
 
     def close(self) -> None:
         """Close the port."""
         if self._server is not None:
             self._server.close()
+
+
+def _state(
+    snapshot: Snapshot, dbid: int, directory: Path, levels: Mapping[str, Logging] | None = None
+) -> OracleState:
+    """Return what the pretended database knows before it has archived anything."""
+    state = OracleState(snapshot, dbid=dbid, logging=levels)
+    state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
+    return state
 
 
 class _Rows:

@@ -21,7 +21,7 @@ from olr_pg.simulator.oracle_net.packets import (
 )
 from olr_pg.simulator.oracle_net.sql import is_query
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
-from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, Message
+from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, LobOperation, Message
 from olr_pg.simulator.oracle_net.values import (
     BLOB,
     CLOB,
@@ -47,8 +47,6 @@ SDU: Final = 8192
 
 _CONNECT_DATA_LENGTH: Final = 16
 _CONNECT_DATA_MAX: Final = 230
-_LOB_LENGTH: Final = 0x0001
-_LOB_READ: Final = 0x0002
 _POLL_SECONDS: Final = 0.02
 _NO_CHANGE: Final = (
     "may not perform insert, delete, update operation inside a READ ONLY transaction"
@@ -363,12 +361,12 @@ class Session:
             return
         lob = lob_of(request.locator, self._lobs)
         amount = lob.size
-        if request.operation == _LOB_READ:
+        if request.operation == LobOperation.READ:
             piece = lob.piece(request.offset, request.amount)
             self._server.lob_read_max = max(self._server.lob_read_max, len(piece))
             out.byte(Message.LOB_DATA).bytes_(piece)
             amount = len(piece) // lob.unit
-        elif request.operation != _LOB_LENGTH:
+        elif request.operation != LobOperation.LENGTH:
             raise OraError(Code.DICTIONARY_UNREADABLE, "unimplemented feature")
         out.byte(Message.PARAMETER).raw(request.locator).integer(amount)
         msg.write_status(out)
