@@ -218,8 +218,7 @@ class DecodingRun:
     def _note_caught_up(self) -> bool:
         """Say that there is no more to decode now; for who starts behind it, nothing at all was.
 
-        Where the checkpoint or the source tells that a start is right, its redo is only not here
-        yet: a log without anything new is not looked at, and a load's SCN is not archived at once.
+        Where checkpoint or source tell that a start is right, its redo is only not archived yet.
 
         Returns:
             Whether that is new for any target.
