@@ -290,6 +290,8 @@ class Code(IntEnum):
     UNLOGGED_WORK = 7050
     UNLOGGED_WORK_POSSIBLE = 7051
     UNLOGGED_WORK_UNKNOWN = 7052
+    SCN_NOT_REACHED = 7100
+    TARGET_AHEAD_OF_SOURCE = 7101
     # simulator and benchmarks
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
@@ -648,8 +650,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.ROWS_WITHOUT_REDO: ErrorEntry(
         "rows were written without redo",
         "a NOLOGGING operation put rows into the blocks named above that no redo has: load the"
-        " table anew (`olr-pg initial-load --anew OWNER.NAME`) or mend it as docs/stopped-tables.md"
-        " says, and run ALTER DATABASE FORCE LOGGING on the source",
+        " table anew (`olr-pg initial-load --anew --table OWNER.NAME`) or mend it as"
+        " docs/stopped-tables.md says, and run ALTER DATABASE FORCE LOGGING on the source",
     ),
     Code.LOB_PAGES_WITHOUT_REDO: ErrorEntry(
         "LOB pages were written without redo",
@@ -1079,7 +1081,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite. Where the change"
         " lacks its key: turn supplemental logging of the key on in the source (`olr-pg doctor` has"
         " the statement), then `olr-pg errors skip`, and mend what was left out with `olr-pg verify"
-        " --differences` and `olr-pg repair`, or load the table anew",
+        " --differences FILE` and `olr-pg repair --differences FILE`, or load the table anew",
     ),
     Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
@@ -1164,7 +1166,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TARGET_FIRES: ErrorEntry(
         "a trigger, rule or foreign key came to a target table whose others are set aside",
-        "`olr-pg errors retry --table OWNER.NAME`, or a new start, sets it aside as well; the"
+        "`olr-pg errors retry OWNER.NAME`, or a new start, sets it aside as well; the"
         " cut-over puts it back with the others",
     ),
     Code.POOLER_SHARES_SESSIONS: ErrorEntry(
@@ -1272,7 +1274,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.SOURCE_AND_TARGET_DIFFER: ErrorEntry(
         "source and target differ",
-        "find the rows with `olr-pg verify --differences FILE` and mend them with `olr-pg repair`,"
+        "find the rows with `olr-pg verify --differences FILE` and mend them with `olr-pg repair"
+        " --differences FILE`,"
         " then start `olr-pg cutover` again",
     ),
     Code.NOTHING_TO_COMPARE_WITH: ErrorEntry(
@@ -1511,6 +1514,22 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "Oracle cannot read the rows as of the load's SCN any more",
         "raise UNDO_RETENTION (and the undo tablespace) above the time that the load takes, then"
         " `initial-load --restart`; or let it begin the table anew as of now with --later-scn",
+    ),
+    Code.SCN_NOT_REACHED: ErrorEntry(
+        "the source has not come as far as the SCN that it was asked for",
+        "a standby may lag: wait, or verify against the primary. An SCN of one's own (--at-scn) can"
+        " be no higher than V$DATABASE.CURRENT_SCN. If the source will not come to it soon, the"
+        " target was filled from another copy of the database, or the source was put back to an"
+        " earlier time: load the tables anew (`olr-pg initial-load --anew --table OWNER.NAME`)",
+    ),
+    Code.TARGET_AHEAD_OF_SOURCE: ErrorEntry(
+        "the target has changes that the source has not written",
+        "the target was filled from another copy of the database, or the source was put back to an"
+        " earlier time; what it writes up to that SCN would be passed over. Load the tables anew"
+        " (`olr-pg initial-load --anew --table OWNER.NAME`, while no appliance runs), or let this"
+        " source have a target of its own: another database, or another `apply.subscription` and"
+        " other tables. An embedded PostgreSQL of root outlives `context.data`: the log names its"
+        " directory",
     ),
     Code.UNLOGGED_WORK: ErrorEntry(
         "the source was written to without redo",

@@ -285,6 +285,7 @@ def _open(
             tables,
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
+            decoder.logs.current_scn,
         )
         delivery.told = applier.wake
         return applier

@@ -131,7 +131,9 @@ class Serving:
             target.join(max(0.0, deadline - time.monotonic()))
             if target.applier is not None:
                 confirmed = target.applier.confirmed_scn
-                _log.info("terminated", confirmed_scn=confirmed, **target.delivery.named)
+                _log.info(
+                    "terminated", confirmed_scn=confirmed or "none yet", **target.delivery.named
+                )
 
 
 def _failure(target: RunningTarget) -> BaseException:

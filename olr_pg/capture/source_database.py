@@ -65,6 +65,9 @@ class SourceDatabase(Protocol):
             OlrPgError: what waiting does not mend.
         """
 
+    def current_scn(self) -> int | None:
+        """Return an SCN that the source has come to by now; None where nobody can tell."""
+
     def delivering(self, scn: int) -> None:
         """Note that what commits below `scn` may leave from now on; durable when it returns.
 
@@ -178,6 +181,9 @@ class OfflineDatabase:
             known = self._newest.get(key)
             if known is None or known.header.sequence < log.header.sequence:
                 self._newest[key] = log
+
+    def current_scn(self) -> None:
+        """See `SourceDatabase.current_scn`: what was copied says nothing of what was not."""
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.

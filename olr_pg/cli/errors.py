@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.applier.stopped.error_table import ErrorLine, IncompleteLine, StoppedTable
 
 EXIT_STOPPED = 1
+_LOOK = "look at the offending change with `olr-pg errors show`; "
+_PLACE = re.compile(r"%[bst]")
+_DETAIL = ": Failing row contains "
 _INCOMPLETE_MAX = 100
 """Lines of incomplete rows without `--all`."""
 
@@ -106,7 +112,7 @@ def show(
     if as_json:
         print_json(shown)
         return
-    for name, value in shown.items():
+    for name, value in {**shown, **_for_people(line, change)}.items():
         if value is not None:
             print_line(f"{name.replace('_', ' ')}: {_text(value)}")
 
@@ -222,6 +228,22 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
+    """Return what is printed otherwise than scripts get it."""
+    action = line.action.replace(_LOOK, "")
+    for command, of in (("retry", line.source_table), ("skip", str(line.id))):
+        action = action.replace(f"`olr-pg errors {command}`", f"`olr-pg errors {command} {of}`")
+    numbers = itertools.count(1)
+    statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
+    # The images are Oracle's bytes, which the change has as values.
+    images = {} if change is None else {"before": None, "after": None}
+    times = {
+        name: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        for name, at in (("first_seen", line.first_seen), ("last_seen", line.last_seen))
+    }
+    return {"statement": statement, **times, "action": action, **images}
+
+
 def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) -> None:
     for one in stopped:
         print_line(
@@ -235,8 +257,13 @@ def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) ->
         print_line(
             f"{line.id}  {line.resolution}  {line.source_table} {line.operation}"
             f" {line.row_id or ''} XID {line.xid} commit SCN {line.commit_scn}"
-            f"  OLR-{line.code:05d} {line.message} ({line.attempts}×)"
+            f"  OLR-{line.code:05d} {_without_values(line)} ({counted(line.attempts, 'time')})"
         )
+
+
+def _without_values(line: ErrorLine) -> str:
+    """Return what PostgreSQL said without its detail, which has values of the row."""
+    return line.message.partition(_DETAIL)[0]
 
 
 def _incomplete_json(line: IncompleteLine) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
+from olr_pg.cli.advice import config_named, with_config
 from olr_pg.cli.printing import flush
 from olr_pg.errors import Code, OlrPgError
 
@@ -42,6 +43,7 @@ class ReportingGroup(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             _unwrap(command)
+            _name_values(command, ctx)
         return command
 
     def invoke(self, ctx: Any) -> Any:
@@ -49,6 +51,7 @@ class ReportingGroup(TyperGroup):
         _take_signals()
         _have_stdout()
         as_json = bool(ctx.params.get("json_errors"))
+        config = config_named(sys.argv[1:])
         try:
             result = super().invoke(ctx)
             # Here, so that a reader who has gone is noticed here too.
@@ -64,7 +67,7 @@ class ReportingGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
             _discard_unwritten()
-            failure = coded(error)
+            failure = with_config(coded(error), config)
             report(
                 failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None
             )
@@ -79,6 +82,26 @@ def _unwrap(command: Any) -> None:
         command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
     for below in getattr(command, "commands", {}).values():
         _unwrap(below)
+
+
+_VALUE_NAMES: Final = {
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "N",
+    "<path>": "PATH",
+    "<str>": "TEXT",
+}
+
+
+def _name_values(command: Any, ctx: Any) -> None:
+    """Let the help of a command, and of those below it, name values as manuals do, not types."""
+    for option in command.get_params(ctx):
+        if isinstance(option, TyperOption) and option.metavar is None:
+            kind = option.display_type(ctx)
+            is_switch = option.is_flag or option.count
+            option.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
+    for below in getattr(command, "commands", {}).values():
+        _name_values(below, ctx)
 
 
 def coded(error: Exception) -> OlrPgError:

@@ -91,6 +91,9 @@ def init(
     except OSError as error:
         raise OlrPgError(Code.CONFIG_UNWRITABLE, str(error), file=str(out)) from error
     print_line(f"{out} is written. What comes next:")
+    for secret in SECRETS:
+        if f"${{{secret}}}" in text:
+            print_line(f"  export {secret}=…   # in the environment of each of these")
     for command, what in _next_steps(is_live=not logs):
         print_line(f"  olr-pg {command:<14} --config {out}   # {what}")
 

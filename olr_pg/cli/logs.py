@@ -63,7 +63,11 @@ def _as_json(judged: JudgedLog) -> dict[str, object]:
 def _print(judged: Sequence[JudgedLog]) -> None:
     """Print a line per log: names may be long, and lines are for `grep` too."""
     print_line(_LINE.format("THREAD", "SEQUENCE", "FIRST SCN", "NEXT SCN", "", "NAME", ""))
+    before = ""
     for log, needed, why in judged:
         state = "needed" if needed else "purgeable"
         numbers = (log.thread, log.sequence, log.first_scn, log.next_scn)
-        print_line(_LINE.format(*numbers, state, log.name, f"  ({why})"))
+        # An error is long, and the same for all: it is said once.
+        words = "for the same reason" if why == before and why.startswith("OLR-") else why
+        print_line(_LINE.format(*numbers, state, log.name, f"  ({words})"))
+        before = why

@@ -15,10 +15,11 @@ from olr_pg.cli.printing import (
     report_console,
     report_table,
 )
-from olr_pg.observability.wording import span
+from olr_pg.observability.wording import counted, span
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _CAUSES: Final = ("reading", "decoding", "queue", "apply")
 
@@ -65,64 +66,103 @@ def status(
 
 
 def _print(console: Console, record: dict[str, Any]) -> None:
-    state, source, port = record["state"], record["source"], record["port"]
-    seconds = record["at"] - state["since"]
-    console.print(f"{record['health'].upper()}: {state['name']} for {span(seconds)}")
-    for problem in record["problems"]:
-        console.print(f"  ! {problem}", style="bold red")
-    facts = {
-        "Positions (SCN)": (
-            f"decoded below {source['decoded_scn']}, taken below {port['taken_scn']},"
-            f" confirmed {record['confirmed_scn']}, restart from {port['saved_scn']}"
-        ),
-        "Newest redo": span(record["archive_seconds"]) + " ago",
-        "Open transactions": f"{source['open_transactions']:,}"
-        + (
-            f", the oldest {source['oldest_open_xid']} for {span(source['oldest_open_seconds'])}"
-            if source["oldest_open_xid"]
-            else ""
-        ),
-        "Ready queue": (
-            f"{port['ready']:,} ready, {port['transmitted']:,} to be confirmed,"
-            f" {port['queued_bytes'] / 2**20:.1f} of {port['bytes_max'] / 2**20:.0f} MiB"
-        ),
-        "Client": f"{port['client'] or 'none'} on {port['address']}",
-        "Rates": (
-            f"{record['rates']['redo_bytes'] / 2**20:.1f} MiB/s of redo,"
-            f" {record['rates']['decoded_rows']:,.0f} rows/s decoded,"
-            f" {record['rates']['applied_changes']:,.0f} changes/s applied"
-        ),
-        "Left out": _left_out(source),
-        "Process": (
-            f"{record['process']['pid']}, {record['process']['resident_bytes'] / 2**20:,.0f} MiB,"
-            f" {record['process']['threads']} threads,"
-            f" {record['process']['descriptors']} descriptors"
-        ),
-    }
-    for name, value in facts.items():
+    state = record["state"]
+    words = f"{state['words']} ({state['name']})"
+    console.print(
+        f"{record['health'].upper()}: {words} for {span(record['at'] - state['since'])}",
+        soft_wrap=True,
+    )
+    for number, problem in enumerate(record["problems"]):
+        console.print(f"  ! {problem}", style="bold red", soft_wrap=True)
+        for command in record["commands"][number]:
+            console.print(f"      {command}", soft_wrap=True)
+    for name, value in {**_whereabouts(record), **_amounts(record)}.items():
         if value:
             console.print(f"{name + ':':19}{value}", soft_wrap=True)
-    for thread in source["threads"]:
-        console.print(
-            f"Thread {thread['thread']}: redo to sequence {thread['archived_sequence']}, written"
-            f" {span(record['at'] - thread['archived_at'])} ago;"
-            f" decoded to {thread['decoded_sequence'] or 'none'}"
-            + (", others wait for it" if thread["holds_back"] else "")
-        )
+    for thread in record["source"]["threads"]:
+        console.print(_thread(thread, record["at"]), soft_wrap=True)
+    for load in record["loads"]:
+        console.print(_load(load), soft_wrap=True)
     if record["tables"]:
-        numbers = ("Lag", *_CAUSES, "Waiting", "Applied", "")
-        grid = report_table("Table", numbers=numbers, box=None)
-        for table in record["tables"]:
-            applied = table["inserted"] + table["updated"] + table["deleted"]
-            grid.add_row(
-                table["name"],
-                span(table["lag_seconds"]),
-                *(span(table["lag"][cause]) for cause in _CAUSES),
-                f"{table['waiting']:,}",
-                f"{applied:,}",
-                _stopped(table),
-            )
-        print_table(console, grid)
+        print_table(console, _tables(record))
+
+
+def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
+    """Say who replicates what from where to where, and how far that is."""
+    identity, source, port = record["identity"], record["source"], record["port"]
+    places = (identity["source"], identity["container"], identity["source_place"])
+    age = record["archive_seconds"]
+    oldest = source["oldest_open_xid"]
+    return {
+        "Source": ", ".join(filter(None, places)),
+        "Target": identity["target"],
+        "Positions (SCN)": (
+            f"decoded below {_scn(source['decoded_scn'])}, taken below {_scn(port['taken_scn'])},"
+            f" confirmed {_scn(record['confirmed_scn'])}, restart from {_scn(port['saved_scn'])}"
+        ),
+        "Newest redo": "none was seen yet" if age is None else f"{span(age)} ago",
+        "Open transactions": f"{source['open_transactions']:,}"
+        + (f", the oldest {oldest} for {span(source['oldest_open_seconds'])}" if oldest else ""),
+    }
+
+
+def _amounts(record: dict[str, Any]) -> dict[str, str]:
+    """Say what waits and how fast it goes, and what this process takes."""
+    port, rates, process = record["port"], record["rates"], record["process"]
+    bound = f" of {port['bytes_max'] / 2**20:.0f}" if port["bytes_max"] else ""
+    return {
+        "Ready queue": (
+            f"{port['ready']:,} ready, {port['transmitted']:,} to be confirmed,"
+            f" {port['queued_bytes'] / 2**20:.1f}{bound} MiB"
+        ),
+        "Client": f"{port['client'] or 'none'}, port {port['address']}",
+        "Rates": (
+            f"{rates['redo_bytes'] / 2**20:.1f} MiB/s of redo,"
+            f" {rates['decoded_rows']:,.0f} rows/s decoded,"
+            f" {rates['applied_changes']:,.0f} changes/s applied"
+        ),
+        "Left out": _left_out(record["source"]),
+        "Process": (
+            f"{process['pid']}, {process['resident_bytes'] / 2**20:,.0f} MiB,"
+            f" {process['threads']} threads, {process['descriptors']} descriptors"
+        ),
+    }
+
+
+def _scn(position: int) -> str:
+    """Say an SCN; 0 is none that anybody has come to."""
+    return str(position) if position else "none yet"
+
+
+def _thread(thread: dict[str, Any], at: float) -> str:
+    return (
+        f"Thread {thread['thread']}: redo to sequence {thread['archived_sequence']}, written"
+        f" {span(at - thread['archived_at'])} ago;"
+        f" decoded to {thread['decoded_sequence'] or 'none yet'}"
+        + (", others wait for it" if thread["holds_back"] else "")
+    )
+
+
+def _load(load: dict[str, Any]) -> str:
+    parts = f"{load['parts_done']} of {counted(load['parts'], 'part')}"
+    return f"Loading {load['table']}: {parts}, {counted(load['rows'], 'row')} as of {load['scn']}"
+
+
+def _tables(record: dict[str, Any]) -> Table:
+    grid = report_table("Table", numbers=("Lag", *_CAUSES, "Waiting", "Applied", ""), box=None)
+    # Before any redo was seen nobody knows what a table lacks.
+    is_known = record["archive_seconds"] is not None or record["source"]["threads"]
+    for table in record["tables"]:
+        applied = table["inserted"] + table["updated"] + table["deleted"]
+        lags = [table["lag_seconds"], *(table["lag"][cause] for cause in _CAUSES)]
+        grid.add_row(
+            table["name"],
+            *(span(lag) if is_known or any(lags) else "–" for lag in lags),
+            f"{table['waiting']:,}",
+            f"{applied:,}",
+            _stopped(table),
+        )
+    return grid
 
 
 def _left_out(source: dict[str, Any]) -> str:

@@ -362,6 +362,10 @@ class FilteredDatabase:
         """See `SourceDatabase.scan`."""
         return self._source.scan(scn, delivered_scn)
 
+    def current_scn(self) -> int | None:
+        """See `SourceDatabase.current_scn`."""
+        return self._source.current_scn()
+
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`."""
         self._source.delivering(scn)

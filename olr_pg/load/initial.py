@@ -197,13 +197,20 @@ def _check(
 
     Raises:
         OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,
-            5110 the table data is not what that load began with.
+            5110 the table data is not what that load began with, 7101 it was loaded from a source
+            that was further.
     """
     if options.anew:
         return
     name = source.table.full_name
     state = table.progress.read(connection)
     if state is not None and state.finished:
+        if source.data.as_of is not None and state.scn > source.scn:
+            raise OlrPgError(
+                Code.TARGET_AHEAD_OF_SOURCE,
+                f"it was loaded as of SCN {state.scn}, the source is at SCN {source.scn}",
+                table=name,
+            )
         return
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(Code.TABLE_REPLICATED_ALREADY, "the ledger has it", table=name)

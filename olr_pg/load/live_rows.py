@@ -107,7 +107,7 @@ class LivePartition(NamedTuple):
         """See `SourcePartition.batches`.
 
         Raises:
-            OlrPgError: 7040 the undo is gone, 7001 to 7009.
+            OlrPgError: 7040 the undo is gone, 7100 the SCN lies ahead, 7001 to 7009.
         """
         with self._coded_errors(), closing(open_connection(self.source)) as connection:
             for rows in read_rows(
@@ -325,6 +325,7 @@ def live_data(
         start_scn=moment.start_scn,
         identity=json.dumps(ranges),
         as_of=partial(_as_of, source, table, moment, tuple(ranges)),
+        reached=partial(_reached, source),
     )
 
 
@@ -340,6 +341,19 @@ def _as_of(
         found: list[Any] = json.loads(identity)
         ranges = [None if one is None else RowidRange(*one) for one in found]
     return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
+
+
+def _reached(source: OracleSource) -> int:
+    """Ask for the current SCN.
+
+    Raises:
+        OlrPgError: 7001 to 7009.
+    """
+    oracle = OracleDatabase(source)
+    try:
+        return oracle.read("reading the current SCN", read_scn)
+    finally:
+        oracle.close()
 
 
 def batch_rows(table: Table) -> int:

@@ -54,6 +54,7 @@ class TableData:
         identity: of the same data in the same partitions.
         as_of: the data as of another SCN, in the partitions of an earlier `identity` if one is
             given; None where there is only this SCN.
+        reached: asks for an SCN that the source has come to by now; None where `as_of` is.
     """
 
     schema: pa.Schema
@@ -63,6 +64,7 @@ class TableData:
     start_scn: int | None
     identity: str
     as_of: Callable[[int, str | None], TableData] | None = None
+    reached: Callable[[], int] | None = None
 
 
 class SourceTable(NamedTuple):

@@ -25,6 +25,7 @@ from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
 from olr_pg.observability.redaction import mask
+from olr_pg.observability.wording import counted
 from olr_pg.schema import trial
 from olr_pg.schema.source_inventory import all_statements, read_schemas
 from olr_pg.schema.statement import BEFORE_DATA
@@ -123,10 +124,13 @@ def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
     for step, detail in details.items():
         left = detail.get("not_made", ())
         if left:
-            found.append(f"not made in the step {step}, and listed with it: {len(left)}")
+            found.append(
+                f"{counted(len(left), 'object')} could not be made in the step {step}:"
+                " `olr-pg migrate --plan` lists what and why"
+            )
         warnings = detail.get("warnings", ())
         if warnings:
-            found.append(f"warnings of `olr-pg doctor --load`: {len(warnings)}")
+            found.append(f"{counted(len(warnings), 'warning')} of `olr-pg doctor --load`")
     return tuple(found)
 
 

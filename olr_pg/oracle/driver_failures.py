@@ -15,6 +15,7 @@ CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
 SERVICE: Final = Code.ORACLE_SERVICE_UNKNOWN
 PRIVILEGE: Final = Code.ORACLE_PRIVILEGE
 SNAPSHOT_AGE: Final = Code.ORACLE_SNAPSHOT_TOO_OLD
+NOT_REACHED: Final = Code.SCN_NOT_REACHED
 TIMEOUT: Final = Code.ORACLE_TIMEOUT
 LOST: Final = Code.ORACLE_CONNECTION_LOST
 UNREACHABLE: Final = Code.ORACLE_UNREACHABLE
@@ -32,9 +33,9 @@ _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
     **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
     **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720"), PRIVILEGE),
-    **dict.fromkeys(
-        ("ORA-01555", "ORA-08180", "ORA-08181", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE
-    ),
+    **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
+    # Only of an SCN that lies ahead: undo that is gone is ORA-01555.
+    "ORA-08181": NOT_REACHED,
     **dict.fromkeys(("DPY-4024", "ORA-01013", "ORA-03136"), TIMEOUT),
     **dict.fromkeys(
         (
@@ -86,5 +87,6 @@ def _words(error: BaseException) -> str:
     """Join the error's lines that say something, on one line."""
     if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
         error = error.orig
-    lines = [line for line in str(error).splitlines() if line and not line.startswith("Help:")]
+    said = (line.rstrip(" .") for line in str(error).splitlines())
+    lines = [line for line in said if line and not line.startswith("Help:")]
     return _CONNECTION_ID.sub("", "; ".join(lines)) or plain_reason(error)

@@ -13,6 +13,7 @@ from olr_pg.oracle.tables import DATABASE, DUAL, INCARNATION, PLATFORM, PROPERTI
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+_STANDBY: Final = "PHYSICAL STANDBY"
 _FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
 
@@ -70,10 +71,16 @@ def read_scn(connection: Connection) -> int:
     return int(connection.execute(select(DATABASE.c.CURRENT_SCN)).scalar_one())
 
 
+def read_primary_scn(connection: Connection) -> int | None:
+    """Read the current SCN; None of a standby, whose own says nothing of the redo that it has."""
+    scn, role = connection.execute(select(DATABASE.c.CURRENT_SCN, DATABASE.c.DATABASE_ROLE)).one()
+    return None if role == _STANDBY else int(scn)
+
+
 def is_physical_standby(connection: Connection) -> bool:
     """Tell whether the database only applies another one's redo."""
     role = connection.execute(select(DATABASE.c.DATABASE_ROLE)).scalar_one()
-    return str(role) == "PHYSICAL STANDBY"
+    return str(role) == _STANDBY
 
 
 def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:

@@ -18,8 +18,8 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
 from olr_pg.oracle.dictionary_queries import read_dictionary
-from olr_pg.oracle.driver_failures import PASSING, SNAPSHOT_AGE
-from olr_pg.oracle.facts import read_facts, read_incarnations
+from olr_pg.oracle.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.facts import read_facts, read_incarnations, read_primary_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.online_groups import online_groups
@@ -202,7 +202,7 @@ class LiveDatabase:
             try:
                 return read_dictionary(self._oracle, names, wanted)
             except OlrPgError as error:
-                if error.code != SNAPSHOT_AGE:
+                if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                     raise
                 _log.warning(
                     "the dictionary is read as of now; a table that was altered since the start"
@@ -287,6 +287,25 @@ class LiveDatabase:
             tuple(unqualified(one) for one in tables if one.con_id == member.database.con_id)
             for member in self._snapshot.members
         ]
+
+    def current_scn(self) -> int | None:
+        """See `SourceDatabase.current_scn`; None also while the database does not answer.
+
+        Raises:
+            OlrPgError: 7020, a RESETLOGS has put it back behind what was delivered; 7003 and the
+                like, what waiting does not mend.
+        """
+        try:
+            incarnations, scn = self._oracle.read(
+                "reading the current SCN",
+                lambda connection: (read_incarnations(connection), read_primary_scn(connection)),
+            )
+        except OlrPgError as error:
+            if error.code not in PASSING:
+                raise
+            return None
+        self._lineage.follow(incarnations)
+        return scn
 
     def delivering(self, scn: int) -> None:
         """See `SourceDatabase.delivering`.

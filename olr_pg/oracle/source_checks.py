@@ -34,7 +34,7 @@ from olr_pg.oracle.transport.transport_checks import check_directories
 from olr_pg.oracle.vault import check_brought
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, Table
 
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
+_NEEDED_MAX: Final = 200
+"""Logs of a thread that are looked for at most, from the oldest that a restart reads."""
+
 _LOCAL_TARGETS: Final = ("PRIMARY", "LOCAL")
 
 
@@ -353,8 +356,7 @@ def _logs(
     unreadable: list[str] = []
     for thread in sorted({position[1] for position in listed}):
         positions = sorted(position for position in listed if position[1] == thread)
-        looked_at = (positions[0], positions[-1]) if source.transport is None else positions[-1:]
-        for position in dict.fromkeys(looked_at):
+        for position in _looked_at(source, positions, listed, saved_scn):
             try:
                 _open(source, listed[position])
             except OlrPgError as problem:
@@ -383,6 +385,21 @@ def _logs(
             lambda connection: check_directories(connection, unreadable, source.user),
         )
     return found
+
+
+def _looked_at(
+    source: OracleSource,
+    positions: Sequence[tuple[int, int, int]],
+    listed: Mapping[tuple[int, int, int], Sequence[ListedLog]],
+    saved_scn: int | None,
+) -> list[tuple[int, int, int]]:
+    """Choose the logs of a thread that must be there: both ends, and what a restart reads."""
+    if source.transport is not None:
+        return [positions[-1]]
+    needed: list[tuple[int, int, int]] = []
+    if saved_scn is not None and source.vault is None:
+        needed = [one for one in positions if listed[one][0].next_scn > saved_scn]
+    return list(dict.fromkeys((positions[0], *needed[:_NEEDED_MAX], positions[-1])))
 
 
 def _open(source: OracleSource, copies: Sequence[ListedLog]) -> None:

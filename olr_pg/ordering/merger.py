@@ -224,7 +224,7 @@ class Merger:
             _log.warning(
                 "transactions wait for the logs of other redo threads",
                 transactions=self.waiting,
-                read_up_to_scn=self.watermark,
+                read_up_to_scn=self.watermark or "none yet",
             )
 
     @property

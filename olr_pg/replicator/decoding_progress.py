@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.monitor.lag import Milestones
-from olr_pg.monitor.status_values import SourceStatus, ThreadStatus
+from olr_pg.monitor.status_values import STATE_WORDS, SourceStatus, ThreadStatus
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
     from olr_pg.capture.continuity import Gap, LogStream
+    from olr_pg.capture.state import CapturePhase
     from olr_pg.decoding.split import Split
+    from olr_pg.errors import OlrPgError
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.ordering.merger import Merger
 
@@ -193,8 +195,8 @@ def report_log(log: ArchivedLog, merger: Merger) -> None:
         thread=log.header.thread,
         sequence=log.header.sequence,
         next_scn=log.next_scn,
-        transactions=account.committed,
-        rows=account.rows,
+        transactions_so_far=account.committed,
+        rows_so_far=account.rows,
         waiting=merger.waiting,
     )
     if account.unmatched or account.lost:
@@ -203,3 +205,9 @@ def report_log(log: ArchivedLog, merger: Merger) -> None:
             undo_without_change=account.unmatched,
             transactions_without_end=account.lost,
         )
+
+
+def tell_waiting(phase: CapturePhase, reason: OlrPgError) -> None:
+    """Log what decoding waits for, in the words of the status page, and what to do about it."""
+    words = STATE_WORDS[phase].lower()
+    _log.warning(words, state=phase.value, reason=str(reason), action=reason.action)

@@ -31,7 +31,7 @@ from olr_pg.ordering.release import Leaving
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
-from olr_pg.replicator.decoding_progress import report_log
+from olr_pg.replicator.decoding_progress import report_log, tell_waiting
 from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.replicator.thread_admission import Admission
 from olr_pg.scalars import MAX_SCN
@@ -207,31 +207,32 @@ class DecodingRun:
         is_caught_up = phase is CapturePhase.CAUGHT_UP
         is_new = self._note_caught_up() if is_caught_up else self._enter(phase, reason)
         if is_new and reason is not None:
-            _log.warning(phase.value, reason=str(reason))
+            tell_waiting(phase, reason)
         elif is_new and self._until is not None:
             _log.info(
                 "waiting for redo: the end is not reached",
-                read_up_to_scn=self.merger.watermark,
+                read_up_to_scn=self.merger.watermark or "none yet",
                 until_scn="not known yet" if self._until.scn == MAX_SCN else self._until.scn,
             )
 
     def _note_caught_up(self) -> bool:
         """Say that there is no more to decode now; for who starts behind it, nothing at all was.
 
+        Where checkpoint or source tell that a start is right, its redo is only not archived yet.
+
         Returns:
             Whether that is new for any target.
         """
-        reach_scn, is_new = self._parts.logs.reach_scn, False
+        logs, is_new = self._parts.logs, False
         for feed in self.feeds:
-            monitor = feed.delivery.monitor
-            if feed.start_scn <= reach_scn:
+            monitor, scn = feed.delivery.monitor, feed.start_scn
+            if feed.resumed or scn <= logs.reach_scn or logs.is_reached(scn):
                 is_new |= monitor.enter(CapturePhase.CAUGHT_UP)
                 continue
-            error = OlrPgError(
-                Code.START_BEYOND_REDO, f"SCN {feed.start_scn}, the redo ends at {reach_scn}"
-            )
+            ends = f"the redo ends at {logs.reach_scn}" if logs.reach_scn else "no log has it"
+            error = OlrPgError(Code.START_BEYOND_REDO, f"SCN {scn}, {ends}")
             if monitor.enter(CapturePhase.WAITING_FOR_REDO, error):
-                _log.warning(CapturePhase.WAITING_FOR_REDO.value, reason=str(error))
+                tell_waiting(CapturePhase.WAITING_FOR_REDO, error)
         return is_new
 
     def _follow(self) -> None:

@@ -41,6 +41,7 @@ class SharedLogs:
         self.reach_scn = 0
         self._lock = threading.Lock()
         self._wanted: dict[object, tuple[int, int]] = {}
+        self._source_scn = 0
         self._news_at = 0.0
         self._looked_at: float | None = None
         self.unseen_since: float | None = None
@@ -74,6 +75,21 @@ class SharedLogs:
             found = self.source.scan(min(lowest), max(highest))
             self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
             return found
+
+    def is_reached(self, scn: int) -> bool:
+        """Tell whether the source has come to an SCN, though no log with it may be here yet.
+
+        False where nobody can tell; the source is asked until it has.
+        """
+        with self._lock:
+            if scn > self._source_scn:
+                self._source_scn = max(self._source_scn, self.source.current_scn() or 0)
+            return scn <= self._source_scn
+
+    def current_scn(self) -> int | None:
+        """Ask for an SCN that the source has come to (`SourceDatabase.current_scn`)."""
+        with self._lock:
+            return self.source.current_scn()
 
     def has_news(self) -> bool:
         """Tell whether an online log has grown (`SourceDatabase.has_news`)."""

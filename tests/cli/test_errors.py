@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,13 +77,20 @@ def test_a_stopped_table_is_listed_shown_retried_and_let_go_on(
     listed = run(config, "list")
     assert listed.exit_code == 1
     assert "STOPPED S.T: 2 transactions with 2 changes" in listed.stdout
+    # Values of rows are shown by `show` alone.
+    assert 'violates check constraint "no" (1 time)' in listed.stdout
+    assert "Failing row" not in listed.stdout
     document = json.loads(run(config, "list", "--json").stdout)
     (error,) = document["errors"]
     assert (error["code"], error["xid"], error["operation"]) == ("OLR-05008", "0.0.2", "insert")
     number = str(error["id"])
     shown = json.loads(run(config, "show", number, "--json").stdout)
     assert shown["change"]["after"] == {"N": 2}
-    assert 'INSERT INTO "s"."t"' in run(config, "show", number).stdout
+    text = run(config, "show", number).stdout
+    assert re.search(r'statement: INSERT INTO "s"."t" .*VALUES \(\$1', text)
+    assert re.search(r"first seen: [-0-9]+ [:0-9]+ UTC\n", text)
+    assert f"leave the change out with `olr-pg errors skip {number}`" in text
+    assert "after:" not in text.replace('"after":', "")
     again = run(config, "retry", "--json")
     assert again.exit_code == 1
     assert json.loads(again.stdout)["tables"][0]["error"]["code"] == "OLR-05008"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 from olr_pg.cli.group import coded, report
+from olr_pg.cli.main import app
 from olr_pg.errors import Code, OlrPgError
 
 
@@ -24,7 +27,10 @@ def test_errors_of_the_catalogue_stay_and_others_are_defects() -> None:
 def test_a_target_that_is_not_there_is_no_defect() -> None:
     with pytest.raises(psycopg.OperationalError) as caught:
         psycopg.connect("host=127.0.0.1 port=1 dbname=none connect_timeout=2")
-    assert coded(caught.value).code == Code.POSTGRES_UNREACHABLE
+    told = coded(caught.value)
+    assert told.code == Code.POSTGRES_UNREACHABLE
+    assert told.detail.startswith("connection to server at ")
+    assert told.detail.endswith("failed: Connection refused")
 
 
 def test_a_defect_is_told_with_where_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,3 +44,10 @@ def test_a_defect_is_told_with_where_it_came_from(capsys: pytest.CaptureFixture[
     assert "ValueError" in record["what"]
     assert 'int("x")' in record["traceback"]
     assert not any('int("x")' in line for line in rest)
+
+
+def test_help_names_values_as_manuals_do_and_switches_have_none() -> None:
+    for words in (["run"], ["tables", "add"], ["simulate"], ["verify"]):
+        text = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}).output
+        assert "--help" in text
+        assert re.findall(r" <[a-z ]+> ", text) == []

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from olr_pg.cli.status import _left_out, _stopped
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from olr_pg.cli.printing import report_console
+from olr_pg.cli.status import _left_out, _print, _stopped
+
+STATES: Final = Path(__file__).parents[1] / "monitor" / "states"
 
 NOTHING = {
     "rows_filtered": 0,
@@ -24,3 +33,37 @@ def test_a_table_says_why_it_is_not_complete() -> None:
     assert _stopped({**table, "stopped": True}) == "STOPPED"
     assert _stopped({**table, "stopped": True, "held_scn": 7}) == "STOPPED at SCN 7"
     assert _stopped({**table, "paused": True, "held_scn": 7}) == "paused at SCN 7"
+
+
+def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
+    """What is printed of a state that an appliance was in."""
+    record = json.loads((STATES / f"{state}.json").read_text("utf-8"))
+    _print(report_console(highlight=False, markup=False), record | changes)
+    return capsys.readouterr().out
+
+
+def test_what_is_not_known_yet_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed("starting", capsys)
+    assert "OK: Starting (STARTING) for 0.0 s\n" in text
+    assert "decoded below none yet, taken below none yet, confirmed none yet" in text
+    assert "Newest redo:       none was seen yet\n" in text
+    assert "0.0 s" not in text.partition(" Table ")[2]
+
+
+def test_it_says_who_replicates_what_and_what_to_do_about_problems(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = printed("table-stopped", capsys).splitlines()
+    assert lines[0].startswith("DEGRADED: ")
+    assert lines[1].startswith("  ! table SHOP.ORDER_LINES has stopped")
+    assert lines[2].startswith("      olr-pg errors show 1 --config ")
+    text = "\n".join(lines)
+    record = json.loads((STATES / "table-stopped.json").read_text("utf-8"))
+    for place in ("source", "container", "source_place", "target"):
+        assert record["identity"][place] in text
+
+
+def test_loads_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    load = {"table": "SHOP.T", "scn": 7, "parts": 1, "parts_done": 0, "rows": 1_200}
+    text = printed("loading", capsys, loads=[load])
+    assert "Loading SHOP.T: 0 of 1 part, 1,200 rows as of 7\n" in text

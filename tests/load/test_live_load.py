@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.target import source_position
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.migration.cutover import cutover
 from olr_pg.config.reading import load_config
@@ -20,6 +21,7 @@ from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
 from olr_pg.load.load_progress import TableProgress
 from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
 from olr_pg.load.target_structure import StructureBuilder
+from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.load.verification.verification import VerifiedTable, verify
 from olr_pg.oracle import rowids
 from olr_pg.simulator.database_shape import demo_shape
@@ -210,6 +212,26 @@ def test_a_table_may_be_begun_anew_as_of_a_later_scn(shop: Shop) -> None:
     shop.run()
     assert shop.rows() == shop.live.summary.rows
     assert all(one.identical for one in shop.verify())
+
+
+def test_a_target_that_was_filled_from_a_later_source_is_refused(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source was put back, or is another copy: what it writes would be passed over."""
+    monkeypatch.setattr(SourceArrival.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(source_position.check_not_ahead, "__defaults__", (0.0,))
+    for _ in range(2):
+        shop.live.archive()
+    before = shop.live.state.scn
+    shop.live.archive()
+    shop.load()
+    assert all(one.identical for one in shop.verify())
+    shop.live.state.scn = before
+    for act, code in ((shop.verify, 7100), (shop.run, 7101), (shop.load, 7101)):
+        with pytest.raises(OlrPgError) as caught:
+            act()
+        assert caught.value.code == code
+        assert f"the source is at SCN {before}" in caught.value.detail
 
 
 @pytest.fixture

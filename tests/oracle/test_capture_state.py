@@ -111,3 +111,26 @@ def test_what_ends_decoding_is_told_after_the_session(
         assert state.phase is CapturePhase.STOPPED
         assert state.reason is not None
         assert state.reason.code == 2005
+
+
+def test_a_start_whose_redo_is_not_here_yet_has_caught_up_where_it_is_known_to_be_right(
+    live: LiveSource,
+) -> None:
+    """A load's SCN before a log with it is archived; a checkpoint at the end of the redo."""
+    ahead = live.state.scn + 100
+    with live.database() as database:
+        for scn, resumed, phase in (
+            (live.state.scn, False, CapturePhase.CAUGHT_UP),
+            (ahead, True, CapturePhase.CAUGHT_UP),
+            (ahead, False, CapturePhase.WAITING_FOR_REDO),
+        ):
+            delivery = Delivery(Decoder(database, SparkSettings()))
+            delivery.resolve(QUERY)
+            queue = delivery.start(scn, resumed=resumed)
+            wait_until(lambda: delivery.state.phase is not CapturePhase.WAITING_FOR_CLIENT)  # noqa: B023
+            state = delivery.state
+            queue.close()
+            delivery.stop()
+            assert state.phase is phase
+    assert state.reason is not None
+    assert state.reason.detail == f"SCN {ahead}, no log has it"

@@ -7,8 +7,10 @@ import pytest
 
 from olr_pg.oracle.driver_failures import (
     CREDENTIALS,
+    NOT_REACHED,
     OTHER,
     SERVICE,
+    SNAPSHOT_AGE,
     UNREACHABLE,
     is_transient,
     oracle_error,
@@ -21,6 +23,8 @@ from olr_pg.oracle.driver_failures import (
         ("ORA-01017: invalid credential", CREDENTIALS),
         ("DPY-6005: cannot connect\nORA-12541: no listener", UNREACHABLE),
         ("DPY-6005: cannot connect\nDPY-6001: service is unknown", SERVICE),
+        ("ORA-01555: snapshot too old", SNAPSHOT_AGE),
+        ("ORA-08181: specified number is not a valid system change number", NOT_REACHED),
         ("ORA-99999: new", OTHER),
         ("no number", OTHER),
     ],

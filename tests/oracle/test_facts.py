@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from olr_pg.oracle.facts import read_facts
+from typing import TYPE_CHECKING
+
+from olr_pg.oracle.facts import read_facts, read_primary_scn
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from tests.oracle.conftest import DBID, SCN, make_snapshot
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.oracle_net.state import OracleState
 
 
 def test_the_facts_of_a_container(oracle: OracleDatabase) -> None:
@@ -13,3 +18,11 @@ def test_the_facts_of_a_container(oracle: OracleDatabase) -> None:
     assert facts.dbid == DBID
     assert facts.scn == SCN
     assert [incarnation.resetlogs_id for incarnation in facts.incarnations] == [2_000, 1_000]
+
+
+def test_a_standby_says_nothing_of_the_redo_that_it_has(
+    oracle: OracleDatabase, state: OracleState
+) -> None:
+    assert oracle.read("testing", read_primary_scn) == SCN
+    state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "PHYSICAL STANDBY")
+    assert oracle.read("testing", read_primary_scn) is None

@@ -23,6 +23,7 @@ from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Severity
+from olr_pg.oracle import source_checks
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.simulation import simulate
@@ -273,6 +274,19 @@ def test_logs_that_are_not_mapped(patient: Patient) -> None:
     assert "path-mapping" in found[0].mend[0]
     patient.changes = {}
     assert patient.findings() == []
+
+
+def test_every_log_that_a_restart_reads_is_looked_for(patient: Patient) -> None:
+    source: Any = load_config(patient.config()).source
+    positions = [(1, 1, number) for number in range(10)]
+    listed: Any = {one: [SimpleNamespace(next_scn=10 * one[2] + 10)] for one in positions}
+
+    def sequences(saved_scn: int | None) -> list[int]:
+        found = source_checks._looked_at(source, positions, listed, saved_scn)
+        return [sequence for _, _, sequence in found]
+
+    assert sequences(None) == [0, 9]
+    assert sequences(75) == [0, 7, 8, 9]
 
 
 def test_no_logs_at_all(patient: Patient) -> None:

@@ -51,9 +51,11 @@ class ScriptedSource:
         absent: logs that it has archived, of which there is no copy.
         told: what it was told to be delivered, one SCN after the other.
         scans: how often it was looked at.
+        scn: that it has come to; None: it does not tell.
     """
 
     lob_source = None
+    scn: int | None = None
 
     def __init__(self, snapshot: Snapshot, opened: Iterable[int] | None = (1,)) -> None:
         self.snapshot = snapshot
@@ -86,6 +88,9 @@ class ScriptedSource:
             AbsentLog(log.position, log.header.first_scn, log.next_scn) for log in self.absent
         )
         return LogScan(logs, (), (), self.opened, absent=absent)
+
+    def current_scn(self) -> int | None:
+        return self.scn
 
     def delivering(self, scn: int) -> None:
         self.told.append(scn)

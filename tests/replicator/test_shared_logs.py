@@ -17,6 +17,10 @@ class Source:
         self.asked: list[tuple[int, int]] = []
         self.ends: list[int] = []
         self.news = False
+        self.scns: list[int | None] = []
+
+    def current_scn(self) -> int | None:
+        return self.scns.pop(0)
 
     def has_news(self) -> bool:
         return self.news
@@ -48,6 +52,16 @@ def test_what_was_seen_once_is_reached() -> None:
     source.ends = [50]
     logs.scan("one", 1, 1)
     assert logs.reach_scn == 70
+
+
+def test_the_source_is_asked_until_it_has_come_to_an_scn() -> None:
+    source = Source()
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    source.scns = [None, 5, 12]
+    assert [logs.is_reached(10) for _ in range(3)] == [False, False, True]
+    assert logs.is_reached(12)
+    source.scns = [13]
+    assert logs.current_scn() == 13
 
 
 def test_what_is_new_was_written_since_the_last_look_that_did_not_find_it() -> None:

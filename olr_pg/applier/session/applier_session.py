@@ -37,6 +37,7 @@ from olr_pg.applier.target.ledger import (
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
 from olr_pg.applier.target.set_aside import set_aside
+from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Applier:
             process, which also tells what happens to these tables.
         is_saved_here: whether what the server has saved is what this applier confirmed; where
             nobody can tell, it may be anybody's.
+        source_scn: an SCN that the source has come to; None where nobody knows.
 
     Attributes:
         is_begun: whether the target was there once.
@@ -91,8 +93,10 @@ class Applier:
         source_tables: Sequence[Table] = (),
         connect: Callable[[], ServerLink] | None = None,
         is_saved_here: Callable[[], bool] = lambda: False,
+        source_scn: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._settings = settings
+        self._source_scn = source_scn
         self._is_saved_here = is_saved_here
         self._connect = connect or partial(_connect, settings.host, settings.port)
         self._tables = {table.full_name: table for table in source_tables}
@@ -324,6 +328,7 @@ class Applier:
         subscription = self._settings.subscription
         check_targets(connection, subscription, targets)
         check_source(connection, subscription, self._settings.dbid, targets)
+        check_not_ahead(connection, subscription, self._source_scn, targets, self._stop)
         set_aside(
             connection,
             self._settings,

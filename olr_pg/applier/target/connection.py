@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ASIDES: Final = (
+    "connection failed: ",
+    "consuming input failed: ",
+    "sending query and params failed: ",
+    " Is the server running on that host and accepting TCP/IP connections?",
+    " This probably means the server terminated abnormally before or while processing the request.",
+)
+"""What the driver and libpq say around the words that tell what is the matter."""
 _OUTAGE_CLASSES: Final = ("08", "53", "57P", "58")
 _TRANSIENT_CLASSES: Final = ("40", *_OUTAGE_CLASSES)
 # 57014: somebody cancelled the statement; 25006: a switchover leaves its server read-only, or leads
@@ -201,17 +209,24 @@ def is_out_of_reach(error: psycopg.Error) -> bool:
     return state.startswith(_OUTAGE_CLASSES) or state == "25006"
 
 
+def plain_words(error: psycopg.Error) -> str:
+    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers."""
+    text = " ".join((error.diag.message_primary or str(error)).split())
+    for aside in _ASIDES:
+        text = text.replace(aside, "")
+    return text
+
+
 def unreachable(error: psycopg.Error, target: str | None = None) -> OlrPgError:
     """Return the coded error for a target that stays out of reach, or full.
 
     Args:
         target: its place, where the caller knows it.
     """
-    reason = error.diag.message_primary or str(error).strip().replace("\n", " ")
     return OlrPgError(
         Code.TARGET_DISK_FULL
         if isinstance(error, psycopg.errors.DiskFull)
         else Code.POSTGRES_UNREACHABLE,
-        mask(reason),
+        mask(plain_words(error)),
         target=target,
     )

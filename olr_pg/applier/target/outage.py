@@ -14,7 +14,7 @@ import psycopg
 import structlog
 from psycopg.conninfo import conninfo_to_dict
 
-from olr_pg.applier.target.connection import is_out_of_reach, unreachable
+from olr_pg.applier.target.connection import is_out_of_reach, plain_words, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,4 +130,5 @@ def patience(settings: ApplierSettings, error: BaseException) -> float | None:
 def announce_retry(doing: str, attempt: int, error: BaseException) -> None:
     """Log that something is tried again; an outage is told of by `TargetOutage`, and once."""
     if not (isinstance(error, psycopg.Error) and is_out_of_reach(error)):
-        _log.warning(doing, attempt=attempt, error=str(error).strip())
+        words = plain_words(error) if isinstance(error, psycopg.Error) else str(error).strip()
+        _log.warning(doing, attempt=attempt, error=words)

@@ -117,7 +117,9 @@ def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) 
 
     for line in step_lines(states, steps):
         print_line(line)
-    print_line(f"To go back: {back}.")
+    print_line(
+        f"To go back: {back}." if over else "Nothing is done yet, and nothing to go back from."
+    )
     if len(over) == len(steps):
         print_line("The target may be used. Do not start `olr-pg run` again.")
         grants = grant_lines(states)

@@ -20,6 +20,7 @@ from olr_pg.cli.printing import (
 )
 from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
 from olr_pg.load.row_progress import row_progress
+from olr_pg.observability.wording import span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -234,12 +235,12 @@ def losses_json(losses: Mapping[str, Counters]) -> dict[str, dict[str, int]]:
 def _print_loaded(done: Sequence[LoadedTable]) -> None:
     from rich.filesize import decimal
 
-    numbers = ("SCN", "Rows", "Bytes", "Seconds")
+    numbers = ("SCN", "Rows", "Bytes", "Done after")
     grid = report_table("Table", "Target", numbers=numbers, title="Loaded")
     for one in done:
         grid.add_row(
             *(one.table, one.target, str(one.scn), f"{one.rows:,}", decimal(one.bytes)),
-            f"{one.seconds:.1f}",
+            span(one.seconds),
         )
     print_table(report_console(), grid)
     for one in done:
@@ -265,5 +266,5 @@ def _print_structure(parts: Sequence[Part]) -> None:
     print_line(
         "Never created: column defaults, check constraints, identity and virtual columns, listed"
         " above where the dictionary has them; triggers and views, which are not listed. `olr-pg"
-        " schema` makes what of these PostgreSQL takes."
+        " schema apply` makes what of these PostgreSQL takes."
     )

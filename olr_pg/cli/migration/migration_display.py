@@ -34,7 +34,7 @@ def migration_display(
         with _live() as show, _looking(watch, show, seconds or TERMINAL_SECONDS):
             yield
         return
-    with _looking(watch, _print_json if as_json else _print_lines, seconds or LINES_SECONDS):
+    with _looking(watch, _print_json if as_json else LinesNow(), seconds or LINES_SECONDS):
         yield
 
 
@@ -93,12 +93,21 @@ def progress_view(progress: Progress) -> Group:
     return Group(*parts)
 
 
-def _print_lines(progress: Progress) -> None:
-    from olr_pg.migration.migration_progress import progress_lines
+class LinesNow:
+    """Prints how far it is, line by line; what needs somebody, whenever that is new."""
 
-    for line in progress_lines(progress):
-        print_line(line)
-    flush()
+    def __init__(self) -> None:
+        self._told: tuple[str, ...] = ()
+
+    def __call__(self, progress: Progress) -> None:
+        """Print the lines of a moment."""
+        from olr_pg.migration.migration_progress import progress_lines
+
+        is_told = progress.needs == self._told
+        self._told = progress.needs
+        for line in progress_lines(progress._replace(needs=()) if is_told else progress):
+            print_line(line)
+        flush()
 
 
 def _print_json(progress: Progress) -> None:

@@ -16,6 +16,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.connection import plain_words
 from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -174,7 +175,7 @@ def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
         if isinstance(error, psycopg.errors.InsufficientPrivilege)
         else Code.CUTOVER_STEP_REFUSED
     )
-    return OlrPgError(code, mask(error.diag.message_primary or str(error).strip()))
+    return OlrPgError(code, mask(plain_words(error)))
 
 
 class _Cutover:

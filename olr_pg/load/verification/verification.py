@@ -25,6 +25,7 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
+from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.load.verification.verification_task import (
     PartDigests,
     Row,
@@ -201,7 +202,14 @@ def verify(
     failures: dict[str, OlrPgError] = {}
     with connect(settings.connect_string, replica=False) as connection:
         ensure_ledger(connection)
-        plan = partial(_plan, connection, settings, sample=sample, at_position=at_position)
+        plan = partial(
+            _plan,
+            connection,
+            settings,
+            sample=sample,
+            at_position=at_position,
+            arrival=SourceArrival(),
+        )
         todo = list(sources)
         for _ in range(TRIES):
             works, rewritten = _compare(
@@ -291,6 +299,7 @@ def _plan(
     source: SourceTable,
     sample: float,
     at_position: bool,
+    arrival: SourceArrival,
 ) -> _Work:
     name = source.table.full_name
     schema, table_name = target_name(settings, source.table.owner, source.table.name)
@@ -308,7 +317,10 @@ def _plan(
             Code.NOT_COMPARABLE_AT_SCN, "the table is stopped, its changes are held", table=name
         )
     if at_position and source.data.as_of is not None:
-        scn = max(int(position[0]), _consistent_scn(connection, settings)) or source.scn
+        # Between the two no change of this table commits: the source need not be further.
+        complete_scn = min(_consistent_scn(connection, settings), source.scn)
+        scn = max(int(position[0]), complete_scn) or source.scn
+        arrival.wait_for(source, scn)
         source = source._replace(data=source.data.as_of(scn, None), scn=scn)
     if 0 < source.scn < position[0]:
         raise OlrPgError(

@@ -3,9 +3,10 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect, plain_words
 from olr_pg.postgres.keepalive import vigilant
 
 if TYPE_CHECKING:
@@ -53,3 +54,11 @@ def test_timeouts_of_the_role_or_database_do_not_hold(replication: Replication) 
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
     with connect(make_conninfo(own, options="-c synchronous_commit=remote_apply")) as connection:
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("remote_apply",)
+
+
+def test_words_are_on_one_line_and_without_asides() -> None:
+    error = psycopg.OperationalError(
+        "consuming input failed: server closed the connection unexpectedly\n\tThis probably means"
+        " the server terminated abnormally\n\tbefore or while processing the request.\n"
+    )
+    assert plain_words(error) == "server closed the connection unexpectedly"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from olr_pg.cli.migration.migration_display import migration_display, progress_view
+from olr_pg.cli.migration.migration_display import LinesNow, migration_display, progress_view
 from olr_pg.config.model import Config
 from olr_pg.migration.migration_progress import MigrationWatch, Progress, TableLoad
 from olr_pg.migration.migration_steps import STEPS
@@ -49,3 +49,14 @@ def test_lines_come_where_there_is_no_terminal(
         while "load" not in seen:
             seen += capsys.readouterr().out
     assert seen.startswith('{"progress":{"step":"load"' if as_json else "load: the tables")
+
+
+def test_what_needs_somebody_is_told_when_it_is_new(capsys: pytest.CaptureFixture[str]) -> None:
+    show = LinesNow()
+    now = Progress("load", "tables", 1.0)
+    for needs in (("look",), ("look",), (), ("look", "again")):
+        show(now._replace(needs=needs))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    told = [line for line in lines if line.startswith("needs you")]
+    assert told == ["needs you: look", "needs you: look", "needs you: again"]
+    assert len(lines) == 4 + len(told)

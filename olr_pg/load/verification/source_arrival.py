@@ -1,0 +1,52 @@
+"""Waits until a live source can be read as of what the target has.
+
+Another instance of a cluster, or a standby, may come to an SCN a moment later than its redo does. A
+source that does not come to it is another one than the target was filled from, or was put back.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.load.table_data import SourceTable
+
+PATIENCE_SECONDS: Final = 20.0
+_ASK_SECONDS: Final = 0.5
+
+
+class SourceArrival:
+    """The SCN that a source has come to, asked for where it has to be further than known.
+
+    Args:
+        patience: seconds that it is waited for, for all tables together.
+    """
+
+    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+        self._patience = patience
+        self._deadline: float | None = None
+        self._reached = 0
+
+    def wait_for(self, source: SourceTable, scn: int) -> None:
+        """Wait until a table can be read as of `scn`.
+
+        Raises:
+            OlrPgError: 7100, the source does not come to it; 7001 to 7009.
+        """
+        ask = source.data.reached
+        if scn <= max(source.scn, self._reached) or ask is None:
+            return
+        while (now := ask()) < scn:
+            if self._deadline is None:
+                self._deadline = time.monotonic() + self._patience
+            if time.monotonic() >= self._deadline:
+                raise OlrPgError(
+                    Code.SCN_NOT_REACHED,
+                    f"the target has commit {scn}, the source is at SCN {now}",
+                    table=source.table.full_name,
+                )
+            time.sleep(_ASK_SECONDS)
+        self._reached = now
