@@ -132,10 +132,19 @@ class ChangeBatches:
         """Return the images as JSON text, where they are wanted."""
         if self._lines is None:
             return {}
-        pieces = [bytes(piece) for piece in self._lines.of(changes.answers)]
-        text = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
+        answers = changes.answers
         before, before_size, after, after_size = np.empty((4, rows), np.int64)
-        found = images_kernel(text, before, before_size, after, after_size)
+        pieces: list[bytes] = []
+        size = element = found = 0
+        for lines in self._lines.of(answers):
+            pieces.append(bytes(lines.text))
+            end = element + lines.line_end.size
+            found = images_kernel(
+                np.frombuffer(pieces[-1], np.uint8), size, answers.kind[element:end],
+                lines.row_id_end, lines.line_end, found, before, before_size, after, after_size,
+            )  # fmt: skip
+            size, element = size + len(pieces[-1]), end
+        text = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
         assert found == rows
         return {
             "before": variable_array(pa.string(), ValueColumn(text, before, before_size)),

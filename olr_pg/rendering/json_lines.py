@@ -110,6 +110,21 @@ class _BadValueError(Exception):
         self.error = error
 
 
+class Lines(NamedTuple):
+    """Lines of some answers.
+
+    Attributes:
+        text: the lines.
+        line_end: where each answer's line ends in `text`; where the next begins, if it has none.
+        row_id_end: where the ROWID of a row change ends, in front of the closing quote; of other
+            answers it means nothing.
+    """
+
+    text: Buffer
+    line_end: I64
+    row_id_end: I64
+
+
 class _Written(NamedTuple):
     """Lines as the kernel wrote them.
 
@@ -117,13 +132,14 @@ class _Written(NamedTuple):
         element: the first answer that they do not have.
         text: the lines, but for what goes into the gaps.
         gaps: shape (n, `GAP_SIZE`).
-        line_end: where the lines end in `text`, of the answers that it has.
+        line_end, row_id_end: as of `Lines`, in `text`.
     """
 
     element: int
     text: U8
     gaps: I64
     line_end: I64
+    row_id_end: I64
 
 
 class JsonLines:
@@ -169,7 +185,8 @@ class JsonLines:
                 transactions before it. 4001, 4005, 5013, the messages are malformed.
         """
         for answers in self._answers(framed, bounds):
-            yield from self.of(answers)
+            for lines in self.of(answers):
+                yield lines.text
 
     def write_transactions(
         self, framed: Buffer, bounds: I64, write: Callable[[Buffer], object]
@@ -190,7 +207,7 @@ class JsonLines:
         size = 0
         for answers in self._answers(framed, bounds):
             first = 0
-            for lines, line_end in self._written(answers, 0, len(answers.kind)):
+            for lines, line_end, _ in self._written(answers, 0, len(answers.kind)):
                 is_commit = answers.kind[first : first + len(line_end)] == _COMMIT
                 ends.append(line_end[is_commit] + size)
                 write(lines)
@@ -206,14 +223,13 @@ class JsonLines:
         if rows.is_open:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
 
-    def of(self, answers: Answers) -> Iterator[Buffer]:
+    def of(self, answers: Answers) -> Iterator[Lines]:
         """Yield the lines of parsed messages in pieces, each valid until the next one is asked for.
 
         Raises:
             OlrPgError: 2050, 2051, 2056, as `pieces`.
         """
-        for lines, _ in self._written(answers, 0, len(answers.kind)):
-            yield lines
+        yield from self._written(answers, 0, len(answers.kind))
 
     def line(self, framed: Buffer, number: int) -> bytes | None:
         """Return one line, Chunks not counted; None where there are not so many.
@@ -231,12 +247,12 @@ class JsonLines:
                 elements = np.flatnonzero(answers.kind != _CHUNK)
                 if number < len(elements):
                     at = int(elements[number])
-                    return b"".join(lines for lines, _ in self._written(answers, at, at + 1))
+                    return b"".join(lines.text for lines in self._written(answers, at, at + 1))
                 number -= len(elements)
         return None
 
-    def _written(self, answers: Answers, first: int, end: int) -> Iterator[tuple[Buffer, I64]]:
-        """Yield the lines of the answers from `first` to `end`, and where each line ends."""
+    def _written(self, answers: Answers, first: int, end: int) -> Iterator[Lines]:
+        """Yield the lines of the answers from `first` to `end`."""
         bound = self._plan.bind(self._layouts.read(answers))
         while first < end:
             written = self._write(answers, bound, first, end)
@@ -252,25 +268,27 @@ class JsonLines:
 
     def _write(self, answers: Answers, bound: BoundLines, first: int, end: int) -> _Written:
         """Write them all into the room, which grows; a part where they are large."""
-        line_end = np.empty(end, np.int64)
+        line_end, row_id_end = np.empty((2, end), np.int64)
         while True:
             element, size, gaps = write_lines_kernel(
                 answers.data, answers.body, answers.kind[:end], answers.scn, answers.commit_scn,
                 answers.xid, answers.layout, answers.entry_first, answers.value_offset,
                 answers.value_length, *bound, self._sessions is not None, first, self._room,
-                self._gaps, line_end, self._common,
+                self._gaps, line_end, row_id_end, self._common,
             )  # fmt: skip
             if element == end or (size and len(self._room) > 4 * PIECE_BYTES):
-                ends = line_end[first:element]
-                return _Written(element, self._room[:size], self._gaps[:gaps], ends)
+                return _Written(
+                    element, self._room[:size], self._gaps[:gaps], line_end[first:element],
+                    row_id_end[first:element],
+                )  # fmt: skip
             if 2 * gaps > len(self._gaps):
                 self._gaps = np.empty((4 * len(self._gaps), GAP_SIZE), np.int64)
             else:
                 self._room = np.empty(2 * len(self._room), np.uint8)
 
-    def _filled(self, answers: Answers, written: _Written) -> tuple[Buffer, I64]:
+    def _filled(self, answers: Answers, written: _Written) -> Lines:
         if not len(written.gaps):
-            return written.text.data, written.line_end
+            return Lines(written.text.data, written.line_end, written.row_id_end)
         parts: list[Any] = []
         filled = [0]
         last = 0
@@ -283,8 +301,11 @@ class JsonLines:
             filled.append(filled[-1] + len(parts[-1]))
             last = at
         parts.append(written.text[last:])
-        before = written.gaps[:, GAP_AT].searchsorted(written.line_end, side="left")
-        return b"".join(parts), written.line_end + np.array(filled)[before]
+        moved = [
+            ends + np.array(filled)[written.gaps[:, GAP_AT].searchsorted(ends, side="left")]
+            for ends in (written.line_end, written.row_id_end)
+        ]
+        return Lines(b"".join(parts), *moved)
 
     def _value(self, answers: Answers, element: int, operation: int) -> bytes:
         layout, column, place_in_row = self._plan.placed(operation)

@@ -8,32 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined, kernel
+from olr_pg.transactions.finished_columns import DmlKind
 
 U8 = npt.NDArray[np.uint8]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
-_OPERATION: Final = len('{"op":"')
-_DELETE: Final = ord("d")
-_INSERT: Final = ord("i")
-_UPDATE: Final = ord("u")
+_INSERT: Final = int(DmlKind.INSERT)
+_DELETE: Final = int(DmlKind.DELETE)
+_UPDATE: Final = int(DmlKind.UPDATE)
+_BEFORE: Final = len('","before":')
+_AFTER: Final = len('","after":')
+_TAIL: Final = len("}\n")
 _QUOTE: Final = ord('"')
 _ESCAPE: Final = ord("\\")
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
-_NEWLINE: Final = ord("\n")
-
-
-@inlined
-def _image_begin(text: U8, at: int) -> int:
-    """Find the next object from `at` on, which is in the line's own; its end, where none comes."""
-    is_text = False
-    while text[at] != _NEWLINE and (is_text or text[at] != _OPEN):
-        if text[at] == _QUOTE:
-            is_text = not is_text
-        elif is_text and text[at] == _ESCAPE:
-            at += 1
-        at += 1
-    return at
 
 
 @inlined
@@ -59,41 +49,44 @@ def _image_end(text: U8, at: int) -> int:
 
 
 @kernel
-def images_kernel(text: U8, before: I64, before_size: I64, after: I64, after_size: I64) -> int:
-    """Find the images in the lines of `olr_pg.rendering.line_kernel`, those of row changes alone.
+def images_kernel(
+    text: U8, first_byte: int, kind: I32, row_id_end: I64, line_end: I64, count: int,
+    before: I64, before_size: I64, after: I64, after_size: I64,
+) -> int:  # fmt: skip
+    """Find the images in lines of `olr_pg.rendering.line_kernel`, those of row changes alone.
 
-    A line's last image ends where the line does, so that nobody looks at its values: a newline is
-    none of theirs.
+    They begin behind the ROWID, and the last one ends where the line does: only the first of an
+    update's two is read for its end.
 
     Args:
-        text: whole lines.
+        text: the lines.
+        first_byte: what is added to where images begin.
+        kind: of the answers that they are of, `ElementCode`.
+        row_id_end, line_end: as of `olr_pg.rendering.json_lines.Lines`.
+        count: the row changes of earlier lines.
         before, before_size: of each row change, where its object begins, its bytes; −1 where it
             has none.
         after, after_size: likewise.
 
     Returns:
-        How many row changes there are.
+        How many row changes there are, those of earlier lines included.
     """
-    at, count = 0, 0
-    while at < text.size:
-        operation = text[at + _OPERATION]
-        is_change = operation in (_INSERT, _UPDATE, _DELETE)
-        if is_change:
-            before[count], before_size[count] = 0, -1
-            after[count], after_size[count] = 0, -1
-            at = _image_begin(text, at + 1)
-        if operation == _UPDATE:
-            before[count] = at
-            at = _image_end(text, at)
-            before_size[count] = at - before[count]
-            at = _image_begin(text, at)
-        last = at
-        while text[at] != _NEWLINE:
-            at += 1
-        if operation == _DELETE:
-            before[count], before_size[count] = last, at - 1 - last
-        elif is_change:
-            after[count], after_size[count] = last, at - 1 - last
-        at += 1
-        count += is_change
+    for i in range(kind.size):
+        code = kind[i]
+        if code not in (_INSERT, _DELETE, _UPDATE):
+            continue
+        before[count], before_size[count] = 0, -1
+        after[count], after_size[count] = 0, -1
+        begin, end = row_id_end[i] + _BEFORE, line_end[i] - _TAIL
+        if code == _INSERT:
+            begin = row_id_end[i] + _AFTER
+            after[count], after_size[count] = first_byte + begin, end - begin
+        elif code == _DELETE:
+            before[count], before_size[count] = first_byte + begin, end - begin
+        else:
+            middle = _image_end(text, begin)
+            before[count], before_size[count] = first_byte + begin, middle - begin
+            begin = middle + _AFTER - 1
+            after[count], after_size[count] = first_byte + begin, end - begin
+        count += 1
     return count

@@ -122,6 +122,7 @@ def write_lines_kernel(
     out: U8,
     gaps: I64,
     line_end: I64,
+    row_id_end: I64,
     common: U8,
 ) -> tuple[int, int, int]:
     """Write the lines of the answers from `element` on, as far as there is room.
@@ -138,6 +139,7 @@ def write_lines_kernel(
         gaps: shape (m, `GAP_SIZE`).
         line_end: of each answer, where its line ends in the output; where the next one begins, if
             it has none.
+        row_id_end: of each row change, where its ROWID ends, in front of the closing quote.
         common: a scratch of 128 bytes.
 
     Returns:
@@ -174,7 +176,7 @@ def write_lines_kernel(
         if room - at < layouts[which, NAME_SIZE] + layouts[which, TAIL_SIZE] + LINE_BYTES:
             return i, begin, gaps_before
         at = copy_forward(out, at, texts, text, text + layouts[which, NAME_SIZE])
-        at = _put_row_id(data, body[i], out, at)
+        at = row_id_end[i] = _put_row_id(data, body[i], out, at)
         entries = entry_first[i]
         for place in range(layouts[which, FIRST], layouts[which, END]):
             value = entries + operations[place, ENTRY]
