@@ -61,6 +61,7 @@ def test_it_shows_what_is_in(
             if record["loads"] and record["loads"][0]["rows"]:
                 break
             assert time.monotonic() < deadline
+            time.sleep(0.01)
         (load,) = record["loads"]
         assert (load["table"], load["rows"], load["rows_expected"]) == ("S.T", 10, 40)
         assert (load["parts"], load["parts_done"]) == (4, 1)
