@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import applier_settings
-from olr_pg.appliance.container_names import (
-    check_several,
-    offline_dictionary,
-    refuse_several,
-)
+from olr_pg.appliance.container_names import offline_dictionary
 from olr_pg.appliance.offline_checks import check_logs
 from olr_pg.appliance.offline_logging import check_supplemental
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
-from olr_pg.decoding.filters import charsets_of, filters_of_target
+from olr_pg.decoding.filters import filters_of_target
 from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
@@ -31,11 +27,9 @@ from olr_pg.server.checkpoint import read_saved
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.dictionary.structure import Structure
-    from olr_pg.oracle.facts import DatabaseFacts as SourceFacts
 
 DISK_WARNING: Final = 4 << 30
 DISK_ERROR: Final = 256 << 20
@@ -81,38 +75,17 @@ def _check_source(
         except OlrPgError as problem:
             return [coded("offline.dictionary", problem)], None, (), NO_STRUCTURE
         found = check_logs(config, source, snapshot.database)
-        try:
-            check_several(config, snapshot.database)
-        except OlrPgError as problem:
-            found.append(coded("offline.dictionary", problem))
         found += check_supplemental(snapshot, tables)
         try:
             filters.chosen(tables, snapshot.database)
         except OlrPgError as problem:
             found.append(coded("filter", problem))
         return found, snapshot.database, tables, snapshot.structure
-    from olr_pg.oracle.oracle_connection import OracleDatabase
-    from olr_pg.oracle.source_checks import check_oracle
+    from olr_pg.appliance.live_checks import check_live
 
-    try:
-        refuse_several(source, "`olr-pg doctor` with a live source")
-    except OlrPgError as problem:
-        return [coded("oracle.connection", problem)], None, (), NO_STRUCTURE
     saved = read_saved(target_path(config) / CHECKPOINT).scn
-
-    def condition(table: Table, facts: SourceFacts) -> RowCondition | None:
-        return filters.row_condition(table, charsets_of(facts.database))
-
-    oracle = OracleDatabase(source)
-    try:
-        diagnosis = check_oracle(
-            source, oracle, query, saved, for_load=for_load,
-            condition=condition if filters.rows else None,
-        )  # fmt: skip
-    finally:
-        oracle.close()
-    facts = diagnosis.facts
-    return diagnosis.findings, facts and facts.database, diagnosis.tables, NO_STRUCTURE
+    live = check_live(config, source, saved, for_load=for_load)
+    return live.findings, live.database, live.tables, NO_STRUCTURE
 
 
 def _check_disk(config: Config) -> list[Finding]:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.config.model import Config
-    from olr_pg.config.source_section import OracleSource
-    from olr_pg.dictionary.model import Database, Snapshot
+    from olr_pg.dictionary.model import Snapshot
 
 FILE_NAME: Final = "containers.json"
 VERSION: Final = 1
@@ -56,6 +55,9 @@ def join_under_known_names(
     joined = join_containers(snapshots, known)
     given = {**known, **names_given(joined)}
     if keep and given != known:
+        from olr_pg.appliance.target import data_directory
+
+        data_directory(config)  # made as for whatever else it is to hold
         _write(path, given)
     return joined
 
@@ -72,36 +74,6 @@ def containers_of(config: Config) -> tuple[str, ...]:
     if len(source.dictionary) == 1:
         return ()
     return offline_dictionary(config, source).database.containers
-
-
-def refuse_several(source: OracleSource, what: str) -> None:
-    """Refuse what goes with a live source of one container only.
-
-    Raises:
-        OlrPgError: 1170, it names several.
-    """
-    if len(source.containers) > 1:
-        raise OlrPgError(
-            Code.NOT_OF_SEVERAL_CONTAINERS,
-            f"{what} goes with one container only",
-            key="source.containers",
-        )
-
-
-def check_several(config: Config, database: Database) -> None:
-    """Check that what the configuration wants goes with several containers, if it names them.
-
-    Raises:
-        OlrPgError: 1170, it does not.
-    """
-    applied = [part.apply for part in config.targets if part.apply is not None]
-    if database.containers and any(one.consistency == "transaction" for one in applied):
-        # The ledger of a stream knows transactions by XID: two containers may have the same one.
-        raise OlrPgError(
-            Code.NOT_OF_SEVERAL_CONTAINERS,
-            "whole source transactions are applied of one container only",
-            key="apply.consistency",
-        )
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -122,7 +94,6 @@ def _read(path: Path) -> dict[str, str]:
 def _write(path: Path, schemas: Mapping[str, str]) -> None:
     document = {"version": VERSION, "schemas": dict(sorted(schemas.items()))}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise _unusable(path, str(error)) from error

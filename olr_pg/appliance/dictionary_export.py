@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.appliance.container_names import refuse_several
 from olr_pg.config.source_section import OfflineSource
+from olr_pg.dictionary.containers import join_containers
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, write_inventory
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
@@ -18,37 +17,54 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
 
 
-def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> Snapshot:
+class Exported(NamedTuple):
+    """A dictionary that was written.
+
+    Attributes:
+        path: of its file.
+    """
+
+    snapshot: Snapshot
+    path: Path
+
+
+def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -> list[Exported]:
     """Read the dictionary of the tables and write it to `path`, and the inventory beside it.
+
+    Of several containers each has files of its own, all as of one SCN: ``x.PDB1.json`` of
+    ``x.json``.
 
     Args:
         query: a TableList query; None for the configuration's `apply.tables`.
         scn: as of which; 0 for now.
 
     Raises:
-        OlrPgError: 1093 there is no live source, 1094 nothing names the tables, 3xxx the tables,
-            7xxx the database.
+        OlrPgError: 1093 there is no live source, 1094 nothing names the tables, 3xxx the tables or
+            what the containers have in common, 7xxx the database.
     """
     if isinstance(config.source, OfflineSource):
         raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "source.kind is offline")
     text = query or (config.apply.table_query if config.apply else None)
     if text is None:
         raise OlrPgError(Code.NO_TABLES_NAMED, "there is no `apply` section, and no --query")
-    from olr_pg.oracle.dictionary_queries import read_dictionary
     from olr_pg.oracle.inventory.inventory_queries import read_inventory
-    from olr_pg.oracle.oracle_connection import OracleDatabase
-    from olr_pg.oracle.structure_queries import read_structure
-    from olr_pg.oracle.table_list_query import run_table_list
+    from olr_pg.oracle.source_containers import ContainerDatabases
 
-    refuse_several(config.source, "exporting a dictionary")
-    oracle = OracleDatabase(config.source)
+    containers = ContainerDatabases(config.source)
     try:
-        names = run_table_list(oracle, text)
-        snapshot = read_dictionary(oracle, names, scn or None)
-        snapshot = replace(snapshot, structure=read_structure(oracle, snapshot))
-        inventory = read_inventory(oracle, owners_of(snapshot), snapshot.scn)
+        names = containers.run_table_list(text)
+        snapshots = containers.read_dictionaries(names, scn or None)
+        join_containers(snapshots)  # what cannot be decoded together is not exported together
+        inventories = [
+            read_inventory(oracle, owners_of(snapshot), snapshot.scn)
+            for oracle, snapshot in zip(containers.databases.values(), snapshots, strict=True)
+        ]
     finally:
-        oracle.close()
-    write_snapshot(snapshot, str(path))
-    write_inventory(inventory, inventory_path(path))
-    return snapshot
+        containers.close()
+    done: list[Exported] = []
+    for name, snapshot, inventory in zip(containers.databases, snapshots, inventories, strict=True):
+        own = path.with_suffix(f".{name}{path.suffix}") if name else path
+        write_snapshot(snapshot, str(own))
+        write_inventory(inventory, inventory_path(own))
+        done.append(Exported(snapshot, own))
+    return done

@@ -6,11 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.container_names import (
-    check_several,
-    join_under_known_names,
-    offline_dictionary,
-)
+from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
@@ -49,7 +45,6 @@ def open_source(
         online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
     if isinstance(source, OfflineSource):
         snapshot = offline_dictionary(config, source, keep=True)
-        check_several(config, snapshot.database)
         offline = OfflineDatabase(
             snapshot,
             [str(place) for place in source.logs],
@@ -86,7 +81,6 @@ def open_source(
         join=partial(join_under_known_names, config, keep=True),
     )
     try:
-        check_several(config, live.database)
         yield FilteredDatabase(live, filters)
     finally:
         live.close()

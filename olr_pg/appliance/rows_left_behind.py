@@ -17,8 +17,10 @@ from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.config.source_section import OracleSource
+from olr_pg.dictionary.containers import unqualified
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.facts import read_container
+from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.oracle.tables import of_user
 
 if TYPE_CHECKING:
@@ -43,8 +45,6 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
     """
     if not isinstance(config.source, OracleSource) or not settings.create_tables:
         return
-    if settings.containers:
-        return  # rows of several containers are not looked at
     try:
         new = _missing(settings, tables)
         filled = _filled(config.source, new) if new else []
@@ -69,14 +69,24 @@ def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:
     """Return those of the tables that have rows, as far as this user may look."""
-    oracle = OracleDatabase(source)
+    containers = ContainerDatabases(source)
     try:
-        return oracle.read(
-            "looking whether tables have rows",
-            lambda connection: [one.full_name for one in tables if _has_rows(connection, one)],
-        )
+        return [
+            name
+            for oracle in containers.databases.values()
+            for name in oracle.read(
+                "looking whether tables have rows",
+                lambda connection: _with_rows(connection, tables, several=bool(containers.names)),
+            )
+        ]
     finally:
-        oracle.close()
+        containers.close()
+
+
+def _with_rows(connection: Connection, tables: Sequence[Table], *, several: bool) -> list[str]:
+    con_id = read_container(connection)[0] if several else 0
+    own = [one for one in tables if one.con_id == con_id]
+    return [one.full_name for one in own if _has_rows(connection, unqualified(one))]
 
 
 def _has_rows(connection: Connection, table: Table) -> bool:

@@ -41,10 +41,12 @@ def export(
     """Write the dictionary of a live source as a snapshot for an offline source.
 
     Beside it, FILE.inventory.json has what else is in the tables' schemas, for assess and schema.
+    Of several containers each has files of its own, as FILE.PDB1.json, all as of one SCN.
     """
     from olr_pg.appliance.dictionary_export import export_dictionary
     from olr_pg.config.reading import load_config
 
     log_to_stderr()
-    snapshot = export_dictionary(load_config(config), query, scn, out)
-    print_line(f"{counted(len(snapshot.tables), 'table')} as of SCN {snapshot.scn}: {out}")
+    for snapshot, path in export_dictionary(load_config(config), query, scn, out):
+        number = counted(len(snapshot.tables), "table")
+        print_line(f"{number} as of SCN {snapshot.scn}: {path}")

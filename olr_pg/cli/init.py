@@ -30,6 +30,15 @@ def init(
     user: Annotated[
         str | None, typer.Option(help="Oracle's account that sql/oracle/user.sql makes.")
     ] = None,
+    container: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--container",
+            metavar="PDB",
+            help="A PDB that holds tables, where the account is a common one (C##OLR). Repeatable:"
+            " all are replicated together.",
+        ),
+    ] = None,
     path_mapping: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,12 +69,16 @@ def init(
 ) -> None:
     """Write a first configuration file; what no option says is asked for on a terminal."""
     from olr_pg.config.reading import parse_text
-    from olr_pg.config.starter import SECRETS, starter_text
+    from olr_pg.config.starter import SECRETS, LiveSource, starter_text
     from olr_pg.files.durable import replace_file
 
     if out.exists() and not force:
         raise OlrPgError(Code.CONFIG_FILE_EXISTS, "nothing was written", file=str(out))
+    if logs and container:
+        raise typer.BadParameter("--container is of a live Oracle: give --dictionary of its PDB")
     source = _source(server, user, path_mapping, logs, dictionary)
+    if container and isinstance(source, LiveSource):
+        source = source._replace(containers=container)
     connect_string = _answer(
         target, "--target", "PostgreSQL (embedded: one of its own)", "embedded"
     )

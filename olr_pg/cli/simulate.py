@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.live import LiveOptions
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
 
 THREADS_MAX: Final = 8
 LOG_SECONDS: Final = 10
@@ -100,6 +100,16 @@ def simulate(
     threads: Annotated[
         int | None,
         typer.Option(min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC.  [1]"),
+    ] = None,
+    containers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=2,
+            metavar="N",
+            help="PDBs that the truth is of: 2 with the same schema and tables, of random and lobs;"
+            " default: by the seed, 1 or none.",
+        ),
     ] = None,
     prefilled: Annotated[
         bool,
@@ -229,6 +239,7 @@ def simulate(
     from olr_pg.simulator.live import LiveOptions, simulate_live
     from olr_pg.simulator.simulation import simulate as write_simulation
 
+    _check_containers(containers, workload, version)
     size_bytes = DEFAULT_SIZE if wanted is None else wanted
     options = LiveOptions(
         _parse_size(rate, "--rate"),
@@ -257,6 +268,7 @@ def simulate(
         threads=threads,
         size=size_bytes,
         unlogged=nologging,
+        containers=containers,
     )
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):
@@ -287,6 +299,15 @@ def simulate(
         print_line("The database stands still; Ctrl-C again ends it.", at_once=True)
         interruption().wait()
         server.close()
+
+
+def _check_containers(containers: int | None, workload: str, version: Release | None) -> None:
+    if containers and version is Release.R11_2:
+        raise typer.BadParameter("11.2 has no PDBs", param_hint="--containers")
+    if containers == 2 and workload not in ("random", "lobs"):
+        raise typer.BadParameter(
+            f"{workload} works in one PDB: random and lobs in two", param_hint="--containers"
+        )
 
 
 def _check_live(options: LiveOptions, threads: int) -> None:

@@ -116,7 +116,7 @@ class OracleSource(Section):
     containers: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="a list of PDBs that `olr-pg run` replicates together (containers.md); the user"
+        description="a list of PDBs that are replicated together (containers.md); the user"
         " is a common one, who may SET CONTAINER. Without it that of `server` is replicated",
     )
     path_mapping: PathMapping = Field(

@@ -26,10 +26,13 @@ _LIVE: Final = """
   "source": {{
     "user": {user},
     "password": "${{ORACLE_PASSWORD}}",
-    "server": {server}, // host:port/service of the container that holds the tables
-    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
+    "server": {server}, // host:port/service of {whose}
+{containers}    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
     "path-mapping": {mapping},
   }},
+"""
+_CONTAINERS: Final = """\
+    "containers": {names}, // docs/containers.md: what the PDBs must have in common
 """
 _OFFLINE: Final = """
   "source": {{
@@ -53,11 +56,13 @@ class LiveSource(NamedTuple):
 
     Attributes:
         mapping: pairs of a path as Oracle names it, and where it is here; flat.
+        containers: the PDBs that hold the tables; empty for that of the service.
     """
 
     server: str
     user: str
     mapping: Sequence[str]
+    containers: Sequence[str] = ()
 
 
 class CopiedSource(NamedTuple):
@@ -76,7 +81,13 @@ def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequenc
     """
     if isinstance(source, LiveSource):
         part = _LIVE.format(
-            user=_json(source.user), server=_json(source.server), mapping=_json(source.mapping)
+            user=_json(source.user),
+            server=_json(source.server),
+            whose="the database" if source.containers else "the container that holds the tables",
+            containers=_CONTAINERS.format(names=_json(source.containers))
+            if source.containers
+            else "",
+            mapping=_json(source.mapping),
         )
     else:
         part = _OFFLINE.format(dictionary=_json(source.dictionary), logs=_json(source.logs))

@@ -132,7 +132,8 @@ class ChangeBatches:
         """Return the images as JSON text, where they are wanted."""
         if self._lines is None:
             return {}
-        text = np.frombuffer(b"".join(map(bytes, self._lines.of(changes.answers))), np.uint8)
+        pieces = [bytes(piece) for piece in self._lines.of(changes.answers)]
+        text = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
         before, before_size, after, after_size = np.empty((4, rows), np.int64)
         found = images_kernel(text, before, before_size, after, after_size)
         assert found == rows

@@ -13,8 +13,11 @@ looks at one split:
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -58,6 +61,9 @@ if TYPE_CHECKING:
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import Storage
+
+_READERS: Final = len(os.sched_getaffinity(0))
+"""Threads that read: one for each core that this process may use."""
 
 _BOUNDARIES = (EventKind.BEGIN, EventKind.COMMIT, EventKind.ROLLBACK)
 
@@ -216,15 +222,32 @@ class _Reading:
     def decode(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
-        """Yield the results of splits, see `decoding.split.Decode`."""
+        """Yield the results of splits, see `decoding.split.Decode`.
+
+        Threads read ahead, one for each core: kernels let other threads run, and so does storage.
+        """
         path = ""
-        for split in splits:
-            if split.path != path or is_url(path):
-                path, log = split.path, open_split(split)
-            result, events = _read_split(subscription, log, split)
-            self._last[split.path, split.first_block] = result, events
-            self.sessions.update(result.sessions)
-            yield result
+        reading: deque[tuple[Split, Future[tuple[SplitResult, EventColumns]]]] = deque()
+        with ThreadPoolExecutor(_READERS, "olr-survey") as readers:
+            try:
+                for split in splits:
+                    if split.path != path or is_url(path):
+                        path, log = split.path, readers.submit(open_split, split)
+                    reading.append((split, readers.submit(_read_split, subscription, log, split)))
+                    if len(reading) > _READERS:
+                        yield self._noted(*reading.popleft())
+                while reading:
+                    yield self._noted(*reading.popleft())
+            finally:
+                for _, one in reading:
+                    one.cancel()
+
+    def _noted(self, split: Split, read: Future[tuple[SplitResult, EventColumns]]) -> SplitResult:
+        """Wait for a split that is being read, and note what was found."""
+        result, events = read.result()
+        self._last[split.path, split.first_block] = result, events
+        self.sessions.update(result.sessions)
+        return result
 
     def taken(self, source: ThreadSplit, log: ArchivedLog) -> Surveyed:
         """Return what was seen in a split that was merged."""
@@ -241,9 +264,10 @@ class _Reading:
 
 
 def _read_split(
-    subscription: Subscription, log: Log, split: Split
+    subscription: Subscription, opened: Future[Log], split: Split
 ) -> tuple[SplitResult, EventColumns]:
     """Decode the dictionary in a split, and collect the begins and ends of all transactions."""
+    log = opened.result()  # asked for before this, so that it has its turn before this
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
     boundaries = [empty_events(0)]
     dictionary: list[DictionaryTransaction] = []

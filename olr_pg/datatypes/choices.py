@@ -88,6 +88,8 @@ class Choices:
         keep_names: names stay as the dictionary has them, in upper case.
         columns: by shell patterns of ``OWNER.NAME.COLUMN``; the first that fits and says something
             of it decides.
+        owners: what the patterns call an owner, where that is not its name: that of one of several
+            containers.
     """
 
     integers: Integers = "fitting"
@@ -99,6 +101,7 @@ class Choices:
     blob: BlobType = "bytea"
     keep_names: bool = False
     columns: Mapping[str, ColumnChoice] = field(default_factory=dict)
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, name: str, *, column: bool = False) -> str:
         """Return what is called `name` in the source, in the target."""
@@ -168,7 +171,8 @@ class Choices:
     def _of(self, table: str, column: str) -> Iterator[ColumnChoice]:
         if not self.columns:
             return
-        full = f"{table}.{column}"
+        owner, _, rest = table.partition(".")
+        full = f"{self.owners.get(owner, owner)}.{rest}.{column}"
         for pattern, choice in self.columns.items():
             if fnmatchcase(full, pattern) or fnmatchcase(full, pattern.upper()):
                 yield choice

@@ -41,7 +41,6 @@ def table_refusal(
     compressed: bool = False,
     all_columns_logged: bool = True,
     hybrid_columnar: bool = False,
-    encrypted_tablespace: bool = False,
     index_obstacle: str | None = None,
 ) -> str | None:
     """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
@@ -55,7 +54,6 @@ def table_refusal(
         all_columns_logged: supplemental logging of ALL columns, at any level: compressed rows are
             logged by their values then.
         hybrid_columnar: hybrid columnar compression.
-        encrypted_tablespace: redo holds cipher text.
         index_obstacle: of an index-organised table, what `index_organised` says.
 
     Oracle's own clustered tables (the core of the dictionary) are not refused: following the
@@ -71,8 +69,6 @@ def table_refusal(
             return reason
     if index_obstacle is not None:
         return index_obstacle
-    if encrypted_tablespace:
-        return "it is in an encrypted tablespace: redo holds cipher text"
     if hybrid_columnar:
         return "it has hybrid columnar compression: its rows cannot be read from redo"
     if compressed and not all_columns_logged:

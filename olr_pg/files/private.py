@@ -21,7 +21,8 @@ _CLUSTER: Final = "postgres"
 
 _OURS: Final = frozenset(
     {
-        *("applied.json", "checkpoint.json", "dictionary-changes.jsonl", "dictionary.json"),
+        *("applied.json", "checkpoint.json", "containers.json", "dictionary-changes.jsonl"),
+        "dictionary.json",
         *("incarnation.json", "incidents", "lock", "online", "ready", "recovery", "spill", "spool"),
         *("online", "status.json", "tables.json", "targets", "threads.json", "vault", _CLUSTER),
         *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),

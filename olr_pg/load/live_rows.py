@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,15 +17,15 @@ import oracledb
 import structlog
 from sqlalchemy import func, select
 
+from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
-from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
 from olr_pg.oracle.facts import is_physical_standby, read_scn
 from olr_pg.oracle.large_row import LargeRow
-from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
+from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.rowids import (
     RowidRange,
     ranges_by_extents,
@@ -35,14 +34,13 @@ from olr_pg.oracle.rowids import (
     read_sample,
     segments_of,
 )
-from olr_pg.oracle.structure_queries import read_structure
-from olr_pg.oracle.table_list_query import run_table_list
+from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.oracle.table_query import read_rows, schema_of
 from olr_pg.oracle.tables import bound
 from olr_pg.oracle.undo_retention import read_undo_retention
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     import pyarrow as pa
     from sqlalchemy import Connection
@@ -52,6 +50,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
     from olr_pg.oracle.large_row import Pieces
+    from olr_pg.oracle.oracle_connection import OracleDatabase
 
 BATCH_BYTES: Final = 4 << 20
 """Bytes of values that one batch may hold by the columns' declared lengths, about."""
@@ -81,6 +80,8 @@ class LivePartition(NamedTuple):
     """Rows of a table of a live database.
 
     Attributes:
+        source: of the table's container.
+        table: as all know it, also with its container in its name.
         part: their ROWIDs; None for every row.
         moment: as of which they are.
     """
@@ -110,7 +111,7 @@ class LivePartition(NamedTuple):
         """
         with self._coded_errors(), closing(open_connection(self.source)) as connection:
             for rows in read_rows(
-                connection, self.table, self.moment.scn, self.part, self.batch_rows
+                connection, unqualified(self.table), self.moment.scn, self.part, self.batch_rows
             ):
                 if isinstance(rows, LargeRow):
                     yield LargeRow(
@@ -141,10 +142,9 @@ class LivePartition(NamedTuple):
         if error.code == SNAPSHOT_AGE:
             return OlrPgError(UNDO_GONE, error.detail, action=None, table=name, **self.place)
         if error.code == PRIVILEGE:
-            user = self.source.user.upper()
-            quoted = f'"{self.table.owner}"."{self.table.name}"'
-            grant = f"GRANT SELECT, FLASHBACK ON {quoted} TO {user};"
-            return OlrPgError(PRIVILEGE, error.detail, action=grant, table=name)
+            return OlrPgError(
+                PRIVILEGE, error.detail, action=_grant(self.source, self.table), table=name
+            )
         return OlrPgError(error.code, error.detail, action=error.action, table=name, **self.place)
 
 
@@ -156,6 +156,7 @@ class LiveTables:
         filters: what is left out.
         scn: as of which; None for now.
         for_load: replication goes on from there, so that it must be known what is open.
+        join: makes one of the dictionaries of several containers.
 
     Attributes:
         snapshot: the dictionary of the tables, as of the moment.
@@ -173,26 +174,37 @@ class LiveTables:
         scn: int | None = None,
         *,
         for_load: bool = False,
+        join: Callable[[Sequence[Snapshot]], Snapshot] = join_containers,
     ) -> None:
-        self._source = source
         self._filters = filters
-        self._oracle = OracleDatabase(source)
+        self._containers = ContainerDatabases(source)
         try:
-            self._names = run_table_list(self._oracle, query)
-            if for_load and self._oracle.read("reading V$DATABASE", is_physical_standby):
+            self._names = self._containers.run_table_list(query)
+            first = self._containers.first
+            if for_load and first.read("reading V$DATABASE", is_physical_standby):
                 raise OlrPgError(_STANDBY, "V$DATABASE says that the source is one")
-            now = self._oracle.read("looking for open transactions", read_moment)
+            now = read_moments(self._containers)
             self.moment = now if scn is None else LiveMoment(scn, min(now.start_scn, scn))
-            snapshot = read_dictionary(self._oracle, self._names, self.moment.scn)
-            structure = read_structure(self._oracle, snapshot)
-            self.snapshot: Snapshot = replace(snapshot, structure=structure)
+            dictionaries = self._containers.read_dictionaries(self._names, self.moment.scn)
+            self.snapshot: Snapshot = join(dictionaries)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Close the connections."""
-        self._oracle.close()
+        self._containers.close()
+
+    def source_of(self, table: Table) -> OracleSource:
+        """Return the source that names the table's container alone."""
+        return self._containers.sources[self._container_of(table)]
+
+    def _database_of(self, table: Table) -> OracleDatabase:
+        return self._containers.databases[self._container_of(table)]
+
+    def _container_of(self, table: Table) -> str:
+        known = {one.database.con_id: one.database.con_name for one in self.snapshot.members}
+        return known.get(table.con_id) or ""
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""
@@ -208,7 +220,7 @@ class LiveTables:
         return tuple(
             SourceTable(
                 table,
-                live_data(self._source, table, self.moment, self._ranges(table)),
+                live_data(self.source_of(table), table, self.moment, self._ranges(table)),
                 self.moment.scn,
                 self.moment.start_scn,
             )
@@ -217,9 +229,11 @@ class LiveTables:
 
     def later(self, source: SourceTable) -> SourceTable:
         """See `TableSource.later`."""
-        moment = self._oracle.read("looking for open transactions", read_moment)
-        data = live_data(self._source, source.table, moment, self._ranges(source.table))
-        return SourceTable(source.table, data, moment.scn, moment.start_scn)
+        table = source.table
+        # What other containers have open does not concern this one's table.
+        moment = self._database_of(table).read("looking for open transactions", read_moment)
+        data = live_data(self.source_of(table), table, moment, self._ranges(table))
+        return SourceTable(table, data, moment.scn, moment.start_scn)
 
     def undo_retention(self) -> str:
         """See `TableSource.undo_retention`; where it may not be read, the grants that are missing.
@@ -228,23 +242,26 @@ class LiveTables:
             OlrPgError: 7001 to 7009 but for missing privileges.
         """
         try:
-            found = self._oracle.read("reading the undo retention", read_undo_retention)
+            database = self._containers.first
+            found = database.read("reading the undo retention", read_undo_retention)
         except OlrPgError as error:
             if error.code != PRIVILEGE:
                 raise
-            user = self._source.user.upper()
+            source = next(iter(self._containers.sources.values()))
+            user = source.user.upper()
             return f"{user} may not read V$PARAMETER and V$UNDOSTAT, which tell what it has now"
         tuned = "" if found.tuned is None else f", tuned to {found.tuned} by V$UNDOSTAT"
         return f"UNDO_RETENTION is {found.wanted}{tuned}"
 
-    def _ranges(self, table: Table) -> list[RowidRange | None]:
+    def _ranges(self, qualified: Table) -> list[RowidRange | None]:
+        table, oracle = unqualified(qualified), self._database_of(qualified)
         if table.index_organised:
             return [None]
         if not segments_of(table):
             return []
         try:
             return list(
-                self._oracle.read(
+                oracle.read(
                     "reading DBA_EXTENTS",
                     lambda connection: ranges_by_extents(table, read_extents(connection, table)),
                 )
@@ -252,15 +269,34 @@ class LiveTables:
         except OlrPgError as error:
             if error.code != PRIVILEGE:
                 raise
-            _log.info("DBA_EXTENTS may not be read: sampling", table=table.full_name)
-        grant = f'GRANT SELECT, FLASHBACK ON "{table.owner}"."{table.name}" TO {self._source.user};'
+            _log.info("DBA_EXTENTS may not be read: sampling", table=qualified.full_name)
         return list(
-            self._oracle.read(
-                f"sampling {table.full_name}",
+            oracle.read(
+                f"sampling {qualified.full_name}",
                 lambda connection: ranges_by_sample(table, read_sample(connection, table)),
-                action=grant,
+                action=_grant(self.source_of(qualified), table),
             )
         )
+
+
+def _grant(source: OracleSource, table: Table) -> str:
+    """Return what lets the user read a table's rows, to be run in its container."""
+    enter = "".join(f"ALTER SESSION SET CONTAINER = {one}; " for one in source.containers)
+    quoted = f'"{table.source_owner}"."{table.name}"'
+    return f"{enter}GRANT SELECT, FLASHBACK ON {quoted} TO {source.user.upper()};"
+
+
+def read_moments(containers: ContainerDatabases) -> LiveMoment:
+    """Read the moment now, for all containers; see the module's text.
+
+    All of them have one SCN. The last one that was read is no earlier than any look at what was
+    open, and V$TRANSACTION shows a container its own transactions only.
+    """
+    moments = [
+        one.read("looking for open transactions", read_moment)
+        for one in containers.databases.values()
+    ]
+    return LiveMoment(moments[-1].scn, min(one.start_scn for one in moments))
 
 
 def read_moment(connection: Connection) -> LiveMoment:

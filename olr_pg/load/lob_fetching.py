@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
@@ -18,6 +19,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
+from olr_pg.appliance.container_names import join_under_known_names
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.settings import IncompletePolicy
 from olr_pg.applier.statements.target_plan import TablePlan, target_name
@@ -29,6 +31,7 @@ from olr_pg.applier.target.percent_signs import verbatim
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of_target
+from olr_pg.dictionary.containers import unqualified
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns, encode_batch
 from olr_pg.load.large_rows import RowSpool
@@ -129,9 +132,11 @@ def fetch_lobs(
         counts = count_incomplete(connection, section.subscription)
         if not counts and not names:
             return
-        with closing(
-            LiveTables(config.source, section.table_query, filters_of_target(config))
-        ) as live:
+        join, filters = (
+            partial(join_under_known_names, config, keep=False),
+            filters_of_target(config),
+        )
+        with closing(LiveTables(config.source, section.table_query, filters, join=join)) as live:
             tables = {one.full_name: one for one in live.choose(())}
             settings = target_settings(config, live.snapshot, target)
             set_aside(
@@ -145,7 +150,8 @@ def fetch_lobs(
                     raise OlrPgError(Code.NO_SUCH_REPLICATED_TABLE, name)
             for name in counts:
                 if name in tables and (not names or name in names):
-                    work = _Fetching(connection, settings, config.source, tables[name])
+                    source = live.source_of(tables[name])
+                    work = _Fetching(connection, settings, source, tables[name])
                     done = work.run(wanted)
                     if done is not None:
                         yield done
@@ -299,7 +305,7 @@ class _Fetching:
         try:
             with closing(open_connection(self._source)) as oracle:
                 part = RowidRange(row_id, row_id)
-                for batch in read_rows(oracle, table, scn, part, 1):
+                for batch in read_rows(oracle, unqualified(table), scn, part, 1):
                     self._write(plan, table, batch)
         except oracledb.Error as error:
             raise oracle_error(error, f"reading {table.full_name} as of SCN {scn}") from error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.container_names import offline_dictionary, refuse_several
+from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.table_list import query_tables
@@ -14,7 +15,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.parquet import find_table
 from olr_pg.load.row_filter import FilteredTables
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
-from olr_pg.schema.source_inventory import settings_for
+from olr_pg.schema.target_settings import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -60,9 +61,9 @@ def open_tables(
         )
     from olr_pg.load.live_rows import LiveTables
 
-    refuse_several(config.source, "reading whole tables of a live source")
     query = apply_section(config).table_query
-    live = LiveTables(config.source, query, filters, scn, for_load=for_load)
+    join = partial(join_under_known_names, config, keep=for_load)
+    live = LiveTables(config.source, query, filters, scn, for_load=for_load, join=join)
     try:
         report_idle(filters, live.snapshot.tables)
         yield FilteredTables(live, filters)

@@ -26,8 +26,7 @@ from olr_pg.migration.migration_steps import STEPS, migration_state, note_migrat
 from olr_pg.observability.findings import Severity
 from olr_pg.observability.redaction import mask
 from olr_pg.schema import trial
-from olr_pg.schema.conversion import convert
-from olr_pg.schema.source_inventory import read_source, settings_for
+from olr_pg.schema.source_inventory import all_statements, read_schemas
 from olr_pg.schema.statement import BEFORE_DATA
 from olr_pg.spark import session as spark_session
 
@@ -65,11 +64,12 @@ def is_ready(states: list[StepState]) -> bool:
 
 def planned(config: Config) -> dict[str, Counter[str]]:
     """Count what the schema's steps would make, by kind, and what they leave out."""
-    inventory, snapshot, replicated = read_source(config)
-    statements = convert(inventory, settings_for(config, snapshot, ""))
+    schemas = read_schemas(config)
+    statements = all_statements(config, schemas)
+    replicated = sum(len(one.replicated) for one in schemas)
     made = Counter(one.kind for one in statements if one.runs)
     left = Counter(one.what or one.kind for one in statements if not one.runs)
-    return {"made": made, "by hand": left, "loaded": Counter({"table": len(replicated)})}
+    return {"made": made, "by hand": left, "loaded": Counter({"table": replicated})}
 
 
 def migrate(
@@ -190,8 +190,7 @@ class _Migration:
         Raises:
             OlrPgError: 5260, a table cannot be made.
         """
-        inventory, snapshot, _ = read_source(self._config)
-        statements = convert(inventory, settings_for(self._config, snapshot, ""))
+        statements = all_statements(self._config, read_schemas(self._config))
         outcomes = trial.run_statements(
             target.connection, [one for one in statements if wanted(one)]
         )
@@ -291,7 +290,12 @@ class _Migration:
 
     def _set_aside(self, target: OpenedTarget) -> None:
         """Set aside what was made, where the applier is not to meet it before the cut-over."""
-        _, snapshot, replicated = read_source(self._config)
-        settings = sources.target_settings(self._config, snapshot, target.connect_string)
-        names = (named_target(settings, name) for name in replicated)
-        set_aside(target.connection, settings, names)
+        schemas = read_schemas(self._config)
+        named = {
+            named_target(one.settings(self._config, target.connect_string), name)
+            for one in schemas
+            for name in one.replicated
+        }
+        joined = schemas[0].joined
+        settings = sources.target_settings(self._config, joined, target.connect_string)
+        set_aside(target.connection, settings, sorted(named))

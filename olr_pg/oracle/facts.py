@@ -47,7 +47,7 @@ def read_facts(connection: Connection) -> DatabaseFacts:
         PROPERTIES.c.PROPERTY_NAME.in_(among(_PROPERTIES))
     )
     values = {str(row[0]): str(row[1]) for row in connection.execute(settings)}
-    con_id, con_name = _container(connection) if row.get("CDB") == "YES" else (0, None)
+    con_id, con_name = read_container(connection) if row.get("CDB") == "YES" else (0, None)
     incarnations = read_incarnations(connection)
     dbid = int(row["DBID"])
     database = Database(
@@ -89,7 +89,9 @@ def read_incarnations(connection: Connection) -> tuple[Incarnation, ...]:
     return tuple(line)
 
 
-def _container(connection: Connection) -> tuple[int, str]:
+def read_container(connection: Connection) -> tuple[int, str]:
+    """Read the number and the name of the container that the connection is in, of a CDB."""
+
     def context(name: str) -> Any:
         return func.sys_context("USERENV", name)
 

@@ -15,7 +15,6 @@ from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.dictionary.table_list import names_in_containers
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
 from olr_pg.oracle.dictionary_queries import read_dictionary
@@ -24,8 +23,7 @@ from olr_pg.oracle.facts import read_facts, read_incarnations
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.online_groups import online_groups
-from olr_pg.oracle.oracle_connection import OracleDatabase
-from olr_pg.oracle.table_list_query import run_table_list
+from olr_pg.oracle.source_containers import ContainerDatabases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,8 +45,6 @@ IDLE_FACTOR_MAX: Final = 10.0
 IDLE_GROWTH: Final = 1.5
 IDLE_STEPS_MAX: Final = 10
 """After so many looks that found nothing, the pause does not grow any more."""
-
-_ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES"
 
 _log = structlog.get_logger(__name__)
 
@@ -101,9 +97,8 @@ class LiveDatabase:
         self._scanned: LogScan | None = None
         self._list_again = 0.0
         self._source = source
-        names: list[str | None] = [one.upper() for one in source.containers]
-        self._members = {one: OracleDatabase(source, one) for one in names or [None]}
-        self._oracle = next(iter(self._members.values()))
+        self._containers = ContainerDatabases(source)
+        self._oracle = self._containers.first
         fetches = source.fetch_lobs == "unavailable"
         self._lob_fetcher = LobFetcher(self._oracle) if fetches else None
         self._lineage = lineage
@@ -115,12 +110,13 @@ class LiveDatabase:
         self._snapshot: Snapshot | None = None
         self._names: tuple[tuple[str, str], ...] = ()
         self._vault_scn: int | None = None
-        self._unlogged = [UnloggedWatch(one, start_scn) for one in self._members.values()]
+        databases = self._containers.databases.values()
+        self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
         self._newest: frozenset[tuple[int, int, int]] | None = None
         try:
             self._facts = self._oracle.read("reading what the database is", read_facts)
         except OlrPgError:
-            self._close_connections()
+            self._containers.close()
             raise
 
     def close(self) -> None:
@@ -129,11 +125,7 @@ class LiveDatabase:
             self._online.close()
         if self._vault is not None:
             self._vault.close()
-        self._close_connections()
-
-    def _close_connections(self) -> None:
-        for member in self._members.values():
-            member.close()
+        self._containers.close()
 
     @property
     def facts(self) -> DatabaseFacts:
@@ -143,8 +135,8 @@ class LiveDatabase:
     @property
     def database(self) -> Database:
         """See `SourceDatabase.database`."""
-        names = tuple(name for name in self._members if name is not None)
-        if len(names) < 2:
+        names = self._containers.names
+        if not names:
             return self._facts.database
         return replace(self._facts.database, con_name=", ".join(names), containers=names)
 
@@ -161,7 +153,7 @@ class LiveDatabase:
         Raises:
             OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
         """
-        names = self._run_table_list(sql, is_abandoned)
+        names = self._containers.run_table_list(sql, is_abandoned)
         # One dictionary for all that ask: it has everyone's tables.
         self._names = tuple(dict.fromkeys((*self._names, *names)))
         snapshot = self._kept_dictionary(names)
@@ -170,24 +162,13 @@ class LiveDatabase:
         self._snapshot = snapshot
         return snapshot, find_tables(snapshot, names)
 
-    def _run_table_list(
-        self, sql: str, is_abandoned: Callable[[], bool] | None
-    ) -> list[tuple[str, str]]:
-        if len(self._members) == 1:
-            return run_table_list(self._oracle, sql, is_abandoned)
-        known = {
-            str(name): run_table_list(one, _ALL_TABLES, is_abandoned)
-            for name, one in self._members.items()
-        }
-        return names_in_containers(known, sql, is_abandoned)
-
     def _files(self) -> list[Path]:
         """Return the file of each container's dictionary; none where they are not kept."""
         if self._dictionary is None:
             return []
-        if len(self._members) == 1:
+        if not self._containers.names:
             return [self._dictionary]
-        return [self._dictionary.with_suffix(f".{name}.json") for name in self._members]
+        return [self._dictionary.with_suffix(f".{one}.json") for one in self._containers.names]
 
     def _kept_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot | None:
         """Return the dictionary of this run, or that an earlier one began with, if it is whole."""
@@ -203,12 +184,8 @@ class LiveDatabase:
     def _read_dictionaries(self) -> list[Snapshot]:
         """Read the dictionary of each container, all as of one SCN, and keep them."""
         found: list[Snapshot] = []
-        for name, oracle in self._members.items():
-            own = [
-                (owner.removeprefix(f"{name}."), table)
-                for owner, table in self._names
-                if len(self._members) == 1 or owner.startswith(f"{name}.")
-            ]
+        for name, oracle in self._containers.databases.items():
+            own = self._containers.own(self._names, name)
             if found:
                 found.append(read_dictionary(oracle, own, found[0].scn))
             else:
@@ -302,7 +279,7 @@ class LiveDatabase:
     def _chosen(self) -> list[tuple[Table, ...]]:
         """Return the tables of all that have asked, of each container as it knows them."""
         if self._snapshot is None:
-            return [()] * len(self._members)
+            return [()] * len(self._containers.databases)
         tables = find_tables(self._snapshot, self._names)
         if not self._snapshot.members:
             return [tables]

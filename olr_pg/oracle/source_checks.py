@@ -65,11 +65,13 @@ class Diagnosis(NamedTuple):
 
     Attributes:
         tables: that are subscribed; empty where they could not be read.
+        snapshot: their dictionary; None where it could not be read.
     """
 
     findings: list[Finding]
     facts: DatabaseFacts | None
     tables: tuple[SourceTable, ...]
+    snapshot: Snapshot | None = None
 
 
 def check_oracle(
@@ -80,6 +82,8 @@ def check_oracle(
     *,
     for_load: bool = False,
     condition: Callable[[SourceTable, DatabaseFacts], RowCondition | None] | None = None,
+    of_database: bool = True,
+    names: Sequence[tuple[str, str]] | None = None,
 ) -> Diagnosis:
     """Run every check of the source.
 
@@ -88,6 +92,8 @@ def check_oracle(
         saved_scn: from which redo is still needed; None where nothing was replicated yet.
         for_load: also what a load and a verification need, which read the tables' rows.
         condition: what the rows of a table must fulfil; its errors are findings.
+        of_database: also what all containers of the database have in common.
+        names: of the tables, where it is known what the query names.
     """
     try:
         oracle.read("connecting", lambda connection: connection.execute(select(literal(1))).all())
@@ -97,20 +103,19 @@ def check_oracle(
         facts = oracle.read("reading what the database is", read_facts)
     except OlrPgError as problem:
         return Diagnosis([coded("oracle.connection", problem)], None, ())
-    found += oracle.read("checking the database", lambda connection: _database(connection, facts))
+    if of_database:
+        found += oracle.read("checking the database", _database)
+    found += _encodings(facts)
     found += oracle.read(
         "looking for work without redo",
         lambda connection: _unlogged(connection, source, saved_scn),
     )
-    found += _logs(source, oracle, facts, saved_scn)
-    if source.redo == "online":
-        found += oracle.read(
-            "looking for the online logs", lambda connection: check_online(connection, source)
-        )
+    if of_database:
+        found += _redo(source, oracle, facts, saved_scn)
     if query is None:
         return Diagnosis(found, facts, ())
     try:
-        names = run_table_list(oracle, query)
+        names = run_table_list(oracle, query) if names is None else names
         snapshot = oracle.read(
             "reading the dictionary",
             lambda connection: read_snapshot(connection, facts.database, names, facts.scn),
@@ -144,7 +149,19 @@ def check_oracle(
             "checking the privileges of a load",
             lambda connection: _load_privileges(connection, source, chosen, facts.scn),
         )
-    return Diagnosis(found, facts, chosen)
+    return Diagnosis(found, facts, chosen, snapshot)
+
+
+def _redo(
+    source: OracleSource, oracle: OracleDatabase, facts: DatabaseFacts, saved_scn: int | None
+) -> list[Finding]:
+    """Check the archived logs, and the online ones where they are read."""
+    found = _logs(source, oracle, facts, saved_scn)
+    if source.redo == "online":
+        found += oracle.read(
+            "looking for the online logs", lambda connection: check_online(connection, source)
+        )
+    return found
 
 
 def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
@@ -208,7 +225,7 @@ def _table_privileges(
         )
 
 
-def _database(connection: Connection, facts: DatabaseFacts) -> list[Finding]:
+def _database(connection: Connection) -> list[Finding]:
     columns = tables.DATABASE.c
     row = connection.execute(
         select(columns.LOG_MODE, columns.FORCE_LOGGING, columns.SUPPLEMENTAL_LOG_DATA_MIN)
@@ -233,7 +250,6 @@ def _database(connection: Connection, facts: DatabaseFacts) -> list[Finding]:
         )
     if row.SUPPLEMENTAL_LOG_DATA_MIN == "NO":
         found.append(error("oracle.supplemental", *NO_MINIMAL_LOGGING))
-    found += _encodings(facts)
     found += _destinations(connection)
     return found
 

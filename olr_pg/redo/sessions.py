@@ -7,28 +7,29 @@ in the redo. Facts: redo-format §4.6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.format.file_fields import (
     BLOCK_HEADER,
     LWN_RECORD_HEADER,
     RECORD_HEADER,
     RECORD_VLD,
+    VECTOR_CODE,
     VLD_LWN,
 )
 from olr_pg.redo.format.opcodes import Opcode
 from olr_pg.redo.format.undo_fields import SESSION_TEXTS
-from olr_pg.redo.record_view import read_vector
+from olr_pg.redo.integers import u16, u32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from olr_pg.redo.batch import ChangeBatch
     from olr_pg.redo.header import LogHeader
-    from olr_pg.redo.record_view import Fields
 
 _NAME: Final = "transaction name"
 _NAME_FIELD: Final = {
@@ -73,13 +74,14 @@ def sessions_of(
     """List the sessions that a batch announces; its data are the payload from `first_block` on."""
     events = batch.events
     rows = np.flatnonzero((events.kind == EventKind.SESSION) & (events.slot_head != 0))
-    found = {}
-    for row in rows.tolist():
-        for opcode, fields in _session_vectors(header, first_block, batch, row):
-            if opcode == Opcode.SESSION:
-                key = SessionKey(header.thread, int(events.session[row]), int(events.serial[row]))
-                found[key] = SessionAttributes(*(_text(fields, number) for number in _FIELDS))
-    return found
+    sessions, serials = events.session[rows].tolist(), events.serial[rows].tolist()
+    # A session that is announced again is read once: its last announcement counts.
+    last = {
+        SessionKey(header.thread, session, serial): row
+        for session, serial, row in zip(sessions, serials, rows.tolist(), strict=True)
+    }
+    texts = _texts(header, first_block, batch, [*last.values()], Opcode.SESSION, _FIELDS)
+    return dict(zip(last, map(SessionAttributes._make, texts), strict=True))
 
 
 def names_of(header: LogHeader, first_block: int, batch: ChangeBatch) -> dict[int, str]:
@@ -90,44 +92,95 @@ def names_of(header: LogHeader, first_block: int, batch: ChangeBatch) -> dict[in
     Args:
         header, first_block, batch: as of `sessions_of`.
     """
+    events = batch.events
     found = {}
-    for row in np.flatnonzero(batch.events.kind == EventKind.SESSION).tolist():
-        for opcode, fields in _session_vectors(header, first_block, batch, row):
-            name = _text(fields, _NAME_FIELD[opcode])
+    for opcode, number in _NAME_FIELD.items():
+        is_full = opcode == Opcode.SESSION
+        rows = np.flatnonzero(
+            (events.kind == EventKind.SESSION) & ((events.slot_head != 0) == is_full)
+        ).tolist()
+        texts = _texts(header, first_block, batch, rows, opcode, (number,))
+        for xid, (name,) in zip(events.xid[rows].tolist(), texts, strict=True):
             if name:
-                found[int(batch.events.xid[row])] = name
+                found[xid] = name
     return found
 
 
-def _session_vectors(
-    header: LogHeader, first_block: int, batch: ChangeBatch, row: int
-) -> Iterator[tuple[Opcode, Fields]]:
-    """Yield the 5.19 and 5.20 vectors of the record of a SESSION event: opcode, fields."""
-    events, width = batch.events, header.block_size - BLOCK_HEADER
-    at = (int(events.block[row]) - first_block) * width + int(events.offset[row]) - BLOCK_HEADER
+def _texts(
+    header: LogHeader,
+    first_block: int,
+    batch: ChangeBatch,
+    rows: Sequence[int],
+    opcode: Opcode,
+    numbers: Sequence[int],
+) -> list[list[str]]:
+    """Read fields of the vectors of SESSION events, each event's from its record; "" for no field.
+
+    Args:
+        header, first_block, batch: as of `sessions_of`.
+        rows: the events.
+        opcode: of their vectors: 5.19 or 5.20.
+        numbers: the fields.
+    """
+    blocks = batch.events.block[rows].astype(np.int64) - first_block
+    starts = blocks * (header.block_size - BLOCK_HEADER)
+    starts += batch.events.offset[rows].astype(np.int64) - BLOCK_HEADER
+    offset, length = np.zeros((2, len(rows), len(numbers)), np.int64)
     layout = header.layout
-    order = "big" if layout.big_endian else "little"
-    size = int.from_bytes(batch.data[at : at + 4].tobytes(), order)  # type: ignore[arg-type]
-    record = batch.data[at : at + size].tobytes()
-    start = LWN_RECORD_HEADER if record[RECORD_VLD] & VLD_LWN else RECORD_HEADER
-    while start < size:
-        vector = read_vector(record, start, size, layout.vector_header, big=layout.big_endian)
-        if vector.opcode in _NAME_FIELD:
-            yield Opcode(vector.opcode), vector.fields
-        start = _end(vector.fields, start + layout.vector_header)
+    wanted = np.array(numbers, np.int64)
+    session_fields(
+        batch.data, starts, (layout.vector_header, layout.big_endian), int(opcode), wanted,
+        offset, length,
+    )  # fmt: skip
+    data = batch.data.data
+    return [
+        [_text(data[at : at + size]) for at, size in zip(places, sizes, strict=True)]
+        for places, sizes in zip(offset.tolist(), length.tolist(), strict=True)
+    ]
 
 
-def _end(fields: Fields, list_at: int) -> int:
-    """Return where a vector ends: behind its last field, else behind its list of fields."""
-    if fields.count == 0:
-        return list_at + 4
-    return fields.offset[-1] + ((fields.length[-1] + 3) & ~3)
+def _text(field: memoryview) -> str:
+    return field.tobytes().rstrip(b"\0").decode("utf-8", "backslashreplace")
 
 
-def _text(fields: Fields, number: int) -> str:
-    if number > fields.count:
-        return ""
-    return fields.bytes(number).rstrip(b"\0").decode("utf-8", "backslashreplace")
+@kernel
+def session_fields(
+    data: Any,
+    starts: Any,
+    layout: tuple[int, bool],
+    opcode: int,
+    numbers: Any,
+    offset: Any,
+    length: Any,
+) -> None:
+    """Find fields of the first vector of an opcode in each record.
+
+    Args:
+        data: a payload, whose records have been walked.
+        starts: where the records begin.
+        layout: bytes of a vector header, and the byte order.
+        opcode: ``layer << 8 | code``.
+        numbers: the fields, from 1.
+        offset, length: filled: of record i's field `numbers[k]` in `data`; [records, fields], left
+            as they are where there is no such vector or field.
+    """
+    header, big = layout
+    for record in range(starts.size):
+        start = starts[record]
+        stop = start + u32(data, start, big)
+        at = start + (LWN_RECORD_HEADER if data[start + RECORD_VLD] & VLD_LWN else RECORD_HEADER)
+        is_found = False
+        while at < stop and not is_found:
+            is_found = int(data[at]) << 8 | int(data[at + VECTOR_CODE]) == opcode
+            listed = u16(data, at + header, big)
+            field = at + header + ((listed + 2) & ~3)
+            for number in range(1, ((listed - 2) >> 1) + 1):
+                size = u16(data, at + header + 2 * number, big)
+                for k in range(numbers.size):
+                    if is_found and numbers[k] == number:
+                        offset[record, k], length[record, k] = field, size
+                field += (size + 3) & ~3
+            at = field
 
 
 class SessionDirectory:

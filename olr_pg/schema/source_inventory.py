@@ -1,89 +1,177 @@
-"""The inventory of a configuration's source, live or beside its dictionary snapshot."""
+"""What is in the schemas of a configuration's source, live or beside its dictionary snapshots.
+
+Each container (PDB) of a source is converted by itself, under its own names: so texts that name
+schemas mean that container's. Only where the target calls them otherwise, because another container
+has a schema of that name, the settings say so (`SourceSchemas.settings`).
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.appliance.appliance import applier_settings
-from olr_pg.appliance.container_names import refuse_several
+from olr_pg.appliance.container_names import join_under_known_names
+from olr_pg.applier.statements.target_plan import check_names, target_schema
 from olr_pg.config.source_section import OfflineSource
-from olr_pg.datatypes.convert import DatabaseFacts
+from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.inventory_file import inventory_path, owners_of, read_inventory_file
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.selection import find_tables
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.schema.conversion import convert
+from olr_pg.schema.statement import KINDS
+from olr_pg.schema.target_settings import settings_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Config
+    from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.inventory import Inventory
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.schema.statement import Statement
 
 
-def read_source(
-    config: Config, owners: Sequence[str] = ()
-) -> tuple[Inventory, Snapshot, frozenset[str]]:
-    """Read what is in the source's schemas.
+class SourceSchemas(NamedTuple):
+    """What is in the schemas of a source, or of one of its containers.
+
+    Attributes:
+        container: its name, where the source has several; else empty.
+        inventory: under the container's own names, as is the rest.
+        snapshot: the dictionary of the tables.
+        replicated: ``OWNER.NAME`` of those that are replicated.
+        names: what schemas are called among those of all containers.
+        joined: the dictionary of all.
+    """
+
+    container: str
+    inventory: Inventory
+    snapshot: Snapshot
+    replicated: frozenset[str]
+    names: ContainerNames
+    joined: Snapshot
+
+    def settings(self, config: Config, target: str) -> ApplierSettings:
+        """Make the applier's settings: they say what things are called in the target."""
+        settings = settings_for(config, self.joined, target)
+        if not self.container:
+            return settings
+        owners = dict.fromkeys((*self.inventory.owners, *owners_of(self.snapshot)))
+        called = {owner: self.names.owner(owner) for owner in owners}
+        tables = {
+            f"{owner}.{name.removeprefix(f'{known}.')}": target
+            for owner, known in called.items()
+            for name, target in settings.table_names.items()
+            if name.startswith(f"{known}.") and "." not in name.removeprefix(f"{known}.")
+        }
+        return replace(
+            settings,
+            schema_names={one: target_schema(settings, known) for one, known in called.items()},
+            table_names=tables,
+            choices=replace(settings.choices, owners=called),
+            containers=(),
+        )
+
+    def statements(self, config: Config, target: str = "") -> list[Statement]:
+        """Return the statements that make them in the target, in an order that runs."""
+        return convert(self.inventory, self.settings(config, target))
+
+    def told(self, name: str) -> str:
+        """Return what a name is called where things of all containers are listed."""
+        return f"{self.container}.{name}" if self.container else name
+
+
+def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchemas]:
+    """Read what is in the source's schemas, container by container.
 
     Args:
         owners: of which schemas; empty for those of `apply.tables`.
 
-    Returns:
-        The inventory; the dictionary of the tables; ``OWNER.NAME`` of those that are replicated.
-
     Raises:
-        OlrPgError: 1091 there is no `apply`, 3xxx the dictionary, 7xxx the database.
+        OlrPgError: 1091 there is no `apply`, 3xxx the dictionary, 5016 two tables would be one in
+            the target, 7xxx the database.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
     query = config.apply.table_query
     if isinstance(config.source, OfflineSource):
-        path = _only_one(config.source)
-        snapshot = load_snapshot(str(path))
-        tables = query_tables(snapshot, query)
-        inventory = read_inventory_file(inventory_path(path))
-        return inventory, snapshot, frozenset(table.full_name for table in tables)
-    from olr_pg.oracle.dictionary_queries import read_dictionary
+        paths = config.source.dictionary
+        snapshots = [load_snapshot(str(path)) for path in paths]
+        inventories = [read_inventory_file(inventory_path(path)) for path in paths]
+        joined = join_under_known_names(config, snapshots, keep=False)
+        tables = query_tables(joined, query)
+        return _by_container(config, snapshots, inventories, joined, tables)
+    return _read_live(config, config.source, query, owners)
+
+
+def _read_live(
+    config: Config, source: OracleSource, query: str, owners: Sequence[str]
+) -> list[SourceSchemas]:
     from olr_pg.oracle.inventory.inventory_queries import read_inventory
-    from olr_pg.oracle.oracle_connection import OracleDatabase
-    from olr_pg.oracle.table_list_query import run_table_list
+    from olr_pg.oracle.source_containers import ContainerDatabases
 
-    refuse_several(config.source, "exporting and assessing schemas")
-    oracle = OracleDatabase(config.source)
+    containers = ContainerDatabases(source)
     try:
-        names = run_table_list(oracle, query)
-        snapshot = read_dictionary(oracle, names, None)
-        inventory = read_inventory(oracle, owners or sorted(owners_of(snapshot)), snapshot.scn)
+        names = containers.run_table_list(query)
+        snapshots = containers.read_dictionaries(names, structure=False)
+        inventories = [
+            read_inventory(oracle, owners or sorted(owners_of(one)), one.scn)
+            for oracle, one in zip(containers.databases.values(), snapshots, strict=True)
+        ]
     finally:
-        oracle.close()
-    return inventory, snapshot, frozenset(f"{owner}.{name}" for owner, name in names)
+        containers.close()
+    if not containers.names:
+        (snapshot,) = snapshots
+        replicated = frozenset(f"{owner}.{name}" for owner, name in names)
+        known = ContainerNames.of(snapshot)
+        return [SourceSchemas("", inventories[0], snapshot, replicated, known, snapshot)]
+    joined = join_under_known_names(config, snapshots, keep=False)
+    return _by_container(config, snapshots, inventories, joined, find_tables(joined, names))
 
 
-def _only_one(source: OfflineSource) -> Path:
-    """Return the dictionary of a source of one container.
-
-    Raises:
-        OlrPgError: 1170, it is of several.
-    """
-    if len(source.dictionary) > 1:
-        raise OlrPgError(
-            Code.NOT_OF_SEVERAL_CONTAINERS,
-            "the schemas of several containers are not exported or assessed together",
-            key="source.dictionary",
+def _by_container(
+    config: Config,
+    snapshots: Sequence[Snapshot],
+    inventories: Sequence[Inventory],
+    joined: Snapshot,
+    tables: Sequence[Table],
+) -> list[SourceSchemas]:
+    check_names(settings_for(config, joined, ""), tables)
+    found: list[SourceSchemas] = []
+    for at, (snapshot, inventory) in enumerate(zip(snapshots, inventories, strict=True)):
+        names = _names(joined.containers[at], inventories)
+        own = frozenset(
+            f"{table.source_owner}.{table.name}" for table in tables if table.con_id == names.con_id
         )
-    return source.dictionary[0]
+        container = names.container if joined.members else ""
+        found.append(SourceSchemas(container, inventory, snapshot, own, names, joined))
+    return found
 
 
-def settings_for(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
-    """Make the applier's settings: they say what things are called in the target."""
-    assert config.apply is not None
-    database = snapshot.database
-    facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)
-    order = ByteOrder(config.port.byte_order)
-    settings = applier_settings(config.apply, target, ("", 0), order, facts)
-    return replace(settings, containers=database.containers)
+def _names(member: Snapshot, inventories: Iterable[Inventory]) -> ContainerNames:
+    """Return what the container's schemas are called, those without replicated tables too."""
+    names = ContainerNames.of(member)
+    counts = Counter(owner for one in inventories for owner in one.owners)
+    plain = {table.owner for table in member.tables if not table.container}
+    several = {owner for owner, count in counts.items() if count > 1}
+    return names._replace(clashing=names.clashing | (several - plain))
+
+
+def all_statements(
+    config: Config, schemas: Sequence[SourceSchemas], target: str = ""
+) -> list[Statement]:
+    """Return the statements of all containers, under the names of things that tell them apart."""
+    found = [
+        statement._replace(name=one.told(statement.name))
+        for one in schemas
+        for statement in one.statements(config, target)
+    ]
+    made: dict[str, Statement] = {}
+    for statement in found:
+        if statement.kind == "schema":
+            made.setdefault(statement.sql, statement)
+    once = [one for one in found if one.kind != "schema" or made[one.sql] is one]
+    return sorted(once, key=lambda one: KINDS.index(one.kind))

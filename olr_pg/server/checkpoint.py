@@ -48,8 +48,8 @@ need not read what lies before that place, since everything that is not confirme
 behind it. Both are written together, so they always belong to each other.
 
 The file is JSON with a format name, a version, the source it belongs to and a CRC over these, so
-that a damaged or foreign file is refused instead of believed. Files of older versions are read;
-one of a newer version is refused, since nobody here knows what it promises.
+that a damaged or foreign file is refused instead of believed. So is one of a newer version, since
+nobody here knows what it promises.
 """
 
 from __future__ import annotations
@@ -72,10 +72,7 @@ FILE_NAME: Final = "checkpoint.json"
 """Its name in `context.data`."""
 
 VERSION: Final = 3
-"""The version that is written, and the newest that is read. Version 1 names no recovery image, and
-2 does not tell who confirmed."""
-
-_FIELDS_SINCE: Final = {"recovery_image": 2, "confirmed_by": 3}
+"""The version that is written and read."""
 
 
 class Saved(NamedTuple):
@@ -96,7 +93,7 @@ class _Content(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     format: Literal["olr-pg checkpoint"] = "olr-pg checkpoint"
-    version: Literal[1, 2, 3] = VERSION
+    version: Literal[3] = VERSION
     source: str
     min_start_scn: Annotated[int, Field(ge=0, lt=1 << 64)]
     recovery_image: str | None = None
@@ -224,6 +221,5 @@ def source_identity(database: Database) -> str:
 
 
 def _crc(content: _Content) -> int:
-    """Return the checksum of everything but itself, as the file's version has it."""
-    left_out = {"crc32", *(k for k, v in _FIELDS_SINCE.items() if v > content.version)}
-    return zlib.crc32(content.model_dump_json(exclude=left_out).encode())
+    """Return the checksum of everything but itself."""
+    return zlib.crc32(content.model_dump_json(exclude={"crc32"}).encode())

@@ -96,6 +96,7 @@ def choose_shape(
     threads: int | None = None,
     size: int = DEFAULT_SIZE,
     unlogged: bool = False,
+    containers: int | None = None,
 ) -> DatabaseShape:
     """Choose the database that `simulate` would model, with what is given in place of its own.
 
@@ -108,15 +109,23 @@ def choose_shape(
         threads: redo threads, from 1.
         size: of the redo to write, in bytes.
         unlogged: see `DatabaseShape`.
+        containers: 1 for a PDB; 2 for another one beside it, with the same schema, object numbers
+            and transaction ids, of which the truth is, too; neither has DDL then, nor a table
+            whose changes are not all logged.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     drawn = draw_shape(rng) if workload == "random" else demo_shape(size)
     own = drawn.redo
+    drawn_version = own.version if own.has_container or not containers else COMPATIBLE["19"]
     redo = RedoFormat(
-        own.version if version is None else version,
+        drawn_version if version is None else version,
         own.big_endian if big_endian is None else big_endian,
         block_size or own.block_size,
     )
+    if containers:
+        drawn = replace(drawn, con_id=3, neighbour=containers > 1, twins=containers > 1)
+    if containers == 2:
+        drawn = replace(drawn, ddl=DdlUse.NONE, lobs=LobUse.WHOLE, logging=(Logging.ALL,))
     blocks = drawn.pace.log_blocks * own.block_size // redo.block_size
     return replace(
         drawn,

@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.named_simulation import (
-    NAMED,
-    NamedSimulation,
-    SimulatedFiles,
-    log_blocks_max,
-)
+from olr_pg.simulator.named_simulation import NAMED, NamedSimulation, log_blocks_max
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.flush_times import timed
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
@@ -32,10 +27,9 @@ from olr_pg.simulator.online_redo.player import FlushLog, Pacing, play
 from olr_pg.simulator.online_redo.redo_spool import RedoSpool
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
-from olr_pg.simulator.simulation import Summary, prepare_directory
+from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
 from olr_pg.simulator.stamping.stamped_simulation import (
     COPIED_FROM,
-    Written,
     copy_template,
     template_for,
 )
@@ -165,7 +159,7 @@ class _Work(Protocol):
     def redo(self, stop: Stop) -> Iterator[Redo]:
         """Make redo until there is enough, or `stop` is set."""
 
-    def written(self) -> Written:
+    def summary(self) -> Summary:
         """Return the extent of what was made."""
 
 
@@ -197,49 +191,54 @@ def simulate_live(
         options.online_options(log_blocks_max(shape)),
         seed,
     )
-    of = seed, directory, options, workload, shape
+    asked = _Asked(seed, directory, options, workload, shape, prefilled, truth)
     work: _Work
     if options.is_copied and watch is None:
-        work = _CopiedWork(*of, prefilled=prefilled, truth=truth)
+        work = _CopiedWork(asked)
     else:
-        work = _ModelWork(*of, prefilled=prefilled, truth=truth, watch=watch)
+        work = _ModelWork(asked, watch)
         if watch is not None:
             watch.begin(work.files, database)
     live = _LiveDatabase(directory, options, shape.redo, database, watch)
     live.run(work, stop)
-    made = work.written()
-    return Summary(
-        *(seed, shape, made.start, tuple(live.logs), live.log_bytes),
-        *(made.transactions, made.changes, made.rows, made.tables),
-    )
+    return replace(work.summary(), shape=shape, logs=tuple(live.logs), log_bytes=live.log_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The database that is asked for; as of `simulate_live`."""
+
+    seed: int
+    directory: Path
+    options: LiveOptions
+    workload: str
+    shape: DatabaseShape
+    prefilled: bool
+    truth: bool
+
+    @property
+    def plan(self) -> FeedPlan:
+        """What happens, by bytes of redo."""
+        return self.options.feed_plan(self.shape.redo.block_size)
 
 
 class _ModelWork:
     """The model at work."""
 
-    def __init__(
-        self,
-        seed: int,
-        directory: Path,
-        options: LiveOptions,
-        workload: str,
-        shape: DatabaseShape,
-        *,
-        prefilled: bool,
-        truth: bool,
-        watch: LiveWatch | None,
-    ) -> None:
+    def __init__(self, asked: _Asked, watch: LiveWatch | None) -> None:
+        options, idle = asked.options, asked.options.idle_threads
         size = options.size or options.rate * _SECONDS_AHEAD
-        idle, plan = options.idle_threads, options.feed_plan(shape.redo.block_size)
 
         def make(sink: LogSink) -> NamedSimulation:
-            of = seed, workload, shape, size, sink
-            return NamedSimulation(*of, prefilled=prefilled, idle_threads=idle)
+            of = asked.seed, asked.workload, asked.shape, size, sink
+            return NamedSimulation(*of, prefilled=asked.prefilled, idle_threads=idle)
 
-        self._feed = NamedFeed(make, plan, seed, threads=shape.threads, idle_threads=idle)
-        self._options, self._watch, self._directory = options, watch, directory
-        self.files = SimulatedFiles(self._feed.simulation, directory, truth=truth)
-        self._rows = dict[str, int]()
+        self._feed = NamedFeed(
+            *(make, asked.plan, asked.seed), threads=asked.shape.threads, idle_threads=idle
+        )
+        self._options, self._watch, self._directory = options, watch, asked.directory
+        self.files = SimulatedFiles(self._feed.simulation, asked.directory, truth=asked.truth)
+        self._summary: Summary | None = None
         self.zone = self._feed.simulation.instance.zone
 
     def redo(self, stop: Stop) -> Iterator[Redo]:
@@ -262,7 +261,7 @@ class _ModelWork:
             yield from redo
         redo = self._feed.end()
         self._tell_made()
-        self._rows = self.files.end()
+        self._summary = self.files.end()
         yield from redo
 
     def _tell_made(self) -> None:
@@ -270,51 +269,38 @@ class _ModelWork:
         if self._watch is not None:
             self._watch.made(self.files)
 
-    def written(self) -> Written:
+    def summary(self) -> Summary:
         """Return the extent of what was made."""
-        simulation = self._feed.simulation
-        return Written(
-            *(self.files.start, [], simulation.transactions, simulation.changes),
-            *(self._rows, simulation.tables),
-        )
+        assert self._summary is not None
+        return self._summary
 
 
 class _CopiedWork:
     """Copies of what the model has written, made before the first of them is flushed."""
 
-    def __init__(
-        self,
-        seed: int,
-        directory: Path,
-        options: LiveOptions,
-        workload: str,
-        shape: DatabaseShape,
-        *,
-        prefilled: bool,
-        truth: bool,
-    ) -> None:
-        assert options.size is not None
-        self._plan = options.feed_plan(shape.redo.block_size)
-        blocks = (self._plan.switch or options.size) // shape.redo.block_size
+    def __init__(self, asked: _Asked) -> None:
+        size, plan, shape = asked.options.size, asked.plan, asked.shape
+        assert size is not None
+        blocks = (plan.switch or size) // shape.redo.block_size
         pace = replace(shape.pace, log_blocks=max(min(blocks, shape.pace.log_blocks), 1))
         own = replace(shape, pace=pace)
-        template = template_for(seed, workload, own, options.size, prefilled=prefilled)
-        self._folder = directory / MADE
+        template = template_for(asked.seed, asked.workload, own, size, prefilled=asked.prefilled)
+        self._plan, self._folder = plan, asked.directory / MADE
         self._folder.mkdir()
-        self._written = copy_template(
-            template, options.size, directory, truth=truth, logs=self._folder
+        self._summary = copy_template(
+            template, size, asked.directory, truth=asked.truth, logs=self._folder
         )
         self.zone = template.zone
 
     def redo(self, stop: Stop) -> Iterator[Redo]:
         """Yield the redo of the logs that were made, which are gone then."""
-        logs = [WrittenLog(_mapped(path)) for path in self._written.logs]
+        logs = [WrittenLog(_mapped(path)) for path in self._summary.logs]
         shutil.rmtree(self._folder)
         yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
 
-    def written(self) -> Written:
+    def summary(self) -> Summary:
         """Return the extent of what was made."""
-        return self._written
+        return self._summary
 
 
 def _mapped(path: Path) -> memoryview:

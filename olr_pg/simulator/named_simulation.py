@@ -13,40 +13,27 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Snapshot
-from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.database_start import start_containers, start_instance, start_session
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK, VLD_VOID
-from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW, Session
-from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.fields.vector_fields import NO_OBJECT, TYP_NEW
 from olr_pg.simulator.model.storage import BlockState, TransactionalBlock
 from olr_pg.simulator.model.structure import order_structure, table_structure
 from olr_pg.simulator.sessions import loads, order_entry
 from olr_pg.simulator.sessions.keys import Keys
 from olr_pg.simulator.sessions.named_tables import load_tables, order_tables, wide_tables
-from olr_pg.simulator.sessions.placement import place_table, undo_segments
-from olr_pg.simulator.sessions.session import SimSession
+from olr_pg.simulator.sessions.placement import place_table
 from olr_pg.simulator.sessions.terminals import WorkSetting, insert_array
-from olr_pg.simulator.table_files import write_rows
-from olr_pg.simulator.truth import truth_lines
 from olr_pg.simulator.writer import space_vectors as space
-from olr_pg.simulator.writer.instance import Container, Instance
-from olr_pg.simulator.writer.log_file import LogIdentity
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.model.tables import Logging, Row, SimTable
+    from olr_pg.simulator.model.tables import Logging, Row
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.placement import TableSpec
-    from olr_pg.simulator.sessions.terminals import (
-        Cells,
-        KeyColumns,
-        NamedWorkload,
-    )
+    from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, NamedWorkload
     from olr_pg.simulator.writer.instance import LogSink, RedoThread
 
 INDEX_BLOCKS: Final = 16
@@ -57,7 +44,6 @@ ROW_SPACE: Final = 5200
 UPDATE_RESERVE: Final = 2700
 """A block has room for updates of all its rows: none has to move."""
 
-START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 LITTLE: Final = 3_000_000
 """Of less redo than so many bytes half of the sessions work."""
 
@@ -131,15 +117,12 @@ class NamedSimulation:
         idle_threads: int = 0,
         in_copies: bool = False,
     ) -> None:
-        self._seed, self._name, self.shape, self._size = seed, workload, shape, size
+        self.seed, self._name, self.shape, self._size = seed, workload, shape, size
         self._named, self._rng = NAMED[workload], Random(seed)  # noqa: S311 - reproducible
         self._prefilled, self._idle_threads = prefilled, idle_threads
-        self.instance = self._start_instance(archive)
-        self.threads = [
-            self.instance.start_thread(number, 15 + 3 * number)
-            for number in range(1, shape.threads + 1)
-        ]
-        self.container = self._start_container()
+        self.instance = start_instance(seed, self._rng, shape, archive)
+        self.threads = self.instance.threads
+        self.container = start_containers(self.instance, shape)[0]
         self.tables = tuple(
             place_table(
                 number, spec, shape.start_scn,
@@ -159,36 +142,13 @@ class NamedSimulation:
         if not in_copies:
             self._fill(range(len(self.tables)))
 
-    def _start_instance(self, archive: LogSink) -> Instance:
-        rng, shape = self._rng, self.shape
-        return Instance(
-            *(shape.redo, rng, archive),
-            identity=database_identity(self._seed),
-            start_scn=shape.start_scn,
-            start=START + timedelta(seconds=rng.randrange(10**6)),
-            zone=timedelta(hours=rng.choice((0, -4, 1))),
-            pace=shape.pace,
-        )
-
-    def _start_container(self) -> Container:
-        shape, dbid = self.shape, self.instance.identity.dbid
-        own = dbid ^ (0x1234567 if shape.con_id else 0)
-        container = Container(shape.con_id, "SIMPDB" if shape.con_id else None, own)
-        for thread in self.threads:
-            segments = undo_segments(thread.number, 9 if shape.con_id else 5, shape.start_scn)
-            container.segments[thread.number] = segments
-        return container
-
     def _begin_work(self, keys: Keys) -> None:
         sessions = self._session_count
         setting = WorkSetting(self._rng, self.tables, sessions, self._size, keys, self._now)
         self._workload = self._named.make(setting)
         busy = self.shape.threads - self._idle_threads
         self.sessions = [
-            SimSession(
-                *(self.instance, self.container, self.threads[number % busy]),
-                Session(40 + number, 1000 + 7 * number, "SIM", 136),
-            )
+            start_session(self.instance, self.container, self.threads[number % busy], number)
             for number in range(self._session_count)
         ]
 
@@ -345,7 +305,7 @@ class NamedSimulation:
         pace = replace(self.shape.pace, log_blocks=1 << 30)
         shape = replace(self.shape, threads=1, start_scn=own.scn, pace=pace)
         other = NamedSimulation(
-            *(self._seed ^ LOST_SEED ^ own.scn, self._name, shape, size),
+            *(self.seed ^ LOST_SEED ^ own.scn, self._name, shape, size),
             lambda *_: None,
             prefilled=True,
         )
@@ -376,7 +336,7 @@ class NamedSimulation:
         self._time_shift = timedelta(seconds=number * seconds)
         self.instance.clock = self._copies_from + self._time_shift
         self.instance.forget_last_thread()
-        self._rng.seed(self._seed ^ _COPY_SEED)
+        self._rng.seed(self.seed ^ _COPY_SEED)
         for segment in self.container.every_segment():
             segment.rewind()
         for table in self.tables:
@@ -410,70 +370,6 @@ class NamedSimulation:
         return Snapshot(self.instance.scn, database, tables, structure=structure)
 
 
-class SimulatedFiles:
-    """The files beside the logs of a simulation that is at work.
-
-    Args:
-        simulation: before its first statement.
-        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
-        truth: write the truth.
-    """
-
-    def __init__(self, simulation: NamedSimulation, directory: Path, *, truth: bool) -> None:
-        self.simulation, self._directory = simulation, directory
-        self._truth = (directory / "truth.jsonl").open("wb") if truth else None
-        self.start = simulation.snapshot()
-        """The dictionary at the start."""
-        write_dictionary(self.start, directory)
-        for table in simulation.tables:
-            write_rows(directory / "tables", table, first_rows(table), self.start.scn)
-
-    def write_truth(self) -> None:
-        """Let every line of what has committed be in ``truth.jsonl``."""
-        committed = self.simulation.take_committed()
-        if self._truth is not None:
-            self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
-            self._truth.flush()
-
-    def end(self) -> dict[str, int]:
-        """Finish the truth, write the final tables and dictionary of what has ended.
-
-        Returns:
-            The rows of each table.
-        """
-        self.write_truth()
-        if self._truth is not None:
-            self._truth.close()
-        simulation, final = self.simulation, self._directory / "final"
-        for table in simulation.tables:
-            write_rows(final, table, last_rows(table), simulation.instance.scn)
-        write_snapshot(simulation.snapshot(), str(final / "dictionary.json"))
-        return {table.full_name: len(table.live) for table in simulation.tables}
-
-
-def first_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
-    """Return the rows from before the first log, with their ROWIDs, in their order."""
-    return [(rowid, list(cells.values())) for rowid, cells in table.at_start.items()]
-
-
-def last_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
-    """Return the rows that there are while no transaction is open, by their places."""
-    rows = sorted(table.live, key=lambda row: (row.block.dba, row.slot))
-    return [(row.rowid, row.cells) for row in rows]
-
-
 def log_blocks_max(shape: DatabaseShape) -> int:
     """Return the blocks that no log of a database can have more of."""
     return FIRST_DATA_BLOCK + shape.pace.log_blocks + LOG_SLACK // shape.redo.block_size
-
-
-def database_identity(seed: int) -> LogIdentity:
-    """Return the identity of the database that a seed stands for."""
-    rng = Random(seed ^ 0x5EED)  # noqa: S311 - reproducible, not secret
-    return LogIdentity(
-        dbid=rng.randrange(1, 1 << 31),
-        name="SIMDB",
-        activation=rng.randrange(1, 1 << 31),
-        resetlogs=encode_redo_time(datetime(2025, 12, 1, 8, 0, tzinfo=UTC)),
-        resetlogs_scn=1,
-    )

@@ -5,8 +5,7 @@ The same seed, workload and size give the same bytes, on every machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -20,69 +19,49 @@ from olr_pg.simulator.database_shape import (
     demo_shape,
     draw_shape,
 )
+from olr_pg.simulator.database_start import start_containers, start_instance, start_session
 from olr_pg.simulator.fields.row_fields import stored_columns
-from olr_pg.simulator.fields.vector_fields import Session
 from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.shop_inventory import write_dictionary
 from olr_pg.simulator.model.storage import ROW_SPACE, WIDE_BLOCK_SIZE, WIDE_ROW_SPACE
 from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.tables import SimTable
 from olr_pg.simulator.model.transactions import delivered_changes
-from olr_pg.simulator.named_simulation import (
-    NAMED,
-    NamedSimulation,
-    SimulatedFiles,
-    database_identity,
-)
+from olr_pg.simulator.named_simulation import NAMED, NamedSimulation
 from olr_pg.simulator.sessions.lob_workload import LobWorkload
-from olr_pg.simulator.sessions.placement import TableSpec, place_table, undo_segments
-from olr_pg.simulator.sessions.session import SimSession
+from olr_pg.simulator.sessions.placement import TableSpec, place_table
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
 from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, Workload, random_row
-from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM, Written, write_copies
+from olr_pg.simulator.simulated_files import (
+    SimulatedFiles,
+    Summary,
+    log_files,
+    prepare_directory,
+    write_lines,
+)
+from olr_pg.simulator.stamping.stamped_simulation import (
+    COPIED_FROM,
+    copy_template,
+    template_for,
+)
 from olr_pg.simulator.table_files import write_rows
 from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines, unlogged_lines
-from olr_pg.simulator.writer.instance import Container, Instance
 from olr_pg.simulator.writer.noise import Noise
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.transactions import Transaction
+    from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.truth import Rows
-    from olr_pg.simulator.writer.instance import LogSink
-    from olr_pg.simulator.writer.log_file import OpenLog
+    from olr_pg.simulator.writer.instance import Container
 
 ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 """What a row piece may take in blocks of 2 and 8 kB."""
 LEFT_OPEN: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The extent of what a simulation has written.
-
-    Attributes:
-        logs: the archived logs in the order they were archived.
-        transactions: that are delivered.
-        changes: delivered row changes by kind.
-        rows: the number of rows of each table at the end.
-        unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
-    """
-
-    seed: int
-    shape: DatabaseShape
-    snapshot: Snapshot
-    logs: tuple[Path, ...]
-    log_bytes: int
-    transactions: int
-    changes: dict[DmlKind, int]
-    rows: dict[str, int]
-    tables: tuple[SimTable, ...] = field(repr=False)
-    unrecoverable: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
@@ -131,13 +110,10 @@ class Simulation:
         drawn = draw_shape(self._rng)
         self.shape = shape or drawn
         self.logs = list[Path]()
-        self.instance = self._start_instance()
-        self._threads = [
-            self.instance.start_thread(number, 15 + 3 * number)
-            for number in range(1, self.shape.threads + 1)
-        ]
-        self._start_scn = self.instance.scn
-        self.containers = self._start_containers()
+        archive = log_files(directory / "logs", self.logs)
+        self.instance = start_instance(seed, self._rng, self.shape, archive)
+        self._threads, self._start_scn = self.instance.threads, self.instance.scn
+        self.containers = start_containers(self.instance, self.shape)
         self._workloads = [
             workload(self._rng, self.shape, number) for number in range(len(self.containers))
         ]
@@ -155,37 +131,6 @@ class Simulation:
         self._sessions = self._connect()
         self._background_bytes = 0
         self._noise = [Noise(self.instance, container, self._rng) for container in self.containers]
-
-    def _start_instance(self) -> Instance:
-        rng, shape = self._rng, self.shape
-        start = datetime(2026, 1, 15, 9, 30, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6))
-        return Instance(
-            shape.redo,
-            rng,
-            log_files(self._directory / "logs", self.logs),
-            identity=database_identity(self._seed),
-            start_scn=shape.start_scn,
-            start=start,
-            zone=timedelta(hours=rng.choice((0, -4, 1))),
-            pace=shape.pace,
-            unproven=shape.unproven,
-        )
-
-    def _start_containers(self) -> list[Container]:
-        shape, dbid = self.shape, self.instance.identity.dbid
-        if shape.con_id == 0:
-            return [self._add_segments(Container(0, None, dbid), 5)]
-        own = Container(shape.con_id, "SIMPDB", dbid ^ 0x1234567)
-        containers = [self._add_segments(own, 9)]
-        if shape.neighbour:
-            other = Container(shape.con_id + 1, "OTHERPDB", dbid ^ 0x7654321)
-            containers.append(self._add_segments(other, 14))
-        return containers
-
-    def _add_segments(self, container: Container, afn: int) -> Container:
-        for thread in self._threads:
-            container.segments[thread.number] = undo_segments(thread.number, afn, self._start_scn)
-        return container
 
     def _make_table(self, number: int, spec: TableSpec) -> SimTable:
         piece_max = self._rng.choice(PIECE_SIZES)
@@ -222,15 +167,12 @@ class Simulation:
         return dictionary
 
     def _connect(self) -> list[tuple[SimSession, int]]:
-        sessions = list[tuple[SimSession, int]]()
+        sessions: list[tuple[SimSession, int]] = []
         for number in range(self.shape.sessions * len(self.containers)):
             at = number % len(self.containers)
             thread = self._threads[number // len(self.containers) % len(self._threads)]
-            who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
-            session = SimSession(
-                self.instance, self.containers[at], thread, who, dictionary=self._dictionaries[at]
-            )
-            sessions.append((session, at))
+            of = self.instance, self.containers[at], thread, number, self._dictionaries[at]
+            sessions.append((start_session(*of), at))
         return sessions
 
     def run(self, size: int) -> None:
@@ -297,15 +239,15 @@ class Simulation:
             write_dictionary(other, self._directory, of_container=True)
         if self.shape.twins:
             self._name_containers()
-        _write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
-        _write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
+        write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
+        write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
         if self.shape.unlogged:
             own = self.containers[0].con_id
             ranges = [one for one in self.instance.unlogged if one.con_id == own]
-            _write_lines(self._directory / "unlogged.jsonl", unlogged_lines(ranges))
+            write_lines(self._directory / "unlogged.jsonl", unlogged_lines(ranges))
             for transaction in transactions:
                 transaction.delivered = delivered_changes(transaction, unlogged=True)
-            _write_lines(self._directory / "source.jsonl", truth_lines(transactions))
+            write_lines(self._directory / "source.jsonl", truth_lines(transactions))
             for transaction in transactions:
                 transaction.delivered = delivered_changes(transaction)
         rows = self.final_rows()
@@ -320,13 +262,13 @@ class Simulation:
             for change in transaction.delivered:
                 changes[change.kind] += 1
         return Summary(
-            *(self._seed, self.shape, snapshot, tuple(self.logs)),
-            sum(path.stat().st_size for path in self.logs),
+            *(self._seed, self.shape, snapshot),
             *(sum(bool(transaction.delivered) for transaction in transactions), changes),
             {name: len(images) for name, images in rows.items()},
             tables,
             dict(self.instance.unrecoverable),
-        )
+            others=tuple(self._snapshots[1:]),
+        ).with_logs(self.logs)
 
     def _name_containers(self) -> None:
         """Call the tables as a decoder of both containers does, from now on."""
@@ -347,11 +289,6 @@ def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | No
     for identity, image in sorted(rows.items()):
         rowid = "" if table.index_organised else identity
         yield rowid, [image.get(number) for number in range(len(table.columns))]
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(line + "\n" for line in lines)
 
 
 def simulate(
@@ -391,63 +328,13 @@ def simulate(
         simulation.run(size)
         return simulation.write()
     own = shape or demo_shape(size)
-    write = write_copies if size >= COPIED_FROM else _write_named
-    made = write(seed, directory, workload, own, size, truth=truth, prefilled=prefilled)
-    log_bytes = sum(path.stat().st_size for path in made.logs)
-    return Summary(
-        *(seed, own, made.start, tuple(made.logs), log_bytes),
-        *(made.transactions, made.changes, made.rows, made.tables),
-    )
-
-
-def _write_named(
-    seed: int,
-    directory: Path,
-    workload: str,
-    shape: DatabaseShape,
-    size: int,
-    *,
-    truth: bool,
-    prefilled: bool,
-) -> Written:
-    """Write a named workload row by row."""
+    if size >= COPIED_FROM:
+        template = template_for(seed, workload, own, size, prefilled=prefilled)
+        return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
     logs = list[Path]()
     archive = log_files(directory / "logs", logs)
-    simulation = NamedSimulation(seed, workload, shape, size, archive, prefilled=prefilled)
-    files = SimulatedFiles(simulation, directory, truth=truth)
-    simulation.work(size)
-    simulation.end()
-    rows = files.end()
-    return Written(
-        *(files.start, logs, simulation.transactions, simulation.changes),
-        *(rows, simulation.tables),
-    )
-
-
-def log_files(folder: Path, logs: list[Path]) -> LogSink:
-    """Return a sink that writes logs into a folder and notes their paths."""
-
-    def archive(log: OpenLog, next_scn: int, time: int) -> None:
-        path = folder / log.name
-        path.write_bytes(log.close(next_scn, time))
-        logs.append(path)
-
-    return archive
-
-
-def prepare_directory(directory: Path) -> Path:
-    """Make ``logs/`` in a directory.
-
-    Raises:
-        OlrPgError: 8002 it cannot be made or holds logs.
-    """
-    try:
-        (directory / "logs").mkdir(parents=True, exist_ok=True)
-        taken = any((directory / "logs").iterdir())
-    except OSError as error:
-        raise OlrPgError(
-            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory}: {error.strerror}"
-        ) from error
-    if taken:
-        raise OlrPgError(Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory / 'logs'} is not empty")
-    return directory
+    named = NamedSimulation(seed, workload, own, size, archive, prefilled=prefilled)
+    files = SimulatedFiles(named, directory, truth=truth)
+    named.work(size)
+    named.end()
+    return files.end().with_logs(logs)

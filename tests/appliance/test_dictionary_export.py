@@ -41,7 +41,7 @@ def test_the_snapshot_has_the_tables_and_their_structure(tmp_path: Path) -> None
     path = tmp_path / "dictionary.json"
     with StandIn(state) as server:
         source = {"user": "olr", "password": "olr", "server": server.connect_string}
-        snapshot = export_dictionary(config(tmp_path, source), QUERY, 0, path)
+        ((snapshot, _),) = export_dictionary(config(tmp_path, source), QUERY, 0, path)
     found = load_snapshot(str(path))
     assert found == snapshot
     assert (found.scn, [table.full_name for table in found.tables]) == (5_000, ["SHOP.ORDERS"])

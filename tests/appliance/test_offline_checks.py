@@ -17,7 +17,8 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.observability.findings import Severity
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.rows_left_behind import warn_of_rows
 from olr_pg.config.reading import load_config
 from olr_pg.datatypes.convert import DEFAULT_FACTS
+from olr_pg.load.sources import open_tables, target_settings
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulation import simulate
 from olr_pg.wire.frames import ByteOrder
 from tests.oracle.live_source import LiveSource
+from tests.oracle.live_twins import LiveTwins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,3 +76,18 @@ def test_what_cannot_be_asked_says_nothing(
     assert warnings(live, tmp_path, postgres_database) == []
     nowhere = "host=127.0.0.1 port=1 dbname=x"
     assert warnings(live, tmp_path, nowhere) == []
+
+
+def test_each_container_is_asked_for_its_own(tmp_path: Path, postgres_database: str) -> None:
+    twins = LiveTwins(tmp_path, rows=1)
+    try:
+        config = load_config(twins.write_config(postgres_database))
+        with open_tables(config) as source, capture_logs() as logged:
+            settings = target_settings(config, source.snapshot, postgres_database)
+            twins.server.containers["PDB1"].catalogue.update('DELETE FROM SHOP."A/versions"')
+            warn_of_rows(config, settings, source.choose(()))
+    finally:
+        twins.close()
+    (line,) = logged
+    assert "PDB1.SHOP.A" not in str(line["error"])
+    assert "PDB1.SHOP.B, PDB2.SHOP.A, PDB2.SHOP.B" in str(line["error"])

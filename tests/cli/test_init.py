@@ -74,3 +74,12 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     text = (tmp_path / "olr-pg.json").read_text()
     assert '"db:1521/PDB"' in text
     assert '["SHOP.ORDERS", "SHOP.LINES"]' in text
+
+
+def test_the_containers_are_in_the_file(cli: Cli, tmp_path: Path) -> None:
+    assert cli("init", *LIVE, "--container", "PDB1", "--container", "PDB2").returncode == 0
+    assert '"containers": ["PDB1", "PDB2"],' in (tmp_path / "olr-pg.json").read_text()
+    checked = cli("config", "check", ORACLE_PASSWORD="o", PG_PASSWORD="p")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    refused = cli("init", "--force", *COPIED, "--container", "PDB1")
+    assert (refused.returncode, "--container" in refused.stderr) == (2, True)

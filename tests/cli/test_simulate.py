@@ -12,8 +12,8 @@ import pytest
 from olr_pg.cli.simulate import BlockSize, Release
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
-from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.simulation import simulate
+from tests.simulator.reader import parse_log
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -152,3 +152,25 @@ def test_a_running_database_ends_by_itself(cli: Cli, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["logs"] == len(list((tmp_path / "logs").iterdir())) > 0
     assert len(list((tmp_path / "online").iterdir())) == 2
     assert not (tmp_path / "redo.part").exists()
+
+
+def test_two_containers_are_written_with_the_truth_of_both(cli: Cli, tmp_path: Path) -> None:
+    args = ("--seed", 9, "--out", tmp_path, "--size", "30KB", "--containers", 2)
+    assert cli("simulate", *args).returncode == 0
+    names = ("dictionary.json", "dictionary.OTHERPDB.json")
+    found = [json.loads((tmp_path / one).read_text())["database"] for one in names]
+    assert [(one["con_id"], one["con_name"]) for one in found] == [(3, "SIMPDB"), (4, "OTHERPDB")]
+    lines = map(json.loads, (tmp_path / "truth.jsonl").read_text("utf-8").splitlines())
+    owners = {line["table"].rpartition(".")[0] for line in lines if "table" in line}
+    assert owners == {"SIMPDB.SIM", "OTHERPDB.SIM"}
+
+
+@pytest.mark.parametrize(
+    "options", [("--workload", "orders"), ("--version", "11.2")], ids=["orders", "11.2"]
+)
+def test_what_two_containers_do_not_go_with_is_refused(
+    cli: Cli, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    refused = cli("simulate", "--seed", 9, "--out", tmp_path, "--containers", 2, *options)
+    assert refused.returncode == 2
+    assert "--containers" in refused.stderr

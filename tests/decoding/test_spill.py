@@ -28,10 +28,10 @@ from olr_pg.simulator.fields.lob_layout import (
     index_key,
     secure_extents,
     secure_in_row,
-    secure_packed_extents,
 )
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 from tests.lobs.lob_redo import LobRedo, table
+from tests.lobs.packed import secure_packed_extents
 from tests.split_results import packed_split
 
 if TYPE_CHECKING:

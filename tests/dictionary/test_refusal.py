@@ -69,7 +69,6 @@ def test_the_clustered_tables_of_the_dictionary_itself_are_not_refused() -> None
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        ({"encrypted_tablespace": True}, "encrypted tablespace"),
         ({"hybrid_columnar": True}, "hybrid columnar"),
         ({"compressed": True, "all_columns_logged": False}, "SUPPLEMENTAL LOG DATA (ALL)"),
         ({"compressed": True}, None),

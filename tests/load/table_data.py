@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import ColumnType, SimTable
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.workload import Workload
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
     from olr_pg.simulator.truth import Rows
 
 

@@ -24,7 +24,8 @@ from olr_pg.load.verification.verification import VerifiedTable, verify
 from olr_pg.oracle import rowids
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.oracle_net.faults import Fault
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
 from tests.oracle.live_source import LiveSource
 

@@ -14,7 +14,8 @@ from olr_pg.errors import OlrPgError
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from tests.load.conftest import Loads
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ import pytest
 
 from olr_pg.assessment.assessor import assess
 from olr_pg.config.reading import load_config
-from olr_pg.schema.conversion import convert
 from olr_pg.schema.relations import Relations
-from olr_pg.schema.source_inventory import read_source, settings_for
+from olr_pg.schema.source_inventory import read_schemas
 from olr_pg.schema.trial import is_present
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.simulation import simulate
@@ -179,10 +178,11 @@ def test_a_migration_killed_at_work_comes_to_the_same_end(
 
 def everything_is_there_or_named(migration: Migration, ready: dict[str, Any]) -> None:
     config = load_config(migration.config)
-    inventory, snapshot, replicated = read_source(config)
-    settings = settings_for(config, snapshot, migration.database)
-    statements = convert(inventory, settings)
-    report = assess(inventory, snapshot, replicated, Relations(inventory, settings), statements)
+    (found,) = read_schemas(config)
+    inventory = found.inventory
+    settings, statements = found.settings(config, ""), found.statements(config)
+    relations = Relations(inventory, settings)
+    report = assess(inventory, found.snapshot, found.replicated, relations, statements)
     assert {item.name for item in report.items} >= {one.full_name for one in inventory.objects}
     told = "\n".join(line for step in ready["steps"] for line in step["detail"].get("not_made", ()))
     with psycopg.connect(migration.database) as connection:

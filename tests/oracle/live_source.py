@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.config.source_section import LogTransportSection
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
 
 _numbers = itertools.count()
 

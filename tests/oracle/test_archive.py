@@ -18,7 +18,8 @@ from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.oracle_net.state import ARCHIVE
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from tests.oracle.live_source import LiveSource
 from tests.replicator.scripted_source import Reader
 

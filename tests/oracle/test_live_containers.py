@@ -13,8 +13,9 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.dictionary_export import export_dictionary
 from olr_pg.capture.logs import discover_logs
 from olr_pg.config.reading import load_config
-from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.sources import open_tables
+from olr_pg.dictionary.inventory_file import inventory_path
+from olr_pg.dictionary.loader import load_dictionary
+from olr_pg.errors import OlrPgError
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -115,18 +116,19 @@ def test_an_unknown_container_is_named(database: Database, postgres_database: st
         run_appliance(load_config(config), once=True, apply=True)
 
 
-def test_what_goes_with_one_only_is_refused(database: Database, tmp_path: Path) -> None:
+def test_each_dictionary_is_exported_as_of_one_scn(database: Database, tmp_path: Path) -> None:
     config = load_config(database.config("embedded", ["SHOP.A"]))
-    with pytest.raises(OlrPgError) as refused, open_tables(config):
-        pass
-    assert refused.value.code == Code.NOT_OF_SEVERAL_CONTAINERS
-    with pytest.raises(OlrPgError) as refused:
-        export_dictionary(config, None, 0, tmp_path / "dictionary.json")
-    assert refused.value.code == Code.NOT_OF_SEVERAL_CONTAINERS
+    exported = export_dictionary(config, None, 0, tmp_path / "dictionary.json")
+    paths = [tmp_path / "dictionary.PDB1.json", tmp_path / "dictionary.PDB2.json"]
+    assert [one.path for one in exported] == paths
+    assert len({one.snapshot.scn for one in exported}) == 1
+    both = load_dictionary(map(str, paths))
+    assert both.database.containers == ("PDB1", "PDB2")
+    assert [inventory_path(path).exists() for path in paths] == [True, True]
 
 
 def test_a_dictionary_of_one_is_exported_by_its_name(database: Database, tmp_path: Path) -> None:
     config = load_config(database.config("embedded", ["SHOP.A"], containers=["pdb2"]))
-    found = export_dictionary(config, None, 0, tmp_path / "dictionary.json")
+    ((found, _),) = export_dictionary(config, None, 0, tmp_path / "dictionary.json")
     assert (found.database.con_id, found.database.con_name) == (4, "PDB2")
     assert found.find("SHOP", "A") is not None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
     from tests.oracle.live_source import LiveSource
 
 QUERY: Final = "SELECT owner, table_name FROM all_tables WHERE owner = 'SHOP' ORDER BY table_name"

@@ -14,7 +14,7 @@ from tests.oracle.test_live_run import applied_scn, differences, failure_of, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
     from tests.oracle.live_source import LiveSource
 
 RESETLOGS = 1_300_000_000

@@ -17,7 +17,8 @@ from olr_pg.observability.findings import Severity
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.sessions.workload import LobUse
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:

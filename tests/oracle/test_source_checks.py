@@ -24,7 +24,8 @@ from olr_pg.config.reading import load_config
 from olr_pg.java.runtime import find_java
 from olr_pg.observability.findings import Severity
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from tests.oracle.live_source import LiveSource
 
 if TYPE_CHECKING:

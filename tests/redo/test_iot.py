@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from olr_pg.redo.batch import EventKind, Role
-from olr_pg.redo.format.opcodes import IRP
-from olr_pg.redo.iot import NO_ROWID
-from olr_pg.simulator.fields.vector_fields import KDILK_PURGE, index_row, kdilk, ktb_continue
+import numpy as np
+import pytest
+
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.batch import (
+    ChangeBatch,
+    EventKind,
+    Role,
+    empty_entries,
+    empty_events,
+    empty_pieces,
+)
+from olr_pg.redo.column_tables import head
+from olr_pg.redo.format.index_fields import (
+    KDILK_COLUMNS,
+    KDILK_DATA,
+    KDILK_PURGE,
+    KDILK_PURGE_TOO,
+    KDILK_RESTORE,
+    KDILK_ROW,
+    LEAF_ARRAY,
+)
+from olr_pg.redo.format.opcodes import (
+    DRP,
+    IRP,
+    LEAF_COLUMNS,
+    LEAF_DATA,
+    LEAF_DELETE,
+    LEAF_INSERT,
+    LEAF_ROW,
+    LEAF_STRUCTURE,
+    URP,
+)
+from olr_pg.redo.format.row_fields import (
+    FB_FIRST,
+    FB_HEAD,
+    FB_WHOLE,
+    SUPPLEMENTAL_DELETE,
+    SUPPLEMENTAL_INSERT,
+    SUPPLEMENTAL_LOCK,
+    SUPPLEMENTAL_MOVES,
+    SUPPLEMENTAL_UPDATE,
+)
+from olr_pg.redo.iot import NO_ROWID, Pair, index_piece
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus
+from olr_pg.redo.row_vectors import ENTRIES, PIECES, STATE_SIZE
+from olr_pg.simulator.fields.redo_format import RedoFormat
+from olr_pg.simulator.fields.row_fields import Address, Supplemental
+from olr_pg.simulator.fields.vector_fields import index_row, kdilk, ktb_continue
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
+from tests.redo.chain import clear
 from tests.redo.hand_made import values_of, walked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 KEY = b"\x02\xc1\x02\x01k"
@@ -50,3 +97,224 @@ def test_leaves_of_other_indexes_are_left(tmp_path: Path) -> None:
     batch, tally = walked(redo, tmp_path)
     assert batch.events.kind.tolist() == [EventKind.BEGIN]
     assert tally.row_vectors == 0
+
+
+# --- one pair, of every operation ---
+
+ROLE_OF_KEY: Final = Role.BEFORE_SUPPLEMENTAL
+"""Of the key of an update, which the undo tells and the update leaves as it is."""
+BOTH: Final = Role.BEFORE_SUPPLEMENTAL | Role.AFTER_SUPPLEMENTAL
+FORM: Final = RedoFormat()
+WHOLE_ROW: Final = bytes((FB_WHOLE, 0))
+"""What stands in front of the columns behind the key: flags and lock."""
+ABC: Final = WHOLE_ROW + b"\x01\x03abc"
+XYZ_NULL: Final = WHOLE_ROW + b"\x02\x03xyz\xff"
+CONTINUED: Final = bytes((FB_HEAD | FB_FIRST, 0)) + b"\x01\x03abc"
+
+
+def logged(kind: int, flags: int = 0) -> list[bytes]:
+    """A supplemental header and column 3."""
+    return Supplemental(kind, flags, 0, 0, ((3, b"abc"),), Address(0, 0)).fields(FORM)
+
+
+def undo_of(code: int, *fields: bytes, logs: bool = False) -> list[bytes]:
+    """The fields of a 5.1 for a leaf: kdilk is the fourth, the key the fifth."""
+    return [b"", b"", b"", kdilk(FORM, code, 1, BLOCK + 1, BLOCK, logs=logs), *fields]
+
+
+def listed_columns(code: int, width: int, *fields: bytes) -> list[bytes]:
+    """The undo of 10.35: how many columns the old row has behind the key."""
+    undo = undo_of(code, *fields)
+    return [*undo[:3], undo[3] + bytes((0, width, 1, 0, 0, 0)), *undo[4:]]
+
+
+def leaf(*fields: bytes, slot: int = 6) -> list[bytes]:
+    """The fields of a leaf's vector."""
+    return [b"", index_row(FORM, 1, slot, 0), *fields]
+
+
+class Pushed(NamedTuple):
+    status: int
+    op: int
+    values: list[tuple[int, int, bytes | None]]
+
+
+def pushed(code: int, undo: Sequence[bytes], redo: Sequence[bytes]) -> Pushed:
+    """What one pair gives; the piece is at BLOCK, in slot 6."""
+    payload = bytearray()
+    places: list[Any] = []
+    for fields in (undo, redo):
+        offset, length = np.zeros((2, 20), np.int64)
+        for at, one in enumerate(fields, 1):
+            offset[at], length[at] = len(payload), len(one)
+            payload += one
+        places += [offset, length, len(fields)]
+    data = np.frombuffer(bytes(payload), np.uint8)
+    pieces, entries, state = empty_pieces(1), empty_entries(20), np.zeros(STATE_SIZE, np.int64)
+    clear(pieces)
+    pair = Pair._make((data, False, *places, pieces, entries, state))
+    status = interpreted(index_piece)(pair, code)
+    batch = ChangeBatch(empty_events(0), pieces, head(entries, int(state[ENTRIES])), data)
+    if status == ChangeStatus.OK:
+        (piece,) = pieces
+        assert (piece.bdba, piece.slot, piece.sup_flags) == (BLOCK, 6, NO_ROWID)
+        assert (piece.row_flags, piece.entry_count) == (FB_WHOLE, state[ENTRIES])
+    return Pushed(status, int(pieces.op[0]) if state[PIECES] else 0, values_of(batch))
+
+
+def key(role: int) -> list[tuple[int, int, bytes | None]]:
+    return [(role, 1, b"\xc1\x02"), (role, 2, b"k")]
+
+
+OLD_ABC: Final = [(Role.BEFORE, 3, b"abc")]
+LISTED_XY: Final = (FORM.pack("HH", 0, 1), b"x", b"y")
+
+ROWS: Final = {
+    "10.2": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, ABC),
+        IRP, [*key(Role.AFTER), (Role.AFTER, 3, b"abc")],
+    ),
+    "10.2 of the key alone": (
+        LEAF_INSERT, undo_of(KDILK_PURGE_TOO, KEY), leaf(KEY), IRP, key(Role.AFTER),
+    ),
+    "10.4": (
+        LEAF_DELETE, undo_of(KDILK_RESTORE, KEY, ABC), leaf(), DRP, [*key(Role.BEFORE), *OLD_ABC],
+    ),
+    "10.4 of the key alone": (
+        LEAF_DELETE, undo_of(KDILK_RESTORE, KEY), leaf(), DRP, key(Role.BEFORE),
+    ),
+    "10.4 of a row that moves": (
+        LEAF_DELETE,
+        undo_of(
+            KDILK_RESTORE, KEY, ABC, *logged(SUPPLEMENTAL_DELETE, SUPPLEMENTAL_MOVES), logs=True
+        ),
+        leaf(), DRP,
+        [*key(Role.BEFORE), *OLD_ABC, (Role.BEFORE_SUPPLEMENTAL, 3, b"abc")],
+    ),
+    "10.30, more columns than before": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC), leaf(XYZ_NULL), URP,
+        [
+            *key(ROLE_OF_KEY), *OLD_ABC, (Role.BEFORE, 4, None),
+            (Role.AFTER, 3, b"xyz"), (Role.AFTER, 4, None),
+        ],
+    ),
+    "10.30, fewer columns than before": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, XYZ_NULL), leaf(ABC), URP,
+        [
+            *key(ROLE_OF_KEY), (Role.BEFORE, 3, b"xyz"), (Role.BEFORE, 4, None),
+            (Role.AFTER, 3, b"abc"), (Role.AFTER, 4, None),
+        ],
+    ),
+    "10.18, an update": (
+        LEAF_DATA,
+        undo_of(KDILK_DATA, KEY, ABC, *logged(SUPPLEMENTAL_UPDATE), logs=True), leaf(ABC), URP,
+        [
+            *key(ROLE_OF_KEY), *OLD_ABC, (Role.AFTER, 3, b"abc"), (BOTH, 3, b"abc"),
+        ],
+    ),
+    "10.18, an insert where the key was left behind": (
+        LEAF_DATA,
+        undo_of(KDILK_DATA, KEY, ABC, *logged(SUPPLEMENTAL_INSERT), logs=True), leaf(XYZ_NULL),
+        IRP,
+        [
+            *key(Role.AFTER), (Role.AFTER, 3, b"xyz"), (Role.AFTER, 4, None),
+            (Role.AFTER_SUPPLEMENTAL, 3, b"abc"),
+        ],
+    ),
+    "10.35": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY, FORM.pack("HH", 0, 1), b"a", b""),
+        leaf(*LISTED_XY), URP,
+        [
+            *key(ROLE_OF_KEY), (Role.BEFORE, 3, b"a"), (Role.BEFORE, 4, None),
+            (Role.AFTER, 3, b"x"), (Role.AFTER, 4, b"y"),
+        ],
+    ),
+    "10.35, beyond the old row": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 1, KEY, FORM.pack("H", 0), b"a"),
+        leaf(*LISTED_XY), URP,
+        [
+            *key(ROLE_OF_KEY), (Role.BEFORE, 3, b"a"),
+            (Role.AFTER, 3, b"x"), (Role.AFTER, 4, b"y"), (Role.BEFORE, 4, None),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "undo", "redo", "op", "values"), ROWS.values(), ids=list(ROWS))
+def test_a_pair_is_a_row(
+    code: int, undo: list[bytes], redo: list[bytes], op: int, values: list[Any]
+) -> None:
+    assert pushed(code, undo, redo) == (ChangeStatus.OK, op, values)
+
+
+ARRAY: Final = bytes((1, LEAF_ARRAY)) + bytes(4)
+CUT: Final = b"\x02\xc1\x02\x05k"
+"""A key that is longer than its field."""
+
+NO_ROWS: Final = {
+    "an array": (LEAF_INSERT, undo_of(KDILK_PURGE, KEY), [b"", ARRAY, KEY], "OPERATION"),
+    "an insert into the overflow segment": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, CONTINUED), "OVERFLOW",
+    ),
+    "a delete with the overflow segment": (
+        LEAF_DELETE, undo_of(KDILK_RESTORE, KEY, CONTINUED), leaf(), "OVERFLOW",
+    ),
+    "an update whose old row continues": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, CONTINUED), leaf(ABC), "OVERFLOW",
+    ),
+    "an update whose new row continues": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC), leaf(CONTINUED), "OVERFLOW",
+    ),
+    "10.18 without supplemental data": (
+        LEAF_DATA, undo_of(KDILK_DATA, KEY, ABC, *logged(SUPPLEMENTAL_UPDATE)), leaf(ABC),
+        "OPERATION",
+    ),
+    "another undo than the vector's": (
+        LEAF_INSERT, undo_of(KDILK_RESTORE, KEY), leaf(KEY), "OPERATION",
+    ),
+    "the tree's own affairs": (min(LEAF_STRUCTURE), undo_of(KDILK_PURGE, KEY), leaf(KEY), None),
+    "a lock": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_LOCK), logs=True), leaf(ABC),
+        None,
+    ),
+    "an update of a row that moves": (
+        LEAF_ROW,
+        undo_of(
+            KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_UPDATE, SUPPLEMENTAL_MOVES), logs=True
+        ),
+        leaf(ABC), None,
+    ),
+    "a key that is cut": (LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(CUT), "COLUMNS"),
+    "an old key that is cut": (LEAF_DELETE, undo_of(KDILK_RESTORE, CUT), leaf(), "COLUMNS"),
+    "columns that are cut": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, WHOLE_ROW + b"\x02\x03abc"), "COLUMNS",
+    ),
+    "less than the flags and the count": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, WHOLE_ROW), "COLUMNS",
+    ),
+    "no key": (LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(), "COLUMNS"),
+    "more columns listed than given": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY, FORM.pack("H", 0), b"a"),
+        leaf(*LISTED_XY[:2]), "COLUMNS",
+    ),
+    "more old columns listed than given": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY, FORM.pack("HH", 0, 1), b"a"),
+        leaf(*LISTED_XY), "COLUMNS",
+    ),
+    "supplemental data that are cut": (
+        LEAF_DELETE, undo_of(KDILK_RESTORE, KEY, ABC, *logged(SUPPLEMENTAL_DELETE)[:2], logs=True),
+        leaf(), "SUPPLEMENTAL",
+    ),
+    "no key of the undo": (LEAF_DELETE, undo_of(KDILK_RESTORE), leaf(), "SHORT_FIELD"),
+    "a leaf field that is cut": (LEAF_DELETE, undo_of(KDILK_RESTORE, KEY), [b"", b"\1\0\6"],
+        "SHORT_FIELD"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "undo", "redo", "reason"), NO_ROWS.values(), ids=list(NO_ROWS))
+def test_a_pair_that_is_no_row_says_why(
+    code: int, undo: list[bytes], redo: list[bytes], reason: str | None
+) -> None:
+    found = pushed(code, undo, redo)
+    assert found.status == (NO_ROW if reason is None else ChangeStatus[reason])
+    assert found.op == 0

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pytest
 
 from olr_pg.dictionary.decoding_plan import build_row_plan
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.lob_pieces import LobOp
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.batch import ChangeBatch, EventKind, empty_entries, empty_pieces
+from olr_pg.redo.format.lob_fields import (
+    BLOCK_DATA,
+    KDLI_LMAPX,
+    KDLI_SUPLOG,
+    KDLI_SUPLOG_SIZE,
+    LOB_IMAGE_BYTES,
+)
+from olr_pg.redo.format.opcodes import LEAF_DATA, LEAF_INITIALIZE, LEAF_INSERT
+from olr_pg.redo.lob_pieces import (
+    MALFORMED,
+    ListForm,
+    LobOp,
+    LobSink,
+    kdli_item,
+    push_index,
+    push_kdli,
+    push_long_field,
+)
+from olr_pg.redo.row_vectors import PIECES, STATE_SIZE
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import pack_xid
+from olr_pg.simulator.fields.lob_layout import lob_id
+from olr_pg.simulator.fields.lob_vectors import (
+    LOB_BLOCK,
+    fill_item,
+    header_item,
+    info_item,
+    kdli_common,
+    list_item,
+    list_part_item,
+    load_data_item,
+    logged_item,
+    long_field,
+    zero_item,
+)
+from olr_pg.simulator.fields.redo_format import RedoFormat
 from tests.redo.chain import whole_log
 from tests.vectors.redo_cases import Case, load_cases, log_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CASES = [(name, case) for name, case in load_cases() if case["kind"].startswith("lob-11.17")]
 
@@ -63,3 +100,190 @@ def test_record_facts(name: str, case: Case) -> None:
 @pytest.mark.parametrize(("name", "case"), CASES, ids=[name for name, _ in CASES])
 def test_other_tables_give_no_event(name: str, case: Case) -> None:
     assert events_of(case, subscribed=False).events.kind.size == 0
+
+
+# --- items of 26.x, and the other vectors of LOB storage, field by field ---
+
+DBA: Final = 0x0180_0099
+LOB: Final = lob_id(7)
+LITTLE, BIG = RedoFormat(), RedoFormat(big_endian=True)
+LOADED_PAGE: Final = b"\x09" * KDLI_SUPLOG_SIZE
+"""A page that looks like the item that names the transaction."""
+
+
+class Found(NamedTuple):
+    """A piece: `slot` and `number` are what `LobOp` says."""
+
+    op: LobOp
+    lob: bytes | None
+    data: bytes
+    slot: int = 0
+    number: int = 0
+    form: int = 0
+
+
+def pushed(kernel: Any, *fields: bytes) -> tuple[int, list[Found]]:
+    """What a kernel returns of the fields of one vector, and the pieces that it pushes."""
+    payload = b"".join(fields)
+    offset, length = np.zeros((2, len(fields) + 2), np.int64)
+    length[1 : len(fields) + 1] = [len(field) for field in fields]
+    offset[2:] = np.cumsum(length)[1:-1]
+    sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
+    data = np.frombuffer(payload, np.uint8)
+    count = kernel(data, offset, length, len(fields), sink)
+    found = []
+    for at in range(int(sink.state[PIECES])):
+        piece, (lob, bytes_) = sink.pieces[at], sink.entries[2 * at : 2 * at + 2]
+        assert piece.entry_count == 2
+        found.append(
+            Found(
+                LobOp(int(piece.op)),
+                None if lob.length < 0 else payload[lob.offset : lob.offset + lob.length],
+                payload[bytes_.offset : bytes_.offset + bytes_.length],
+                int(piece.slot), int(piece.head_bdba), int(piece.row_flags),
+            )
+        )  # fmt: skip
+        assert piece.op == LobOp.OPERATION or piece.bdba in (0, DBA)
+    return count, found
+
+
+def items(redo: RedoFormat, *fields: bytes) -> tuple[int, list[Found]]:
+    """The pieces of a 26.6 with these items."""
+
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        big = redo.big_endian
+        return int(interpreted(push_kdli)(payload, big, offset, length, count, 1, sink))
+
+    return pushed(kernel, kdli_common(redo, 0, 0x20, DBA), *fields)
+
+
+RUNS: Final = ((100, 3), (200, 5))
+ITEMS: Final = {
+    "a page": (
+        (info_item(7), load_data_item(LITTLE, 7, 3), b"abc"), [Found(LobOp.PAGE, LOB, b"abc")],
+    ),
+    "an empty page": ((load_data_item(LITTLE, 7, 0),), [Found(LobOp.PAGE, LOB, b"")]),
+    "a page, and who wrote it": (
+        (load_data_item(LITTLE, 7, 0), logged_item(LITTLE, bytes(8), 1, 2)),
+        [Found(LobOp.PAGE, LOB, b"")],
+    ),
+    "a page that looks like who wrote it": (
+        (load_data_item(LITTLE, 7, KDLI_SUPLOG_SIZE), LOADED_PAGE),
+        [Found(LobOp.PAGE, LOB, LOADED_PAGE)],
+    ),
+    "bytes at an offset": (
+        (info_item(7), fill_item(LITTLE, 40, b"xyz")), [Found(LobOp.FILL, LOB, b"xyz", slot=40)],
+    ),
+    "zeros at an offset, of a LOB that is not named": (
+        (zero_item(LITTLE, 40, 9),), [Found(LobOp.ZERO, None, b"", slot=40, number=9)],
+    ),
+    "a list": (
+        (info_item(7), list_item(LITTLE, RUNS)),
+        [Found(LobOp.LIST, LOB, list_item(LITTLE, RUNS)[8:])],
+    ),
+    "a part of a list": (
+        (info_item(7), list_part_item(LITTLE, 6, RUNS)),
+        [Found(LobOp.LIST_AT, LOB, list_part_item(LITTLE, 6, RUNS)[12:], number=6)],
+    ),
+    "a header block": (
+        (header_item(LITTLE, 7, 900, (1, 2, 3, 4)),),
+        [Found(LobOp.HEADER, LOB, LITTLE.pack("IIIII", 1, 2, 3, 4, 0))],
+    ),
+    "two at once": (
+        (info_item(7), fill_item(LITTLE, 1, b"a"), zero_item(LITTLE, 2, 3)),
+        [Found(LobOp.FILL, LOB, b"a", slot=1), Found(LobOp.ZERO, LOB, b"", slot=2, number=3)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "pieces"), ITEMS.values(), ids=list(ITEMS))
+def test_an_item_is_a_piece(fields: tuple[bytes, ...], pieces: list[Found]) -> None:
+    assert items(LITTLE, *fields) == (len(pieces), pieces)
+
+
+def test_a_list_says_how_its_entries_are_written() -> None:
+    _, (found,) = items(BIG, list_item(BIG, RUNS))
+    assert found == Found(LobOp.LIST, None, list_item(BIG, RUNS)[8:], form=ListForm.BIG_ENDIAN)
+    wide = bytes((KDLI_LMAPX,)) + LITTLE.pack("BHI", 0, 0, 1) + bytes(16)
+    _, (found,) = items(LITTLE, wide)
+    assert found == Found(LobOp.LIST, None, bytes(16), form=ListForm.WIDE)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        fill_item(LITTLE, 40, b"xyz")[:-1],
+        list_item(LITTLE, RUNS)[:-1],
+        list_part_item(LITTLE, 6, RUNS)[:-1],
+        list_item(LITTLE, RUNS)[:7],
+    ],
+)
+def test_an_item_that_is_cut_is_malformed(field: bytes) -> None:
+    assert items(LITTLE, field) == (MALFORMED, [])
+
+
+def test_an_item_is_found_by_code_and_size_and_not_in_a_page() -> None:
+    logged = logged_item(LITTLE, bytes(8), 1, 2)
+    places: list[int] = []
+
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        find = interpreted(kdli_item)
+        places[:] = offset.tolist()
+        return int(find(payload, offset, length, count, 1, KDLI_SUPLOG, KDLI_SUPLOG_SIZE))
+
+    item = load_data_item(LITTLE, 7, KDLI_SUPLOG_SIZE)
+    assert pushed(kernel, info_item(7), item, LOADED_PAGE, logged)[0] == places[4]
+    assert pushed(kernel, info_item(7), logged)[0] == places[2]
+    assert pushed(kernel, info_item(7), logged[:-1])[0] == -1
+
+
+def test_a_page_in_its_own_vector_has_its_number() -> None:
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        push = interpreted(push_long_field)
+        return int(push(payload, False, offset, length, count, DBA, sink))
+
+    page = long_field(LITTLE, 5, 7, 31, b"content")
+    assert pushed(kernel, page) == (1, [Found(LobOp.PAGE, LOB, b"content", number=31)])
+    assert pushed(kernel, page, LOB_BLOCK)[0] == 1
+    assert pushed(kernel, page, bytes((BLOCK_DATA,))) == (0, [])
+    assert pushed(kernel, page[: LOB_IMAGE_BYTES - 1]) == (0, [])
+    assert pushed(kernel, page[:4] + b"\1" + page[5:]) == (0, [])
+
+
+INDEX_KEY: Final = b"\x0a" + LOB + b"\x04" + (31).to_bytes(4)
+INDEX_DATA: Final = bytes(range(32))
+INDEX_ROW: Final = [Found(LobOp.INDEX, LOB, INDEX_DATA, number=31)]
+
+
+def index_row(code: int, undo: Sequence[bytes], redo: Sequence[bytes]) -> tuple[int, list[Found]]:
+    """The pieces of a leaf vector of a LOB index; its fields stand behind those of its undo."""
+
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        first = len(undo)
+        return int(
+            interpreted(push_index)(
+                payload, code, offset, length, first, offset[first:], length[first:],
+                count - first, sink,
+            )
+        )  # fmt: skip
+
+    return pushed(kernel, *undo, *redo)
+
+
+@pytest.mark.parametrize(
+    ("code", "undo", "redo"),
+    [
+        (LEAF_INSERT, (), (b"", b"", INDEX_KEY, INDEX_DATA)),
+        (LEAF_INITIALIZE, (), (b"", b"", b"", bytes(2) + INDEX_DATA + INDEX_KEY)),
+        (LEAF_DATA, (b"", b"", b"", b"", INDEX_KEY), (b"", b"", INDEX_DATA)),
+    ],
+)
+def test_a_row_of_the_lob_index(
+    code: int, undo: tuple[bytes, ...], redo: tuple[bytes, ...]
+) -> None:
+    assert index_row(code, undo, redo) == (1, INDEX_ROW)
+    assert index_row(code, undo, redo[:-1]) == (0, [])
+    cut = (*redo[:-1], redo[-1][:-1])
+    assert index_row(code, undo, cut) == (0, [])
+    other = [field.replace(INDEX_KEY, b"\x0b" + INDEX_KEY[1:]) for field in (*undo, *redo)]
+    assert index_row(code, other[: len(undo)], other[len(undo) :]) == (0, [])

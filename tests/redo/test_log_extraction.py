@@ -1,12 +1,19 @@
-"""Any split of the real logs gives the events and transactions of one pass."""
+"""The order inside of a group; any split of the real logs gives what one pass gives."""
 
 from __future__ import annotations
 
 import itertools
 import random
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo import log_extraction
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.format.file_fields import VLD_VALID
 from olr_pg.redo.window import Log, group_runs
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.assembler import Assembler
@@ -117,3 +124,74 @@ def test_splits_begin_where_the_ones_before_end(real_logs: tuple[Log, Log]) -> N
         for before, run in itertools.pairwise(runs):
             (known,) = group_runs(log, before.first + 1, run.first + 1, first_group=run.first)
             assert (known.first, known.end) == (run.first, run.end)
+
+
+# --- the order inside of a group (redo-format §2.5) ---
+
+
+def records_of(*places: tuple[int, int]) -> Any:
+    """Records by SCN and sub-SCN; one of sub-SCN −1 is not valid."""
+    scn, subscn = (np.array(column) for column in zip(*places, strict=True))
+    return SimpleNamespace(scn=scn, subscn=subscn, vld=np.where(subscn < 0, 0, VLD_VALID))
+
+
+@pytest.mark.parametrize(
+    ("places", "order"),
+    [
+        (((5, 1), (5, 2), (6, 1)), [0, 1, 2]),
+        (((5, 1), (7, 1), (6, 1), (8, 1)), [0, 2, 1, 3]),
+        (((5, 2), (6, 1), (5, 1), (5, 3)), [2, 0, 3, 1]),
+        (((7, 1), (6, 1), (5, 1), (4, 1), (3, 1)), [4, 3, 2, 1, 0]),
+        (((6, 1), (5, -1), (5, 1), (6, 1)), [2, 0, 3]),
+        (((5, 1), (5, 1), (4, 1), (5, 1)), [2, 0, 1, 3]),
+    ],
+)
+def test_the_strands_of_a_group_are_merged(
+    places: tuple[tuple[int, int], ...], order: list[int]
+) -> None:
+    count = len(places)
+    room: Any = SimpleNamespace(order=np.full(count, -1), scratch=np.full(count, -1))
+    valid = interpreted(log_extraction._order_group)(records_of(*places), count, room)
+    assert room.order[:valid].tolist() == order
+
+
+COMMIT, CHANGE, LOB = EventKind.COMMIT, EventKind.CHANGE, EventKind.LOB
+
+
+def places_after(kernel: Any, *events: tuple[int, int, int, int], first: int = 0) -> list[Any]:
+    """(block, offset) of events (kind, SCN, block, offset) once the kernel has moved them."""
+    kind, scn, block, offset = (np.array(column) for column in zip(*events, strict=True))
+    table: Any = SimpleNamespace(
+        kind=kind, scn=scn, block=block, offset=offset, xid=np.zeros(len(events), np.int64)
+    )
+    interpreted(kernel)(table, first, len(events))
+    return list(zip(table.block.tolist(), table.offset.tolist(), strict=True))
+
+
+def test_places_of_commits_with_one_scn_ascend_as_they_committed() -> None:
+    order = log_extraction._order_places
+    behind = [(COMMIT, 5, 9, 40), (CHANGE, 5, 4, 0), (COMMIT, 5, 9, 16), (COMMIT, 5, 3, 80)]
+    assert places_after(order, *behind) == [(3, 80), (4, 0), (9, 16), (9, 40)]
+    assert places_after(order, *behind, first=1) == [(9, 40), (4, 0), (3, 80), (9, 16)]
+    other_scn = [(COMMIT, 5, 9, 40), (COMMIT, 6, 9, 16)]
+    assert places_after(order, *other_scn) == [(9, 40), (9, 16)]
+
+
+@pytest.mark.parametrize(
+    ("events", "place"),
+    [
+        ([(LOB, 5, 9, 0), (COMMIT, 5, 3, 16)], (3, 16)),
+        ([(LOB, 5, 3, 0), (COMMIT, 5, 9, 16)], (3, 0)),
+        ([(LOB, 5, 9, 0), (COMMIT, 5, 9, 16)], (9, 0)),
+        ([(LOB, 5, 9, 0), (COMMIT, 6, 3, 16)], (9, 0)),
+        ([(LOB, 5, 9, 0), (CHANGE, 5, 1, 0), (COMMIT, 5, 3, 16)], (3, 16)),
+        ([(COMMIT, 5, 9, 16), (LOB, 5, 3, 0)], (9, 17)),
+        ([(COMMIT, 5, 3, 16), (LOB, 5, 9, 0)], (9, 0)),
+        ([(COMMIT, 4, 9, 16), (LOB, 5, 3, 0)], (3, 0)),
+    ],
+)
+def test_a_page_that_names_no_transaction_is_placed_by_the_commits_around_it(
+    events: list[tuple[int, int, int, int]], place: tuple[int, int]
+) -> None:
+    places = places_after(log_extraction._place_pages, *events)
+    assert places[[kind for kind, *_ in events].index(LOB)] == place

@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 def announced() -> LobRedo:
     """A transaction named PAYROLL of session 341, 77."""
     redo = LobRedo()
-    redo.sequence += 1
-    begin = redo.vector((5, 2), [ktudh(redo.redo, 0, redo.sequence, bytes(8), 0, 0)], cls=17)
-    session = Session(341, 77, "APP", machine="till-4", program="pay@till-4")
-    fields = session_fields(redo.redo, session, full=True, name="PAYROLL")
-    redo.emit(begin, redo.vector((5, 19), fields))
+    begin(redo, Session(341, 77, "APP", machine="till-4", program="pay@till-4"), "PAYROLL")
     return redo
+
+
+def begin(redo: LobRedo, session: Session, name: str, *, full: bool = True) -> None:
+    """A transaction of that name begins, and says whose it is."""
+    redo.sequence += 1
+    first = redo.vector((5, 2), [ktudh(redo.redo, 0, redo.sequence, bytes(8), 0, 0)], cls=17)
+    fields = session_fields(redo.redo, session, full=full, name=name)
+    redo.emit(first, redo.vector((5, 19 if full else 20), fields))
 
 
 def test_the_attributes_and_the_name_are_those_of_the_vector(tmp_path: Path) -> None:
@@ -38,6 +42,22 @@ def test_the_attributes_and_the_name_are_those_of_the_vector(tmp_path: Path) -> 
     assert (found.login_user, found.machine, found.program) == ("APP", "till-4", "pay@till-4")
     assert (found.client_info, found.client_id) == ("", "")
     assert names_of(header, 2, batch) == {int(batch.events.xid[0]): "PAYROLL"}
+
+
+def test_each_session_is_as_its_last_announcement_says(tmp_path: Path) -> None:
+    redo = LobRedo()
+    begin(redo, Session(341, 77, "APP", program="pay"), "")
+    begin(redo, Session(342, 1, "OPS", machine="ops-é"), "NIGHT")
+    begin(redo, Session(341, 77, "APP", program="bill"), "")
+    begin(redo, Session(342, 1, "OPS"), "SECOND", full=False)
+    header, batch = log_of(redo, tmp_path).header, walked(redo, tmp_path)[0]
+    found = sessions_of(header, 2, batch)
+    assert [key.session for key in found] == [341, 342]
+    assert found[SessionKey(1, 341, 77)].program == "bill"
+    assert found[SessionKey(1, 342, 1)].machine == "ops-é"
+    names = names_of(header, 2, batch)
+    assert sorted(names.values()) == ["NIGHT", "SECOND"]
+    assert names[int(batch.events.xid[-1])] == "SECOND"
 
 
 def test_a_later_announcement_wins_and_threads_are_kept_apart() -> None:

@@ -37,7 +37,8 @@ from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE
 from olr_pg.simulator.sessions.placement import TableSpec
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse, RandomWorkload
-from olr_pg.simulator.simulation import Simulation, prepare_directory
+from olr_pg.simulator.simulated_files import prepare_directory
+from olr_pg.simulator.simulation import Simulation
 from tests.replicator.decoded_seeds import (
     SimulatedSeed,
     Source,

@@ -13,18 +13,18 @@ from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape, demo_shape
-from olr_pg.simulator.online_redo.completeness import TruthPrefix
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineOptions
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.writer.instance import Pace
+from tests.simulator.online_redo.completeness import TruthPrefix
 from tests.simulator.online_redo.played import Playing, source_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import Summary
 
 WILD = OnlineOptions(style=FlushStyle(pieces=6, torn=0.6), archive_lag=2)
 LOOKS = 12

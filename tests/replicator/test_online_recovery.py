@@ -51,6 +51,9 @@ class OnlineOnly:
         """A start of the appliance, with a spool of its own."""
         self._lives += 1
         checkpoint = Checkpoint(self.folder / "checkpoint.json", SOURCE)
+        self.recovery = BoundedRecovery(
+            self.folder / "recovery", SOURCE, 1, IN_MEMORY, None, {"": checkpoint.image}
+        )
         decoder = Decoder(
             OfflineDatabase(
                 self.snapshot,
@@ -60,9 +63,7 @@ class OnlineOnly:
                 online_specs=[str(groups.folder) for groups in self.threads],
             ),
             SparkSettings(),
-            recovery=BoundedRecovery(
-                self.folder / "recovery", SOURCE, 1, IN_MEMORY, None, {"": checkpoint.image}
-            ),
+            recovery=self.recovery,
         )
         self.read = []
 
@@ -96,9 +97,9 @@ def take(client: Client, count: int) -> list[Delivered]:
 
 
 def await_images(source: OnlineOnly) -> None:
-    """Wait until an image is durable: that happens beside the deliveries."""
+    """Wait until the checkpoint may name an image: that happens beside the deliveries."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while not list((source.folder / "recovery").glob("image-*.json")):
+    while not source.recovery.points(""):
         assert time.monotonic() < end
         time.sleep(0.01)
 

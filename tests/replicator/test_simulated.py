@@ -20,7 +20,8 @@ from olr_pg.simulator.database_shape import DatabaseShape, demo_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.sessions.workload import DdlUse
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.table_files import ROWID
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.table_rows import read_rows

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,33 +53,6 @@ def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
     with pytest.raises(OlrPgError, match="version 4") as caught:
         Checkpoint(path, SOURCE)
     assert caught.value.code == 4035
-
-
-def test_a_file_of_version_1_is_read(path: Path) -> None:
-    content = {
-        "format": "olr-pg checkpoint", "version": 1, "source": SOURCE, "min_start_scn": 7,
-    }  # fmt: skip
-    crc = zlib.crc32(json.dumps(content, separators=(",", ":")).encode())
-    path.write_text(json.dumps({**content, "crc32": crc}))
-    checkpoint = Checkpoint(path, SOURCE)
-    assert (checkpoint.saved, checkpoint.image) == (7, None)
-    path.write_text(json.dumps({**content, "crc32": crc + 1}))
-    with pytest.raises(OlrPgError, match="checksum"):
-        Checkpoint(path, SOURCE)
-
-
-def test_a_file_of_version_2_is_read_and_does_not_say_who_confirmed(path: Path) -> None:
-    content = {
-        "format": "olr-pg checkpoint", "version": 2, "source": SOURCE, "min_start_scn": 7,
-        "recovery_image": "image-1.json",
-    }  # fmt: skip
-    crc = zlib.crc32(json.dumps(content, separators=(",", ":")).encode())
-    path.write_text(json.dumps({**content, "crc32": crc}))
-    checkpoint = Checkpoint(path, SOURCE)
-    assert (checkpoint.saved, checkpoint.image) == (7, "image-1.json")
-    assert checkpoint.confirmed_by is None
-    assert checkpoint.save(8, None, "applier olr_pg")
-    assert Checkpoint(path, SOURCE).confirmed_by == "applier olr_pg"
 
 
 def test_the_image_is_saved_with_its_scn(path: Path) -> None:

@@ -19,7 +19,7 @@ from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineO
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.steps import Event, EventKind, Write
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
-from olr_pg.simulator.reader import parse_log
+from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

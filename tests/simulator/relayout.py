@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.simulator.fields.block_layout import LWN_LENGTH, lay_out_group, seal_blocks
-from olr_pg.simulator.reader import parse_log
+from tests.simulator.reader import parse_log
 
 Blocks = npt.NDArray[np.uint8]
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
-from olr_pg.simulator.laws import LOG_LAWS, broken_laws
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.simulator.reader import ParsedLog, parse_log
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
+from tests.simulator.laws import LOG_LAWS, broken_laws
+from tests.simulator.reader import ParsedLog, parse_log
 from tests.simulator.relayout import laid_out_again
 
 if TYPE_CHECKING:

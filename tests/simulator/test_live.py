@@ -12,12 +12,12 @@ import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.laws import broken_laws
 from olr_pg.simulator.live import LiveOptions, simulate_live
-from olr_pg.simulator.online_redo.completeness import read_online_log
-from olr_pg.simulator.reader import parse_log
-from olr_pg.simulator.simulation import Summary
+from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.writer.instance import Pace
+from tests.simulator.laws import broken_laws
+from tests.simulator.online_redo.completeness import read_online_log
+from tests.simulator.reader import parse_log
 from tests.simulator.test_named_simulation import decoded
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
-from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.reader import parse_log
-from olr_pg.simulator.simulation import Summary, simulate
+from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulation import simulate
+from tests.simulator.laws import broken_laws
+from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
     from pathlib import Path

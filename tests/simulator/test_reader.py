@@ -6,7 +6,7 @@ import pytest
 
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import VectorBlock, change_vector
-from olr_pg.simulator.reader import parse_log, parse_vectors
+from tests.simulator.reader import parse_log, parse_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path

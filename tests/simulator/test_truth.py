@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.simulator.database_shape import choose_shape
-from olr_pg.simulator.simulation import MODELLED, Simulation, prepare_directory
+from olr_pg.simulator.simulated_files import prepare_directory
+from olr_pg.simulator.simulation import MODELLED, Simulation
 
 if TYPE_CHECKING:
     from pathlib import Path

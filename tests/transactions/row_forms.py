@@ -15,15 +15,15 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.fields.cells import Cell, number, raw
 from olr_pg.simulator.fields.redo_format import RedoFormat
 from olr_pg.simulator.fields.vector_fields import Session
-from olr_pg.simulator.laws import LOG_LAWS, broken_laws, broken_layout, broken_undo_parts
 from olr_pg.simulator.model.column_types import number_type, raw_type
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import Logging, SimColumn, SimSegment, SimTable
-from olr_pg.simulator.reader import ParsedLog, parse_log
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.truth import truth_lines
 from olr_pg.simulator.writer.instance import Container, Instance, Pace
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from tests.simulator.laws import LOG_LAWS, broken_laws, broken_layout, broken_undo_parts
+from tests.simulator.reader import ParsedLog, parse_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,10 @@ from olr_pg.decoding.split import open_for_decoding, subscribe
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.laws import broken_undo_parts
 from olr_pg.simulator.model.storage import WIDE_ROW_SPACE
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.select import concatenate, select_events
+from tests.simulator.laws import broken_undo_parts
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:

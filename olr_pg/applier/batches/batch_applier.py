@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.batches.commit_durability import CommitPace
+    from olr_pg.applier.batches.commit_durability import CommitDurability
     from olr_pg.applier.batches.slices import Slices
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.table_writer import Prepared
@@ -37,13 +37,13 @@ class BatchApplier(Protocol):
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
-        pace: CommitPace | None = None,
+        durability: CommitDurability | None = None,
     ) -> None:
         """Bring changes of whole transactions into the target, durably.
 
         Args:
             prepared: of this selection, where that was made.
-            pace: of its commit; without it that waits for the disk.
+            durability: of its commit; without it that waits for the disk.
 
         Raises:
             psycopg.Error: an error that may pass; nothing of the batch is applied.

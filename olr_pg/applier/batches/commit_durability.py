@@ -22,7 +22,7 @@ WHERE current_setting('synchronous_standby_names') = ''
 """
 
 
-class CommitPace:
+class CommitDurability:
     """Decides what the commit of one batch waits for, and tells how far PostgreSQL's log was then.
 
     Args:

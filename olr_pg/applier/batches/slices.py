@@ -61,7 +61,7 @@ class SliceRefusedError(Exception):
         first: the number of its first change within the transaction's changes of the table.
     """
 
-    def __init__(self, refusal: RefusedError, part: Selection, first: int) -> None:
+    def __init__(self, refusal: RefusedError, part: Selection, first: int = 0) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
         self.part = part

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import psycopg
 
 from olr_pg.applier.batches.changes_by_table import STREAM, by_table, count_by_table
-from olr_pg.applier.batches.commit_durability import CommitPace
-from olr_pg.applier.batches.slices import read_slices, shifted, whole_or_slices
+from olr_pg.applier.batches.commit_durability import CommitDurability
+from olr_pg.applier.batches.slices import (
+    SliceRefusedError,
+    read_slices,
+    shifted,
+    whole_or_slices,
+)
 from olr_pg.applier.batches.table_applier import advanced, missing
 from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, planned_writer
@@ -138,13 +143,13 @@ class StreamApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
-        pace: CommitPace | None = None,
+        durability: CommitDurability | None = None,
     ) -> None:
         """Bring whole source transactions into the tables, durably; not what is there already.
 
         Args:
             selection: changes of all tables, in delivery order.
-            pace: of its commit; without it that waits for the disk.
+            durability: of its commit; without it that waits for the disk.
 
         Raises:
             OlrPgError: 5145, a transaction does not go in; those before it are applied.
@@ -152,7 +157,7 @@ class StreamApplier:
         """
         try:
             done = with_current_plan(
-                lambda: self._apply(connection, selection, pace or CommitPace()),
+                lambda: self._apply(connection, selection, durability or CommitDurability()),
                 self._writers.clear,
             )
         except RefusedError as error:
@@ -171,10 +176,10 @@ class StreamApplier:
         self._count(done)
 
     def _apply(
-        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+        self, connection: Connection[Any], selection: Selection, durability: CommitDurability
     ) -> dict[str, TableDone]:
         try:
-            return self._apply_set(connection, selection, pace)
+            return self._apply_set(connection, selection, durability)
         except RefusedError:
             # What was created was rolled back.
             self._writers.clear()
@@ -198,11 +203,8 @@ class StreamApplier:
             self._writers.clear()
             with connection.transaction():
                 self._lock(connection, error.name)
-                row = error.refusal.row(error.part, "stopped")
-                self._ledger(error.name).record(
-                    connection, row._replace(position=row.position + error.first)
-                )
-            raise _ended(error.refusal.located(error.name, error.part)) from error
+                self._ledger(error.name).record(connection, error.row())
+            raise _ended(error.located(error.name)) from error
         except (psycopg.Error, RefusedError) as error:
             self._writers.clear()
             why = error if isinstance(error, RefusedError) else refused(error)
@@ -255,10 +257,10 @@ class StreamApplier:
                 try:
                     writer = self._writer(connection, name, part)
                 except RefusedError as error:
-                    raise _PartRefusedError(name, part, error, first) from error
+                    raise _PartRefusedError(name, error, part, first) from error
                 written = write(writer, connection, part, left_out)
                 if written.refused is not None:
-                    raise _PartRefusedError(name, part, written.refused, first)
+                    raise _PartRefusedError(name, written.refused, part, first)
                 changes[name] = first + len(part)
                 counted = sums.get(name, Counters()).plus(written.counters)
                 sums[name] = counted._replace(transactions=1)
@@ -271,7 +273,7 @@ class StreamApplier:
     # --- as a set ---
 
     def _apply_set(
-        self, connection: Connection[Any], selection: Selection, pace: CommitPace
+        self, connection: Connection[Any], selection: Selection, durability: CommitDurability
     ) -> dict[str, TableDone]:
         skipped = self._read_skipped(connection)
         done: dict[str, TableDone] = {}
@@ -289,7 +291,7 @@ class StreamApplier:
                 self._advance(connection, name, position, written.counters)
                 done[name] = TableDone(position.commit_scn, written.counters)
             self._note(connection, int(selection.commit_scn[-1]))
-            pace.loosen(connection)
+            durability.loosen(connection)
         return done
 
     def _note(self, connection: Connection[Any], scn: int) -> None:
@@ -318,7 +320,7 @@ class StreamApplier:
     ) -> dict[str, TableDone]:
         positions: dict[str, Position] = {}
         sums: dict[str, Counters] = {}
-        ended: tuple[str, Selection, RefusedError] | None = None
+        ended: _PartRefusedError | None = None
         with connection.transaction():
             for name, _ in by_table(selection):
                 positions[name] = self._lock(connection, name).position
@@ -329,7 +331,7 @@ class StreamApplier:
                         done = self._write_transaction(connection, parts, positions)
                 except _PartRefusedError as error:
                     self._writers.clear()
-                    ended = error.name, error.part, error.refusal
+                    ended = error
                     break
                 for name, counters in done.items():
                     part = dict(parts)[name]
@@ -338,12 +340,11 @@ class StreamApplier:
             for name, counters in sums.items():
                 self._ledger(name).advance(connection, positions[name], counters)
             if ended is not None:
-                self._ledger(ended[0]).record(connection, ended[2].row(ended[1], "stopped"))
+                self._ledger(ended.name).record(connection, ended.row())
             else:
                 self._note(connection, int(selection.commit_scn[-1]))
         if ended is not None:
-            name, part, refusal = ended
-            raise _ended(refusal.located(name, part))
+            raise _ended(ended.located(ended.name))
         return {name: TableDone(positions[name].commit_scn, one) for name, one in sums.items()}
 
     def _write_transaction(
@@ -365,10 +366,10 @@ class StreamApplier:
             try:
                 writer = self._writer(connection, name, part)
             except RefusedError as error:
-                raise _PartRefusedError(name, part, error) from error
+                raise _PartRefusedError(name, error, part) from error
             written = writer.write_carefully(connection, part, skipped.get(name, frozenset()))
             if written.refused is not None:
-                raise _PartRefusedError(name, part, written.refused)
+                raise _PartRefusedError(name, written.refused, part)
             done[name] = written.counters
         return done
 
@@ -437,15 +438,12 @@ class StreamApplier:
         return self._skipped
 
 
-class _PartRefusedError(Exception):
-    """The refusal of a table's part of a transaction; its first change is number `first`."""
+class _PartRefusedError(SliceRefusedError):
+    """The refusal of changes of one of the tables, `name`."""
 
-    def __init__(self, name: str, part: Selection, refusal: RefusedError, first: int = 0) -> None:
-        super().__init__(name)
-        self.first = first
+    def __init__(self, name: str, refusal: RefusedError, part: Selection, first: int = 0) -> None:
+        super().__init__(refusal, part, first)
         self.name = name
-        self.part = part
-        self.refusal = refusal
 
 
 def _write_set(

@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 import structlog
 
-from olr_pg.applier.batches.commit_durability import CommitPace
+from olr_pg.applier.batches.commit_durability import CommitDurability
 from olr_pg.applier.batches.slices import SliceRefusedError, read_slices, write_slices
 from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.table_writer import (
@@ -148,7 +148,7 @@ class TableApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None = None,
-        pace: CommitPace | None = None,
+        durability: CommitDurability | None = None,
     ) -> None:
         """Bring changes of whole transactions into the table or the hold, durably.
 
@@ -156,13 +156,13 @@ class TableApplier:
 
         Args:
             prepared: of this selection, where that was made.
-            pace: of its commit; without it that waits for the disk.
+            durability: of its commit; without it that waits for the disk.
 
         Raises:
             psycopg.Error: an error that may pass (`is_transient`); nothing of the batch is applied.
         """
         try:
-            self._apply(connection, selection, prepared, pace or CommitPace())
+            self._apply(connection, selection, prepared, durability or CommitDurability())
         except psycopg.Error as error:
             self.forget()
             if is_transient(error):
@@ -269,7 +269,7 @@ class TableApplier:
         connection: Connection[Any],
         selection: Selection,
         prepared: Prepared | None,
-        pace: CommitPace,
+        durability: CommitDurability,
     ) -> None:
         while True:
             state = self._state or self._read(connection)
@@ -280,7 +280,7 @@ class TableApplier:
                 if state.stopped:
                     outcome = self._hold(connection, todo)
                 else:
-                    outcome = self._apply_now(connection, todo, state, prepared, pace)
+                    outcome = self._apply_now(connection, todo, state, prepared, durability)
             except _Moved:
                 self._state, prepared = None, None
                 continue
@@ -315,11 +315,11 @@ class TableApplier:
         todo: Selection,
         state: LedgerState,
         prepared: Prepared | None,
-        pace: CommitPace,
+        durability: CommitDurability,
     ) -> _Outcome:
         try:
             return with_current_plan(
-                lambda: self._apply_planned(connection, todo, state, prepared, pace),
+                lambda: self._apply_planned(connection, todo, state, prepared, durability),
                 self._writer.drop,
             )
         except RefusedError as error:
@@ -331,7 +331,7 @@ class TableApplier:
         todo: Selection,
         state: LedgerState,
         prepared: Prepared | None,
-        pace: CommitPace,
+        durability: CommitDurability,
     ) -> _Outcome:
         """Apply it with the plan that there is, or a new one.
 
@@ -344,7 +344,7 @@ class TableApplier:
         if prepared is None or prepared.selection is not todo or prepared.plan is not writer.plan:
             prepared = writer.prepare(todo)
         try:
-            return self._apply_set(connection, writer, prepared, state, pace)
+            return self._apply_set(connection, writer, prepared, state, durability)
         except RefusedError:
             return self._apply_carefully(connection, writer, todo)
 
@@ -354,7 +354,7 @@ class TableApplier:
         writer: TableWriter,
         prepared: Prepared,
         state: LedgerState,
-        pace: CommitPace,
+        durability: CommitDurability,
     ) -> _Outcome:
         selection, todo = prepared.selection, prepared.steps
         if isinstance(todo, RefusedError):
@@ -369,7 +369,7 @@ class TableApplier:
             writer.follow(connection, selection)
             with connection.pipeline():
                 self._ledger.advance(connection, after, counters)
-                pace.commit(connection)
+                durability.commit(connection)
         except BaseException:
             connection.rollback()
             raise

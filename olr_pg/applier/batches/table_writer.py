@@ -19,7 +19,7 @@ from olr_pg.applier.statements.copying import copy_stream
 from olr_pg.applier.statements.identity_columns import identities
 from olr_pg.applier.statements.one_change import single
 from olr_pg.applier.statements.rewriting import rewritten
-from olr_pg.applier.statements.shared_keys import Knot
+from olr_pg.applier.statements.shared_keys import SharedKeys
 from olr_pg.applier.statements.step import NO_KEY_ACTION, Step, UnwritableError
 from olr_pg.applier.statements.table_changes import ChangeError, encode_changes
 from olr_pg.applier.statements.table_statements import copying, overwriting, steps
@@ -264,20 +264,22 @@ class TableWriter:
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
     ) -> Counters:
         counters = Counters()
-        knot = Knot(self.plan, part, kept)
+        shared = SharedKeys(self.plan, part, kept)
         for number in range(len(part)):
-            if not knot.left[number]:
+            if not shared.left[number]:
                 continue
             try:
                 with connection.transaction():
-                    done = self._write_change(connection, knot, number)
+                    done = self._write_change(connection, shared, number)
             except RefusedError as error:
                 error.number = number
-                done = self._settle(connection, knot, error)
+                done = self._settle(connection, shared, error)
             counters = counters.plus(done)
         return counters
 
-    def _settle(self, connection: Connection[Any], knot: Knot, conflict: RefusedError) -> Counters:
+    def _settle(
+        self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
+    ) -> Counters:
         """Bring a refused change in otherwise, or do what the policy says.
 
         Raises:
@@ -285,43 +287,45 @@ class TableWriter:
         """
         if not conflict.is_conflict:
             raise conflict
-        done = self._write_entangled(connection, knot, conflict.number)
+        done = self._write_entangled(connection, shared, conflict.number)
         if done is not None:
             return done
         if self._settings.conflict is ConflictPolicy.ERROR:
             raise conflict
-        return self._resolve(connection, knot, conflict)
+        return self._resolve(connection, shared, conflict)
 
     def _write_entangled(
-        self, connection: Connection[Any], knot: Knot, number: int
+        self, connection: Connection[Any], shared: SharedKeys, number: int
     ) -> Counters | None:
         """Bring a change that conflicts by itself in with those that it is entangled with.
 
         None where that is refused, too, or there are none.
         """
-        if knot.is_alone(number):
+        if shared.is_alone(number):
             return None
-        rows = knot.rest(number)
+        rows = shared.rest(number)
         if int(rows.sum()) < 2:
             return None
         try:
-            together = knot.part.part(rows)
+            together = shared.part.part(rows)
             changes = self._encoded(together)
             numbers = range(len(together))
-            if any(knot.placed.displaces(changes, one) for one in numbers):
+            if any(shared.placed.displaces(changes, one) for one in numbers):
                 return None
             done = self._write_together(connection, together)
         except RefusedError:
-            knot.attempts += 1
+            shared.attempts += 1
             return None
-        knot.left &= ~rows
+        shared.left &= ~rows
         for one in numbers:
-            knot.placed.note(changes, one)
+            shared.placed.note(changes, one)
         return done
 
-    def _write_change(self, connection: Connection[Any], knot: Knot, number: int) -> Counters:
-        changes = self._encoded(knot.change(number))
-        if knot.placed.displaces(changes, 0):
+    def _write_change(
+        self, connection: Connection[Any], shared: SharedKeys, number: int
+    ) -> Counters:
+        changes = self._encoded(shared.change(number))
+        if shared.placed.displaces(changes, 0):
             raise RefusedError(
                 0,
                 OlrPgError(
@@ -334,7 +338,7 @@ class TableWriter:
         except UnwritableError as error:
             raise RefusedError(0, error.error) from error
         done = self._run_all(connection, [step])
-        knot.placed.note(changes, 0)
+        shared.placed.note(changes, 0)
         return done
 
     def _encoded(self, change: Selection) -> Changes:
@@ -343,13 +347,15 @@ class TableWriter:
         except ChangeError as error:
             raise RefusedError(0, error.cause) from error
 
-    def _resolve(self, connection: Connection[Any], knot: Knot, conflict: RefusedError) -> Counters:
+    def _resolve(
+        self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
+    ) -> Counters:
         """Do what the policy says about a conflict, and record it."""
         number = conflict.number
         done: list[Step] = []
         if self._settings.conflict is ConflictPolicy.OVERWRITE:
-            changes = self._encoded(knot.change(number))
-            displaced = knot.placed.displaces(changes, 0)
+            changes = self._encoded(shared.change(number))
+            displaced = shared.placed.displaces(changes, 0)
             done = overwriting(self.plan, changes, 0, displaced=displaced)
             try:
                 with connection.transaction():
@@ -358,8 +364,8 @@ class TableWriter:
                 worse.number = number
                 raise
             if done:
-                knot.placed.note(changes, 0)
-        row = conflict.row(knot.part, "overwritten" if done else "skipped")
+                shared.placed.note(changes, 0)
+        row = conflict.row(shared.part, "overwritten" if done else "skipped")
         self._ledger.record(connection, row)
         return Counters(conflicts=1)
 

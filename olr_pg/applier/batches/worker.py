@@ -21,7 +21,7 @@ import psycopg
 import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
-from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitPace
+from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
 from olr_pg.applier.batches.feeds import Batch, Delivery, Feed
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
@@ -324,10 +324,10 @@ class Worker:
         place = flushed = 0
         reached: Mapping[str, int] = {}
         try:
-            pace = self._with_retries(batch.feed, lambda: self._do(batch))
-            if pace.lags or self._committed:
-                written, flushed = self._target.use(pace.places)
-                place = written if pace.lags else 0
+            durability = self._with_retries(batch.feed, lambda: self._do(batch))
+            if durability.lags or self._committed:
+                written, flushed = self._target.use(durability.places)
+                place = written if durability.lags else 0
             reached = batch.feed.applier.reached()
         except psycopg.Error as error:
             failure = unreachable(error)
@@ -369,7 +369,7 @@ class Worker:
         """Tell whether another batch is ready: then the commit need not wait for the disk."""
         return self._ahead is not None and self._may_take()
 
-    def _do(self, batch: Batch) -> CommitPace:
+    def _do(self, batch: Batch) -> CommitDurability:
         """Do a batch once; return how it was committed.
 
         Raises:
@@ -378,7 +378,7 @@ class Worker:
                 stream does not go in.
         """
         applier = batch.feed.applier
-        pace = CommitPace(self._follows)
+        durability = CommitDurability(self._follows)
 
         def do(connection: Connection[Any]) -> None:
             if batch.event is not None:
@@ -386,7 +386,7 @@ class Worker:
             elif batch.spooled is not None:
                 applier.apply_slices(connection, batch.spooled)
             elif batch.selection is not None:
-                applier.apply(connection, batch.selection, batch.prepared, pace)
+                applier.apply(connection, batch.selection, batch.prepared, durability)
 
         try:
             self._target.use(do)
@@ -396,9 +396,9 @@ class Worker:
             raise OlrPgError(
                 Code.LEDGER_UNUSABLE, str(error).strip(), table=applier.name
             ) from error
-        return pace
+        return durability
 
-    def _with_retries(self, feed: Feed, work: Callable[[], CommitPace]) -> CommitPace:
+    def _with_retries(self, feed: Feed, work: Callable[[], CommitDurability]) -> CommitDurability:
         """Do something, again while the error may pass; return its result.
 
         Raises:

@@ -62,7 +62,7 @@ class Placed:
         return before is not None and row != 0 and self._row.get(before, row) not in (0, row)
 
 
-class Knot:
+class SharedKeys:
     """The changes of one transaction that go in one by one, and which belong together.
 
     Attributes:

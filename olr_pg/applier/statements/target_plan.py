@@ -326,10 +326,14 @@ def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str,
     if named is not None:
         schema, _, name = named.partition(".")
         return schema, name
-    choices = settings.choices
+    return target_schema(settings, owner), settings.choices.name(table)
+
+
+def target_schema(settings: ApplierSettings, owner: str) -> str:
+    """Return the schema in the target of what is no table that is mapped by its name."""
     container, _, rest = owner.partition(".")
     own = f"{container}_{rest}" if rest and container in settings.containers else owner
-    return settings.schema_names.get(owner) or choices.name(own), choices.name(table)
+    return settings.schema_names.get(owner) or settings.choices.name(own)
 
 
 def named_target(settings: ApplierSettings, table: str) -> tuple[str, str]:

@@ -84,7 +84,7 @@ def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEven
     document = orjson.loads(data)
     definition, _ = read_source(document["definition"])
     columns = {column.name: column for column in definition.columns} if definition else {}
-    error, later = document["error"], document.get("later")
+    error, later = document["error"], document["later"]
     if error is not None:
         code, detail, action, where = error
         error = OlrPgError(code, detail, action=action, **where)
@@ -92,7 +92,7 @@ def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEven
         Verdict(document["verdict"]),
         tuple(columns[name] for name in document["columns"]),
         error,
-        _read_retyped(document.get("retyped"), definition),
+        _read_retyped(document["retyped"], definition),
     )
     return SchemaEvent(
         table,
@@ -102,7 +102,7 @@ def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEven
         evolution,
         definition,
         statement=document["statement"],
-        is_fault=document.get("is_fault", False),
+        is_fault=document["is_fault"],
         later=None if later is None else LaterFaults(*later),
-        lobs=tuple(map(read_lob, document.get("lobs", ()))),
+        lobs=tuple(map(read_lob, document["lobs"])),
     )

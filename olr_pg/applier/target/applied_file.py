@@ -17,6 +17,7 @@ import psycopg
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from olr_pg.applier.target.ledger import noted_start
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import check_version, replace_file
 
@@ -34,7 +35,6 @@ FILE_NAME: Final = "applied.json"
 VERSION: Final = 1
 
 _LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger WHERE subscription = %s"
-_START: Final = "SELECT start_scn FROM olr_pg.subscription WHERE subscription = %s"
 
 _Scn = Annotated[int, Field(ge=0, lt=1 << 64)]
 
@@ -201,7 +201,6 @@ def ledger_positions(connection: Connection[Any], subscription: str) -> dict[str
 def _noted_start(connection: Connection[Any], subscription: str) -> int | None:
     """Return from where a server delivers all that the target lacks; None if never noted."""
     try:
-        row = connection.execute(_START, (subscription,)).fetchone()
+        return noted_start(connection, subscription)
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
         return None
-    return None if row is None else row[0]

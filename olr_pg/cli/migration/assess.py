@@ -64,26 +64,35 @@ def assess(
 def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.assessment.assessor import assess as assess_inventory
+    from olr_pg.assessment.joined_report import join_reports
     from olr_pg.assessment.rates import measure_rates
     from olr_pg.bench.redo_rates import measure_redo
-    from olr_pg.schema.conversion import convert
     from olr_pg.schema.relations import Relations
-    from olr_pg.schema.source_inventory import read_source, settings_for
+    from olr_pg.schema.source_inventory import read_schemas
     from olr_pg.schema.trial import tried
 
-    inventory, snapshot, replicated = read_source(config, owners)
+    schemas = read_schemas(config, owners)
     assert config.apply is not None
-    settings = settings_for(config, snapshot, "")
-    statements, rates = convert(inventory, settings), None
+    statements, rates = [one.statements(config) for one in schemas], None
     if with_target:
         with opened_target(config, ledger=False) as (connection, _):
-            statements = tried(connection, statements)
+            statements = [tried(connection, own) for own in statements]
             rates = measure_rates(connection, config.apply.workers)
-    redo_rates = measure_redo() if inventory.redo and rates is not None else None
-    relations = Relations(inventory, settings)
-    return assess_inventory(
-        *(inventory, snapshot, replicated, relations, statements), rates, redo_rates
-    )
+    has_redo = any(one.inventory.redo for one in schemas)
+    redo_rates = measure_redo() if has_redo and rates is not None else None
+    reports = {
+        one.container: assess_inventory(
+            one.inventory,
+            one.snapshot,
+            one.replicated,
+            Relations(one.inventory, one.settings(config, "")),
+            own,
+            rates,
+            redo_rates,
+        )
+        for one, own in zip(schemas, statements, strict=True)
+    }
+    return join_reports(reports)
 
 
 def _write(report: Report, out: Path) -> None:

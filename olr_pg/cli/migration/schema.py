@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.config.model import Config
-    from olr_pg.dictionary.inventory import Inventory
+    from olr_pg.schema.source_inventory import SourceSchemas
     from olr_pg.schema.statement import Statement
     from olr_pg.schema.trial import Outcome
 
@@ -36,8 +35,8 @@ def schema() -> None:
 
 class _Converted(NamedTuple):
     config: Config
-    inventory: Inventory
-    settings: ApplierSettings
+    target: str
+    schemas: list[SourceSchemas]
     connection: Connection[Any]
     statements: list[Statement]
 
@@ -145,8 +144,16 @@ def diff(
     from olr_pg.schema.relations import Relations
 
     with _converted(config, target_name, owner, tried_first=False) as found:
-        relations = Relations(found.inventory, found.settings)
-        listed = differences(found.connection, found.inventory, relations, found.statements)
+        listed = [
+            one._replace(name=schemas.told(one.name))
+            for schemas in found.schemas
+            for one in differences(
+                found.connection,
+                schemas.inventory,
+                Relations(schemas.inventory, schemas.settings(found.config, found.target)),
+                schemas.statements(found.config, found.target),
+            )
+        ]
     if as_json:
         print_json([one._asdict() for one in listed])
     else:
@@ -205,18 +212,16 @@ def _converted(
 ) -> Iterator[_Converted]:
     """Read the source, connect to the target, and convert."""
     from olr_pg.appliance.opened_target import opened_target
-    from olr_pg.schema.conversion import convert
-    from olr_pg.schema.source_inventory import read_source, settings_for
+    from olr_pg.schema.source_inventory import all_statements, read_schemas
     from olr_pg.schema.trial import tried
 
     config = read_config(path, target_name)
-    inventory, snapshot, _ = read_source(config, owners or ())
+    schemas = read_schemas(config, owners or ())
     with opened_target(config, ledger=False) as (connection, target):
-        settings = settings_for(config, snapshot, target)
-        statements = convert(inventory, settings)
+        statements = all_statements(config, schemas, target)
         if tried_first:
             statements = tried(connection, statements)
-        yield _Converted(config, inventory, settings, connection, statements)
+        yield _Converted(config, target, schemas, connection, statements)
 
 
 def _print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> None:

@@ -6,9 +6,10 @@ nobody writes to it any more is somebody else's word.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from olr_pg.appliance.container_names import offline_dictionary, refuse_several
+from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
@@ -17,13 +18,14 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from pathlib import Path
     from typing import Any
 
     from olr_pg.config.model import Config
     from olr_pg.dictionary.structure import Sequence
-    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.oracle.quiet_source import Activity
+    from olr_pg.oracle.source_containers import ContainerDatabases
 
 
 class Quiet(NamedTuple):
@@ -74,10 +76,9 @@ def cutover_source(config: Config, dictionary: Path | None, final_scn: int | Non
                 action="replace the files of `source.dictionary`, and leave --dictionary out",
             )
         return _Offline(config, config.source, dictionary, final_scn)
-    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.oracle.source_containers import ContainerDatabases
 
-    refuse_several(config.source, "the cut-over of a live source")
-    return _Live(OracleDatabase(config.source))
+    return _Live(config, ContainerDatabases(config.source))
 
 
 class _Offline:
@@ -123,26 +124,36 @@ class _Offline:
 
 
 class _Live:
-    def __init__(self, oracle: OracleDatabase) -> None:
-        self._oracle = oracle
+    def __init__(self, config: Config, containers: ContainerDatabases) -> None:
+        self._config = config
+        self._containers = containers
 
     def _read(self, doing: str, work: Any) -> Any:
+        """Read in the container that is asked for what belongs to the whole database."""
+        with self._closing():
+            return self._containers.first.read(doing, work)
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
         try:
-            return self._oracle.read(doing, work)
+            yield
         finally:
-            self._oracle.close()
+            self._containers.close()
 
     def quiet(self) -> Quiet:
-        from olr_pg.oracle.quiet_source import Activity, read_activity
+        from olr_pg.oracle.quiet_source import read_activity
 
-        found: Activity = self._read("looking for open transactions", read_activity)
-        if found.transactions:
-            raise OlrPgError(
-                Code.SOURCE_NOT_QUIET,
-                f"{counted(found.transactions, 'open transaction')}, the oldest since SCN"
-                f" {found.oldest}",
-            )
-        return Quiet(found.scn)
+        doing = "looking for open transactions"
+        with self._closing():
+            found: dict[str, Activity] = {
+                name: one.read(doing, read_activity)
+                for name, one in self._containers.databases.items()
+            }
+        active = [_words(name, one) for name, one in found.items() if one.transactions]
+        if active:
+            raise OlrPgError(Code.SOURCE_NOT_QUIET, "; ".join(active))
+        # The containers have one SCN; the last look is no earlier than any other.
+        return Quiet(max(one.scn for one in found.values()))
 
     def archived(self) -> dict[int, int]:
         from olr_pg.oracle.quiet_source import read_archived
@@ -153,7 +164,24 @@ class _Live:
     def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
         from olr_pg.oracle.structure_queries import read_sequences
 
+        if self._containers.names:
+            return self._sequences_of_several(owners, scn)
         found: tuple[Sequence, ...] = self._read(
             "reading the sequences", lambda connection: read_sequences(connection, owners, scn)
         )
         return found
+
+    def _sequences_of_several(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
+        """Read the sequences as the tables are called: ``PDB.OWNER`` where that is needed."""
+        query = self._config.apply.table_query if self._config.apply else ""
+        with self._closing():
+            names = self._containers.run_table_list(query)
+            found = self._containers.read_dictionaries(names, scn)
+        joined = join_under_known_names(self._config, found, keep=False)
+        return tuple(one for one in joined.structure.sequences if one.owner in owners)
+
+
+def _words(container: str, found: Activity) -> str:
+    where = f" in {container}" if container else ""
+    number = counted(found.transactions, "open transaction")
+    return f"{number}{where}, the oldest since SCN {found.oldest}"

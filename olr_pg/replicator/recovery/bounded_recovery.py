@@ -185,11 +185,6 @@ class BoundedRecovery:
             self._read(name)
         with self._lock:
             image = self._images.get(name)
-            if image is not None and not image.objects:
-                # Of version 1: taken for this target alone, by a run that began no later.
-                objects = [obj for obj in image.base_objects if obj in need.objects]
-                since = {"whole_scn": need.open_scn, "objects": objects}
-                image = self._images[name] = image.model_copy(update=since)
             if image is None or not need.objects.issubset(image.objects):
                 if image is not None:
                     _warn(OlrPgError(Code.RECOVERY_IMAGE_UNFIT, "it was made with other tables"))

@@ -43,12 +43,7 @@ if TYPE_CHECKING:
     U8 = npt.NDArray[np.uint8]
 
 VERSION: Final = 3
-"""The newest version. Version 1 was of one target only, and does not say from where on its
-transactions are whole, nor which tables it is of. Version 3 is written where it is needed: where a
-redo thread was read into a log that was still being written."""
-
-_SINCE_3: Final = {"begun"}
-_SINCE_2: Final = {"whole_scn", "objects", *_SINCE_3}
+"""The version that is written and read."""
 
 LAYOUT: Final = zlib.crc32(repr([dtype.descr for dtype in (EVENT, PIECE, ENTRY)]).encode())
 """Of the arrays in data files: those of a release with other ones cannot be read."""
@@ -128,7 +123,7 @@ class Image(_Model):
     """
 
     format: Literal["olr-pg recovery image"] = "olr-pg recovery image"
-    version: Literal[1, 2, 3] = 2
+    version: Literal[3] = VERSION
     layout: int = LAYOUT
     source: str
     marks: list[Mark]
@@ -148,12 +143,6 @@ class Image(_Model):
         for transaction in self.transactions:
             yield from transaction.parts
         yield from self.unowned
-
-    @property
-    def base_objects(self) -> list[int]:
-        """OBJ# of the tables in their order, those of SYS that are followed among them."""
-        identities = (identity.split(":") for identity in self.tables)
-        return list(dict.fromkeys(int(obj) for obj, since, _ in identities if since == "0"))
 
     @property
     def read_scn(self) -> int:
@@ -263,8 +252,7 @@ def write_image(path: Path, image: Image) -> None:
         OSError: it cannot be written.
     """
     file = _File(image=image, crc32=_crc(image))
-    left_out = {"image": _left_out(image)}
-    replace_file(path, file.model_dump_json(exclude=left_out).encode() + b"\n")
+    replace_file(path, file.model_dump_json().encode() + b"\n")
 
 
 def read_image(path: Path, source: str) -> Image:
@@ -397,10 +385,4 @@ def _size(batch: ChangeBatch) -> int:
 
 
 def _crc(image: Image) -> int:
-    """Compute the checksum of what the version has."""
-    return zlib.crc32(image.model_dump_json(exclude=_left_out(image)).encode())
-
-
-def _left_out(image: Image) -> set[str]:
-    """Name what the image's version does not have."""
-    return {1: _SINCE_2, 2: _SINCE_3}.get(image.version, set())
+    return zlib.crc32(image.model_dump_json().encode())

@@ -240,7 +240,6 @@ class RecoveryRun:
         ]
         begun = [(thread, at.block) for thread, at in sorted(taken.marks.items()) if at.block]
         return Image(
-            version=3 if begun else 2,
             begun=begun,
             source=self._recovery.source,
             marks=[Mark(**at.log._asdict(), scn=at.scn) for at in taken.marks.values()],

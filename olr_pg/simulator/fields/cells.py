@@ -44,7 +44,7 @@ def number(value: Decimal) -> Cell:
     value = value.normalize(EXACT)
     if not value:
         return Cell(b"\x80", "0")
-    return Cell(_number_bytes(value), _number_text(value))
+    return Cell(_number_bytes(value), f"{value:f}")
 
 
 def _number_bytes(value: Decimal) -> bytes:
@@ -66,10 +66,6 @@ def _number_bytes(value: Decimal) -> bytes:
         return bytes([193 + high, *(pair + 1 for pair in pairs)])
     tail = [102] if len(pairs) < MAX_MANTISSA else []
     return bytes([62 - high, *(101 - pair for pair in pairs), *tail])
-
-
-def _number_text(value: Decimal) -> str:
-    return f"{value:f}"
 
 
 def text(value: str, codec: str) -> Cell:

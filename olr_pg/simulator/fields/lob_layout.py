@@ -46,17 +46,17 @@ def width_of(number: int) -> int:
     return max(1, (number.bit_length() + 7) // 8)
 
 
+def _secure_inode(inode: bytes, flags: int) -> bytes:
+    return struct.pack(">HBBH", len(inode) + 6, flags, 0x90, len(inode)) + inode
+
+
 def secure_in_row(
     kind: int, number: int, content: bytes, version: int = 1, *, wide: bool = True
 ) -> bytes:
     """Encode a SECUREFILE locator with its bytes (values-and-lobs §26)."""
     size = width_of(len(content))
     inode = bytes((size - 1, 0)) + len(content).to_bytes(size) + bytes((version,)) + content
-    return (
-        head(kind, number, secure=True, wide=wide)
-        + struct.pack(">HBBH", len(inode) + 6, 0x48, 0x90, len(inode))
-        + inode
-    )
+    return head(kind, number, secure=True, wide=wide) + _secure_inode(inode, 0x48)
 
 
 def secure_extents(
@@ -77,11 +77,7 @@ def secure_extents(
         listed += bytes((width_of(own) - 1,)) + first.to_bytes(4) + bytes((blocks,))
     inode = bytes((0x20 | size - 1, 0)) + length.to_bytes(size) + bytes((version,))
     inode += bytes((len(extents) - 1,)) + listed
-    return (
-        head(kind, number, secure=True)
-        + struct.pack(">HBBH", len(inode) + 6, 0x40, 0x90, len(inode))
-        + inode
-    )
+    return head(kind, number, secure=True) + _secure_inode(inode, 0x40)
 
 
 def secure_header(kind: int, number: int, length: int, dba: int, version: int = 1) -> bytes:
@@ -89,34 +85,7 @@ def secure_header(kind: int, number: int, length: int, dba: int, version: int = 
     size = width_of(length)
     inode = bytes((0x40 | size - 1, 0)) + length.to_bytes(size)
     inode += bytes((version,)) + dba.to_bytes(4)
-    return (
-        head(kind, number, secure=True)
-        + struct.pack(">HBBH", len(inode) + 6, 0x40, 0x90, len(inode))
-        + inode
-    )
-
-
-def secure_packed(kind: int, number: int, length: int, packed: bytes) -> bytes:
-    """Encode a compressed SECUREFILE locator with its zlib stream in the row."""
-    size, width = width_of(length), width_of(len(packed))
-    extra = bytes((0x21, 0x80, 0x04 | width - 1)) + len(packed).to_bytes(width)
-    body = bytes((0x10 | size - 1, 0)) + length.to_bytes(size) + b"\1"
-    body += len(packed).to_bytes(2) + packed
-    rest = struct.pack(">BHH", 0x80, len(extra), len(body)) + extra + body
-    return head(kind, number, secure=True) + struct.pack(">HBB", len(rest) + 4, 0x40, 0xD2) + rest
-
-
-def secure_packed_extents(
-    kind: int, number: int, length: int, packed: int, first: int, *, chunked: bool
-) -> bytes:
-    """Encode a compressed SECUREFILE locator with one extent of stored bytes."""
-    size, width = width_of(length), width_of(packed)
-    extra = bytes((0x31, 0x02 if chunked else 0x81, 0x04 | width - 1)) + packed.to_bytes(width)
-    blocks = -(-packed // PAGE)
-    body = bytes((0x30 | size - 1, 0)) + length.to_bytes(size) + b"\1\0"
-    body += bytes((size - 1,)) + first.to_bytes(4) + bytes((blocks,)) + length.to_bytes(size)
-    rest = struct.pack(">HH", len(extra), len(body)) + extra + body
-    return head(kind, number, secure=True) + struct.pack(">HBB", len(rest) + 4, 0x40, 0x92) + rest
+    return head(kind, number, secure=True) + _secure_inode(inode, 0x40)
 
 
 def basic_in_row(kind: int, number: int, content: bytes) -> bytes:

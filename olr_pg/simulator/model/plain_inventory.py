@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from olr_pg.dictionary.model import Column, Snapshot, Table
+    from olr_pg.dictionary.structure import Index
 
 NATIONAL: Final = 2
+_LETTERS: Final = {"primary key": "P", "unique": "U", "foreign key": "R"}
+"""CONSTRAINT_TYPE by kind."""
+
 _WITH_DIGITS: Final = {
     OracleType.TIMESTAMP: "TIMESTAMP({})",
     OracleType.TIMESTAMP_TZ: "TIMESTAMP({}) WITH TIME ZONE",
@@ -127,76 +131,49 @@ def _tables(tables: Iterable[Table]) -> Iterator[InventoryTable]:
 
 
 def _constraints(snapshot: Snapshot, tables: Iterable[Table]) -> list[Constraint]:
-    found = []
+    found, structure = list[Constraint](), snapshot.structure
+
+    def add(owner: str, table: str, name: str, kind: str, **others: Any) -> None:
+        letter = _LETTERS[kind]
+        of: dict[str, Any] = {"owner": owner, "name": name, "table": table, "kind": kind}
+        found.append(Constraint(**of, oracle_kind=letter, **others))
+
     for table in tables:
         names = {column.intcol: column.name for column in table.columns}
         if table.key:
-            name = f"{table.name}_PK"
-            columns = tuple(names[intcol] for intcol in table.key)
-            found.append(
-                Constraint(
-                    owner=table.owner,
-                    name=name,
-                    table=table.name,
-                    kind="primary key" if table.key_kind is KeyKind.PRIMARY else "unique",
-                    oracle_kind="P" if table.key_kind is KeyKind.PRIMARY else "U",
-                    columns=columns,
-                    index=name,
-                )
-            )
-    found += [
-        Constraint(
-            owner=key.owner,
-            name=key.name,
-            table=key.table,
-            kind="unique",
-            oracle_kind="U",
-            columns=key.columns,
-            index=key.name,
+            kind = "primary key" if table.key_kind is KeyKind.PRIMARY else "unique"
+            name, columns = f"{table.name}_PK", tuple(names[intcol] for intcol in table.key)
+            add(table.owner, table.name, name, kind, columns=columns, index=name)
+    for key in structure.unique_keys:
+        add(key.owner, key.table, key.name, "unique", columns=key.columns, index=key.name)
+    for foreign in structure.foreign_keys:
+        add(
+            *(foreign.owner, foreign.table, foreign.name, "foreign key"),
+            columns=foreign.columns,
+            parent_owner=foreign.parent_owner,
+            parent_table=foreign.parent,
+            parent_columns=foreign.parent_columns,
+            delete_rule=foreign.on_delete.upper(),
         )
-        for key in snapshot.structure.unique_keys
-    ]
-    found += [
-        Constraint(
-            owner=key.owner,
-            name=key.name,
-            table=key.table,
-            kind="foreign key",
-            oracle_kind="R",
-            columns=key.columns,
-            parent_owner=key.parent_owner,
-            parent_table=key.parent,
-            parent_columns=key.parent_columns,
-            delete_rule=key.on_delete.upper(),
-        )
-        for key in snapshot.structure.foreign_keys
-    ]
     return sorted(found, key=lambda one: (one.table, one.full_name))
 
 
 def _indexes(snapshot: Snapshot, tables: Iterable[Table]) -> list[InventoryIndex]:
-    found = [
-        InventoryIndex(
-            owner=one.owner,
-            name=one.index,
-            table_owner=one.owner,
-            table=one.table,
-            unique=True,
-            parts=tuple(IndexPart(text=column) for column in one.columns),
-            constraint=one.name,
-        )
-        for one in _constraints(snapshot, tables)
-        if one.index
-    ]
-    found += [
-        InventoryIndex(
-            owner=one.owner,
-            name=one.name,
-            table_owner=one.owner,
-            table=one.table,
-            unique=one.unique,
-            parts=tuple(IndexPart(text=column) for column in one.columns),
-        )
-        for one in snapshot.structure.indexes
-    ]
+    found = list[InventoryIndex]()
+
+    def add(one: Constraint | Index, name: str, *, unique: bool, constraint: str = "") -> None:
+        parts = tuple(IndexPart(text=column) for column in one.columns)
+        of: dict[str, Any] = {
+            "owner": one.owner,
+            "table_owner": one.owner,
+            "table": one.table,
+            "name": name,
+        }
+        found.append(InventoryIndex(**of, unique=unique, parts=parts, constraint=constraint))
+
+    for key in _constraints(snapshot, tables):
+        if key.index:
+            add(key, key.index, unique=True, constraint=key.name)
+    for index in snapshot.structure.indexes:
+        add(index, index.name, unique=index.unique)
     return sorted(found, key=lambda one: one.full_name)

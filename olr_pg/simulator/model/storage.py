@@ -210,6 +210,9 @@ class UndoSegment:
         usn: undo segment number, from 1.
         afn, first_dba: file and first block; the header is that block.
         scn: SCN at which its blocks were formatted.
+
+    Attributes:
+        incarnation: of its newest undo blocks.
     """
 
     def __init__(self, usn: int, afn: int, first_dba: int, scn: int) -> None:
@@ -218,7 +221,7 @@ class UndoSegment:
         self.slots = [TransactionSlot(500 + 7 * usn + n % 3) for n in range(TRANSACTION_SLOTS)]
         self._blocks = [UndoBlock(afn, first_dba + 1 + n, scn) for n in range(UNDO_RING)]
         self._newest = -1
-        self._incarnation = 0x40 + usn
+        self.incarnation = 0x40 + usn
         self._pool = list[UndoBlock]()
         self._slots_used = 0
         self.max_commit_scn = scn
@@ -237,11 +240,6 @@ class UndoSegment:
         """Return the slot for a new transaction: which ended first; None if all are taken."""
         free = [(s.turn, n) for n, s in enumerate(self.slots) if s.holder is None]
         return min(free)[1] if free else None
-
-    @property
-    def incarnation(self) -> int:
-        """The incarnation of its newest undo blocks."""
-        return self._incarnation
 
     def release(self, number: int, scn: int) -> None:
         """Free the slot of a transaction that ended at `scn`."""
@@ -303,7 +301,7 @@ class UndoSegment:
         for _ in self._blocks:
             self._newest = (self._newest + 1) % len(self._blocks)
             if self._newest == 0:
-                self._incarnation = self._incarnation % 0xFFFF + 1
+                self.incarnation = self.incarnation % 0xFFFF + 1
             block = self._blocks[self._newest]
             if block.holder is None:
                 break
@@ -314,7 +312,7 @@ class UndoSegment:
             self._newest = len(self._blocks) - 1
         if block in self._pool:
             self._pool.remove(block)
-        block.incarnation, block.count, block.space = self._incarnation, 0, UNDO_SPACE
+        block.incarnation, block.count, block.space = self.incarnation, 0, UNDO_SPACE
         block.holder = transaction
         return block
 

@@ -162,6 +162,10 @@ class DataBlock(TransactionalBlock):
         self.free_slots.append(slot)
 
 
+NOWHERE: Final = DataBlock(0, 0, 0)
+"""The block of rows that have none yet."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class SimIndex:
     """A B-tree index: its maintenance is noise in the redo. `columns` are 0-based.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.headers import OsHeader
 from olr_pg.simulator.online_redo.steps import Archived, CopyToArchive, WriteArchive
-from olr_pg.simulator.writer.log_file import LogIdentity, archived_name
+from olr_pg.simulator.writer.log_file import NAME_FORMAT, LogIdentity, archived_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from olr_pg.simulator.online_redo.control_file import ControlFile
     from olr_pg.simulator.online_redo.steps import Step
 
-NAME_FORMAT: Final = "arch%t_%s_%r.dbf"
 AT_A_TIME: Final = 2
 PIECE_BLOCKS: Final = 1_024
 """Blocks that one step copies at most."""

@@ -19,7 +19,6 @@ from olr_pg.simulator.online_redo.steps import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from olr_pg.simulator.online_redo.steps import Step
 
@@ -48,13 +47,7 @@ class OnlineFiles:
         """Return itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the files."""
         for descriptor in self._open.values():
             os.close(descriptor)

@@ -5,11 +5,10 @@ Source of the facts: what python-oracledb's thin mode sends and accepts.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.ttc_messages import Message, write_status
+from olr_pg.simulator.oracle_net.ttc_messages import LobOperation, Message, write_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,17 +19,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.values import Bfile
 
 
-class _Operation(IntEnum):
-    """Of a LOB message."""
-
-    LENGTH = 0x0001
-    READ = 0x0002
-    OPEN = 0x0100
-    CLOSE = 0x0200
-    IS_OPEN = 0x0400
-
-
-_WITH_AMOUNT: Final = (_Operation.LENGTH, _Operation.READ, _Operation.OPEN)
+_WITH_AMOUNT: Final = (LobOperation.LENGTH, LobOperation.READ, LobOperation.OPEN)
 
 
 class SessionFiles:
@@ -50,16 +39,16 @@ class SessionFiles:
         Raises:
             OraError: what Oracle says.
         """
-        operation = _Operation(request.operation)
+        operation = LobOperation(request.operation)
         amount = sent = 0
-        if operation is _Operation.OPEN:
+        if operation is LobOperation.OPEN:
             self._open[file] = self._path(file)
-        elif operation is _Operation.CLOSE:
+        elif operation is LobOperation.CLOSE:
             self._opened(file)
             del self._open[file]
-        elif operation is _Operation.LENGTH:
+        elif operation is LobOperation.LENGTH:
             amount = self._opened(file).stat().st_size
-        elif operation is _Operation.READ:
+        elif operation is LobOperation.READ:
             with self._opened(file).open("rb") as content:
                 content.seek(request.offset - 1)
                 piece = content.read(request.amount)
@@ -68,7 +57,7 @@ class SessionFiles:
         out.byte(Message.PARAMETER).raw(request.locator)
         if operation in _WITH_AMOUNT:
             out.integer(amount)
-        if operation is _Operation.IS_OPEN:
+        if operation is LobOperation.IS_OPEN:
             out.byte(int(file in self._open))
         write_status(out)
         return sent

@@ -82,9 +82,17 @@ VIEWS: Final = {
     "USER_TABLES": "OWNER TABLE_NAME",
     "DUAL": "DUMMY",
     "ALL_DIRECTORIES": "OWNER DIRECTORY_NAME DIRECTORY_PATH",
-    **INVENTORY_VIEWS,
+    **{
+        view: " ".join(told.partition("=")[0] for told in columns.split())
+        for view, columns in INVENTORY_VIEWS.items()
+    },
 }
 """Fixed views and the like (dictionary §4, §5)."""
+
+_KEYWORDS: Final = {
+    table: {column.rstrip("#$"): column for column in columns.split()}
+    for table, columns in {**SYS_TABLES, **VIEWS}.items()
+}
 
 FIRST_DATA_OBJECT: Final = 2
 ROWS_PER_BLOCK: Final = 60
@@ -178,6 +186,11 @@ class Catalogue:
                     f'INSERT INTO SYS."{table}" ({names}) VALUES ({marks})',  # noqa: S608
                     [_to_sqlite(value) for value in row.values()],
                 )
+
+    def put(self, table: str, **values: object) -> None:
+        """Add a row; the keywords are its columns, without the # or $ that ends them."""
+        columns = _KEYWORDS[table]
+        self.insert(table, [{columns[name]: value for name, value in values.items()}])
 
     def create_table(self, table: Table) -> None:
         """Make a table of a user, with its delivered columns and ROWID, without rows."""

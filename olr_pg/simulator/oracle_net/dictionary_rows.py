@@ -5,8 +5,8 @@ The way back of `olr_pg.dictionary.sys_rows`; what a snapshot does not hold gets
 
 from __future__ import annotations
 
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import count, zip_longest
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
@@ -14,6 +14,7 @@ from olr_pg.dictionary.model import KeyKind
 from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
 from olr_pg.simulator.oracle_net.logging_rows import insert_logging
 from olr_pg.simulator.oracle_net.structure_rows import insert_structure
+from olr_pg.simulator.sessions import sys_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,35 +28,28 @@ TABLESPACE: Final = 6
 BLOCK_SIZE: Final = 8192
 SEGMENT_FILE: Final = 12
 PLAIN_SEGMENT: Final = 0x400001
-PLAIN_TABLE: Final = 0x20000000
-PARTITIONED: Final = 0x20
-INDEX_ORGANISED: Final = 0x40
 NORMAL_INDEX: Final = 1
-ROWS_INDEX: Final = 4
 USER_LOBS: Final = 0x40800
 TOKEN_SET: Final = "28IKF5O20KT14E0OPPJDF68MK2"  # noqa: S105 - a suffix of table names
 FIRST_USER: Final = 136
 FIRST_CONSTRAINT: Final = 8_500
-UNIQUE: Final = 1
-PARTITIONED_INDEX: Final = 2
-ADDED: Final = 1 << 30
 
-_TYPE_INDEX, _TYPE_TABLE, _TYPE_PARTITION, _TYPE_INDEX_PARTITION = 1, 2, 19, 20
-_TYPE_LOB, _TYPE_LOB_PARTITION = 21, 40
-_LOB_IN_ROW, _LOB_SECUREFILE, _LOB_PARTITIONED = 0x2, 0x800, 0x4
-_LOB_NOLOGGING, _LOB_ENCRYPTED, _LOB_COMPRESSED, _LOB_DEDUPLICATED = 0x2, 0x1000, 0x2000, 0x10000
-
-Row = dict[str, Any]
+_LOB_FLAGS: Final = {
+    "nologging": 0x2,
+    "encrypted": 0x1000,
+    "compressed": 0x2000,
+    "deduplicated": 0x10000,
+}
+"""Bits of LOB$.FLAGS, by the fields of `dictionary.lob.Lob`."""
 
 
 def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
     """Put the tables of `snapshot` into the catalogue, with the views of table names."""
     owners = sorted({table.owner for table in snapshot.tables})
     users = {owner: FIRST_USER + number for number, owner in enumerate(owners)}
-    catalogue.insert(
-        "USER$", ({"USER#": n, "NAME": name, "TYPE#": 1, "SPARE1": 0} for name, n in users.items())
-    )
-    catalogue.insert("TS$", [{"TS#": TABLESPACE, "NAME": "USERS", "BLOCKSIZE": BLOCK_SIZE}])
+    for name, number in users.items():
+        catalogue.put("USER$", USER=number, NAME=name, TYPE=1, SPARE1=0)
+    catalogue.put("TS$", TS=TABLESPACE, NAME="USERS", BLOCKSIZE=BLOCK_SIZE)
     insert_xml_tokens(catalogue, snapshot.xml_tokens)
     constraints = count(FIRST_CONSTRAINT)
     for table in snapshot.tables:
@@ -83,238 +77,149 @@ def partition_name(number: int) -> str:
 
 
 def insert_table(catalogue: Catalogue, table: Table, user: int, constraints: Iterator[int]) -> None:
-    """Put one table in."""
-    segments = list(zip(table.partitions, table.segments or table.partitions, strict=True))
-    index_parts: list[tuple[int, int]] = []
-    if table.index_organised:
-        # Of a partitioned one those of the index have segments, those of the table have none.
-        index_parts = [(obj, data) for obj, data in segments if data]
-        segments = [(obj, data) for obj, data in segments if not data]
-    parts = [obj for obj, _ in segments]
-    names = [partition_name(number) for number in range(1, len(parts) + 1)]
-    insert_logging(catalogue, table, names)
-    properties = PLAIN_TABLE | (PARTITIONED if parts else 0)
-    properties |= INDEX_ORGANISED if table.index_organised else 0
-    if any(column.lob for column in table.columns):
-        properties |= USER_LOBS
-    catalogue.insert("OBJ$", [_object(table.obj, table.dataobj, user, table.name, _TYPE_TABLE)])
-    catalogue.insert(
-        "TAB$",
-        [
-            {
-                "OBJ#": table.obj,
-                "DATAOBJ#": table.dataobj,
-                **_segment(catalogue, None if parts else table.dataobj),
-                "CLUCOLS": table.cluster_columns or None,
-                "KERNELCOLS": max((column.segcol for column in table.columns), default=0),
-                "FLAGS": 0x40000001,
-                "PROPERTY": properties,
-            }
-        ],
-    )
-    catalogue.insert("COL$", (_column(table.obj, column) for column in table.columns))
-    if table.index_organised:
-        _insert_rows_index(catalogue, table, user, index_parts, is_partitioned=bool(parts))
-    for number, (obj, data) in enumerate(segments, 1):
-        row = _object(obj, data or None, user, table.name, _TYPE_PARTITION)
-        catalogue.insert("OBJ$", [row | {"SUBNAME": partition_name(number)}])
-    catalogue.insert(
-        "TABPART$",
-        [
-            {"OBJ#": obj, "DATAOBJ#": data or None, "BO#": table.obj, **_segment(catalogue, data)}
-            for obj, data in segments
-        ],
-    )
-    if table.key_kind is KeyKind.PRIMARY:
-        _insert_constraint(catalogue, table, next(constraints), 2, table.key)
-    elif table.key_kind is KeyKind.UNIQUE:
-        obj = table.obj + 1
-        index = _Index(obj, obj, f"{table.name}_UK", NORMAL_INDEX)
-        _insert_index(catalogue, table, user, index)
-    for column in table.columns:
-        if column.added is not None:
-            added: Row = {"TABOBJ#": table.obj, "COLNUM": column.intcol}
-            added["BINARYDEFVAL"], added["GUARD_ID"] = column.added.default, column.added.guard_id
-            catalogue.insert("ECOL$", [added])
-        if column.lob is not None:
-            _insert_lob(catalogue, table, column, user)
+    """Put one table in.
+
+    Args:
+        user: USER# of its owner.
+        constraints: numbers for its constraints.
+    """
+    _TableRows(catalogue, table, user).insert(constraints)
 
 
-def _segment(catalogue: Catalogue, dataobj: int | None) -> Row:
+def _segment(catalogue: Catalogue, dataobj: int | None) -> dict[str, int]:
     """Put a segment's header into SEG$ and return where it is; nowhere for None."""
-    place = {"TS#": TABLESPACE, "FILE#": SEGMENT_FILE if dataobj else 0, "BLOCK#": dataobj or 0}
+    place = {"TS": TABLESPACE, "FILE": SEGMENT_FILE if dataobj else 0, "BLOCK": dataobj or 0}
     if dataobj:
-        catalogue.insert("SEG$", [{**place, "SPARE1": PLAIN_SEGMENT}])
+        catalogue.put("SEG$", **place, SPARE1=PLAIN_SEGMENT)
     return place
 
 
-def _object(obj: int, dataobj: int | None, user: int, name: str, kind: int) -> Row:
-    return {
-        "OBJ#": obj,
-        "DATAOBJ#": dataobj,
-        "OWNER#": user,
-        "NAME": name,
-        "TYPE#": kind,
-        "FLAGS": 0,
-    }
+class _TableRows:
+    """The rows that tell of a table."""
 
+    def __init__(self, catalogue: Catalogue, table: Table, user: int) -> None:
+        self._catalogue, self._put = catalogue, catalogue.put
+        self._table, self._user = table, user
+        segments = list(zip(table.partitions, table.segments or table.partitions, strict=True))
+        self._index_parts: list[tuple[int, int]] = []
+        if table.index_organised:
+            # Of a partitioned one those of the index have segments, those of the table have none.
+            self._index_parts = [(obj, data) for obj, data in segments if data]
+            segments = [(obj, data) for obj, data in segments if not data]
+        self._parts = segments
 
-def _column(obj: int, column: Column) -> Row:
-    properties = 0
-    if column.hidden:
-        properties |= column_bits.HIDDEN | column_bits.SYSTEM_GENERATED
-    if column.guard:
-        properties |= column_bits.GUARD
-    if column.added is not None:
-        properties |= ADDED
-    if column.char_length is not None:
-        properties |= column_bits.LENGTH_IN_CHARS
-    if column.virtual:
-        properties |= column_bits.VIRTUAL
-    if column.encrypted:
-        properties |= column_bits.ENCRYPTED
-    if column.stored_as_lob or column.type_code in (CLOB, BLOB):
-        properties |= column_bits.STORED_AS_LOB
-    return {
-        "OBJ#": obj,
-        "COL#": column.col,
-        "SEGCOL#": column.segcol,
-        "INTCOL#": column.intcol,
-        "NAME": column.name,
-        "TYPE#": column.type_code,
-        "LENGTH": column.length,
-        "PRECISION#": column.precision,
-        "SCALE": column.scale,
-        "CHARSETFORM": column.charset_form,
-        "CHARSETID": column.charset_id,
-        "NULL$": 0 if column.nullable else 1,
-        "PROPERTY": properties,
-    }
+    def insert(self, constraints: Iterator[int]) -> None:
+        table, parts = self._table, self._parts
+        names = [partition_name(number) for number in range(1, len(parts) + 1)]
+        insert_logging(self._catalogue, table, names)
+        self._object(table.obj, table.dataobj, table.name, sys_dictionary.TABLE)
+        properties = sys_dictionary.HAS_PRIMARY_KEY | (sys_dictionary.PARTITIONED if parts else 0)
+        properties |= sys_dictionary.ORGANISED if table.index_organised else 0
+        properties |= USER_LOBS if any(column.lob for column in table.columns) else 0
+        self._put(
+            "TAB$", OBJ=table.obj, DATAOBJ=table.dataobj, FLAGS=0x40000001, PROPERTY=properties,
+            CLUCOLS=table.cluster_columns or None,
+            KERNELCOLS=max((column.segcol for column in table.columns), default=0),
+            **_segment(self._catalogue, None if parts else table.dataobj),
+        )  # fmt: skip
+        for column in table.columns:
+            self._column(column)
+        if table.index_organised:
+            self._rows_index()
+        for (obj, data), name in zip(parts, names, strict=True):
+            self._object(obj, data, table.name, sys_dictionary.TABLE_PARTITION, name)
+            place = _segment(self._catalogue, data)
+            self._put("TABPART$", OBJ=obj, DATAOBJ=data or None, BO=table.obj, **place)
+        if table.key_kind is KeyKind.PRIMARY:
+            self._primary_key(next(constraints))
+        elif table.key_kind is KeyKind.UNIQUE:
+            self._index(table.obj + 1, table.obj + 1, f"{table.name}_UK", NORMAL_INDEX)
+        for column in table.columns:
+            if column.added is not None:
+                added = {"BINARYDEFVAL": column.added.default, "GUARD_ID": column.added.guard_id}
+                self._put("ECOL$", TABOBJ=table.obj, COLNUM=column.intcol, **added)
+            if column.lob is not None:
+                self._lob(column)
 
+    def _object(
+        self, obj: int, dataobj: int | None, name: str, kind: int, part: str | None = None
+    ) -> None:
+        """Put a row of OBJ$ in; a `part` has the whole's name, and its own beside."""
+        own = {"OBJ": obj, "DATAOBJ": dataobj or None, "OWNER": self._user, "FLAGS": 0}
+        self._put("OBJ$", **own, NAME=name, SUBNAME=part, TYPE=kind)
 
-def _insert_constraint(
-    catalogue: Catalogue, table: Table, number: int, kind: int, intcols: tuple[int, ...]
-) -> None:
-    catalogue.insert("CDEF$", [{"CON#": number, "OBJ#": table.obj, "TYPE#": kind, "ENABLED": 1}])
-    catalogue.insert(
-        "CCOL$",
-        (
-            {"CON#": number, "OBJ#": table.obj, "INTCOL#": intcol, "POS#": at, "SPARE1": 0}
-            for at, intcol in enumerate(intcols, 1)
-        ),
-    )
+    def _column(self, column: Column) -> None:
+        is_lob = column.stored_as_lob or column.type_code in (CLOB, BLOB)
+        bits = {
+            column_bits.HIDDEN | column_bits.SYSTEM_GENERATED: column.hidden,
+            column_bits.GUARD: column.guard,
+            sys_dictionary.ADDED_WITH_DEFAULT: column.added is not None,
+            column_bits.LENGTH_IN_CHARS: column.char_length is not None,
+            column_bits.VIRTUAL: column.virtual,
+            column_bits.ENCRYPTED: column.encrypted,
+            column_bits.STORED_AS_LOB: is_lob,
+        }
+        self._put(
+            "COL$", OBJ=self._table.obj, COL=column.col, SEGCOL=column.segcol, INTCOL=column.intcol,
+            NAME=column.name, TYPE=column.type_code, LENGTH=column.length,
+            PRECISION=column.precision, SCALE=column.scale, CHARSETFORM=column.charset_form,
+            CHARSETID=column.charset_id, NULL=0 if column.nullable else 1,
+            PROPERTY=sum(bit for bit, is_set in bits.items() if is_set),
+        )  # fmt: skip
 
+    def _primary_key(self, number: int) -> None:
+        of = {"CON": number, "OBJ": self._table.obj}
+        self._put("CDEF$", **of, TYPE=sys_dictionary.PRIMARY_KEY, ENABLED=1)
+        for at, intcol in enumerate(self._table.key, 1):
+            self._put("CCOL$", **of, INTCOL=intcol, POS=at, SPARE1=0)
 
-class _Index(NamedTuple):
-    """A unique index over a table's key; `kind` is IND$.TYPE#, `dataobj` 0 where partitioned."""
+    def _index(self, obj: int, dataobj: int, name: str, kind: int) -> None:
+        """Put a unique index over the table's key in; `dataobj` is 0 where it is partitioned."""
+        self._object(obj, dataobj, name, sys_dictionary.INDEX)
+        of = {"OBJ": obj, "BO": self._table.obj}
+        properties = sys_dictionary.UNIQUE | (0 if dataobj else sys_dictionary.PARTITIONED_INDEX)
+        self._put("IND$", **of, DATAOBJ=dataobj or None, TYPE=kind, FLAGS=0, PROPERTY=properties)
+        for at, intcol in enumerate(self._table.key, 1):
+            self._put("ICOL$", **of, INTCOL=intcol, POS=at)
 
-    obj: int
-    dataobj: int
-    name: str
-    kind: int
+    def _rows_index(self) -> None:
+        """Put the index in that holds the rows, with its partitions if it has."""
+        name = f"{sys_dictionary.IOT_TOP}_{self._table.obj}"
+        if not self._parts:
+            self._index(*self._index_parts[0], name, sys_dictionary.ROWS_INDEX)
+            return
+        index = self._table.obj + PARTITIONED_ROWS_INDEX
+        self._index(index, 0, name, sys_dictionary.ROWS_INDEX)
+        for number, (obj, data) in enumerate(self._index_parts, 1):
+            self._object(obj, data, name, sys_dictionary.INDEX_PARTITION, partition_name(number))
+            self._put("INDPART$", OBJ=obj, DATAOBJ=data, BO=index)
 
+    def _lob(self, column: Column) -> None:
+        lob, table = column.lob, self._table
+        assert lob is not None
+        first, *fragments = lob.segments
+        name = f"{table.obj:010d}C{column.intcol:05d}$$"
+        self._lob_segment(first, name)
+        properties = sys_dictionary.IN_ROW
+        properties |= sys_dictionary.SECUREFILE if lob.securefile else 0
+        properties |= sys_dictionary.PARTITIONED_LOB if fragments else 0
+        self._put(
+            "LOB$", OBJ=table.obj, COL=column.col, INTCOL=column.intcol, LOBJ=first.obj,
+            IND=first.index_obj, TS=TABLESPACE, CHUNK=lob.chunk_blocks, PROPERTY=properties,
+            FLAGS=sum(bit for field, bit in _LOB_FLAGS.items() if getattr(lob, field)),
+        )  # fmt: skip
+        for fragment, part in zip_longest(fragments, table.partitions):
+            if fragment is None:  # of an index-organised table the index has partitions, too
+                break
+            self._lob_segment(fragment, name, is_part=True)
+            of = {"FRAGOBJ": fragment.obj, "PARENTOBJ": first.obj, "TABFRAGOBJ": part}
+            self._put("LOBFRAG$", **of, INDFRAGOBJ=fragment.index_obj, TS=TABLESPACE)
 
-def _insert_index(catalogue: Catalogue, table: Table, user: int, index: _Index) -> None:
-    obj = index.obj
-    catalogue.insert("OBJ$", [_object(obj, index.dataobj or None, user, index.name, _TYPE_INDEX)])
-    catalogue.insert(
-        "IND$",
-        [
-            {
-                "OBJ#": obj,
-                "DATAOBJ#": index.dataobj or None,
-                "BO#": table.obj,
-                "TYPE#": index.kind,
-                "FLAGS": 0,
-                "PROPERTY": UNIQUE if index.dataobj else UNIQUE | PARTITIONED_INDEX,
-            }
-        ],
-    )
-    catalogue.insert(
-        "ICOL$",
-        (
-            {"OBJ#": obj, "BO#": table.obj, "INTCOL#": intcol, "POS#": at}
-            for at, intcol in enumerate(table.key, 1)
-        ),
-    )
-
-
-def _insert_rows_index(
-    catalogue: Catalogue,
-    table: Table,
-    user: int,
-    parts: list[tuple[int, int]],
-    *,
-    is_partitioned: bool,
-) -> None:
-    """Put the index in that holds the rows, with its partitions (OBJ# and DATAOBJ#) if it has."""
-    name = f"SYS_IOT_TOP_{table.obj}"
-    if not is_partitioned:
-        _insert_index(catalogue, table, user, _Index(*parts[0], name, ROWS_INDEX))
-        return
-    index = _Index(table.obj + PARTITIONED_ROWS_INDEX, 0, name, ROWS_INDEX)
-    _insert_index(catalogue, table, user, index)
-    for number, (obj, data) in enumerate(parts, 1):
-        row = _object(obj, data, user, name, _TYPE_INDEX_PARTITION)
-        catalogue.insert("OBJ$", [row | {"SUBNAME": partition_name(number)}])
-        catalogue.insert("INDPART$", [{"OBJ#": obj, "DATAOBJ#": data, "BO#": index.obj}])
-
-
-def _insert_lob(catalogue: Catalogue, table: Table, column: Column, user: int) -> None:
-    lob = column.lob
-    assert lob is not None
-    first, *fragments = lob.segments
-    name = f"{table.obj:010d}C{column.intcol:05d}$$"
-    catalogue.insert("OBJ$", [_object(first.obj, first.dataobj, user, f"SYS_LOB{name}", _TYPE_LOB)])
-    _insert_lob_index(catalogue, first, user, f"SYS_IL{name}")
-    flags = (
-        (_LOB_NOLOGGING if lob.nologging else 0)
-        | (_LOB_ENCRYPTED if lob.encrypted else 0)
-        | (_LOB_COMPRESSED if lob.compressed else 0)
-        | (_LOB_DEDUPLICATED if lob.deduplicated else 0)
-    )
-    catalogue.insert(
-        "LOB$",
-        [
-            {
-                "OBJ#": table.obj,
-                "COL#": column.col,
-                "INTCOL#": column.intcol,
-                "LOBJ#": first.obj,
-                "IND#": first.index_obj,
-                "TS#": TABLESPACE,
-                "CHUNK": lob.chunk_blocks,
-                "FLAGS": flags,
-                "PROPERTY": _LOB_IN_ROW
-                | (_LOB_SECUREFILE if lob.securefile else 0)
-                | (_LOB_PARTITIONED if fragments else 0),
-            }
-        ],
-    )
-    for at, fragment in enumerate(fragments):
-        row = _object(fragment.obj, fragment.dataobj, user, f"SYS_LOB{name}", _TYPE_LOB_PARTITION)
-        catalogue.insert("OBJ$", [row | {"SUBNAME": f"SYS_LOB_P{fragment.obj}"}])
-        _insert_lob_index(
-            catalogue, fragment, user, f"SYS_IL{name}", f"SYS_IL_P{fragment.index_obj}"
-        )
-        catalogue.insert(
-            "LOBFRAG$",
-            [
-                {
-                    "FRAGOBJ#": fragment.obj,
-                    "PARENTOBJ#": first.obj,
-                    "TABFRAGOBJ#": table.partitions[at] if at < len(table.partitions) else None,
-                    "INDFRAGOBJ#": fragment.index_obj,
-                    "TS#": TABLESPACE,
-                }
-            ],
-        )
-
-
-def _insert_lob_index(
-    catalogue: Catalogue, segment: LobSegment, user: int, name: str, partition: str | None = None
-) -> None:
-    if segment.index_obj is not None:
-        kind = _TYPE_INDEX if partition is None else _TYPE_INDEX_PARTITION
-        row = _object(segment.index_obj, segment.index_dataobj, user, name, kind)
-        catalogue.insert("OBJ$", [row | {"SUBNAME": partition}])
+    def _lob_segment(self, own: LobSegment, name: str, *, is_part: bool = False) -> None:
+        kind = sys_dictionary.LOB_PARTITION if is_part else sys_dictionary.LOB
+        part = f"SYS_LOB_P{own.obj}" if is_part else None
+        self._object(own.obj, own.dataobj, f"SYS_LOB{name}", kind, part)
+        if own.index_obj is not None:
+            kind = sys_dictionary.INDEX_PARTITION if is_part else sys_dictionary.INDEX
+            part = f"SYS_IL_P{own.index_obj}" if is_part else None
+            self._object(own.index_obj, own.index_dataobj, f"SYS_IL{name}", kind, part)

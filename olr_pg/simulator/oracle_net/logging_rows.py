@@ -27,23 +27,20 @@ def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> 
     """Put a table, with its partitions' names, into the views that tell what is LOGGING."""
     own = {"OWNER": table.owner, "TABLE_NAME": table.name}
     parted = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name}
-    catalogue.insert("ALL_TABLES", [own])
-    catalogue.insert("USER_TABLES", [own])
-    catalogue.insert("DBA_TABLES", [own | {"LOGGING": None if names else "YES"}])
-    catalogue.insert(
-        "DBA_TAB_PARTITIONS",
-        [parted | {"PARTITION_NAME": name, "LOGGING": "YES"} for name in names],
-    )
+    put = catalogue.put
+    put("ALL_TABLES", **own)
+    put("USER_TABLES", **own)
+    put("DBA_TABLES", **own, LOGGING=None if names else "YES")
+    for name in names:
+        put("DBA_TAB_PARTITIONS", **parted, PARTITION_NAME=name, LOGGING="YES")
     for column in table.columns:
         if column.lob is None:
             continue
         logging = "NO" if column.lob.nologging else "YES"
-        of_column = {"COLUMN_NAME": column.name}
-        catalogue.insert("DBA_LOBS", [own | of_column | {"LOGGING": "NONE" if names else logging}])
-        catalogue.insert(
-            "DBA_LOB_PARTITIONS",
-            [parted | of_column | {"PARTITION_NAME": name, "LOGGING": logging} for name in names],
-        )
+        put("DBA_LOBS", **own, COLUMN_NAME=column.name, LOGGING="NONE" if names else logging)
+        for name in names:
+            of_part = {"COLUMN_NAME": column.name, "PARTITION_NAME": name}
+            put("DBA_LOB_PARTITIONS", **parted, **of_part, LOGGING=logging)
 
 
 def alter_logging(catalogue: Catalogue, sql: str) -> bool:
@@ -77,14 +74,10 @@ def alter_logging(catalogue: Catalogue, sql: str) -> bool:
 def note_unrecoverable(catalogue: Catalogue, file: int, scn: int, at: int) -> None:
     """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
     catalogue.update('DELETE FROM SYS."V$DATAFILE" WHERE "FILE#" = ?', file)
-    catalogue.insert(
+    catalogue.put(
         "V$DATAFILE",
-        [
-            {
-                "FILE#": file,
-                "NAME": f"/u01/app/oracle/oradata/file{file}.dbf",
-                "UNRECOVERABLE_CHANGE#": scn,
-                "UNRECOVERABLE_TIME": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}",
-            }
-        ],
+        FILE=file,
+        NAME=f"/u01/app/oracle/oradata/file{file}.dbf",
+        UNRECOVERABLE_CHANGE=scn,
+        UNRECOVERABLE_TIME=f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}",
     )

@@ -57,13 +57,16 @@ class RowVersions:
     Args:
         catalogue: gets a table of versions and a view of the current rows for each table.
         tables: as the dictionary has them.
+        prefix: what their names begin with in what the simulator writes: the container's name,
+            where it writes of several.
 
     Attributes:
         unfinished: begin SCNs of transactions that the truth does not know yet.
     """
 
-    def __init__(self, catalogue: Catalogue, tables: Iterable[Table]) -> None:
+    def __init__(self, catalogue: Catalogue, tables: Iterable[Table], prefix: str = "") -> None:
         self._catalogue = catalogue
+        self._prefix = prefix
         self._tables = {table.full_name: table for table in tables}
         self._open: list[tuple[int, int]] = []
         self.unfinished: Sequence[int] = ()
@@ -99,7 +102,7 @@ class RowVersions:
             scn: from which on they are there.
         """
         for name, table in self._tables.items():
-            found = read_table(folder, name).to_pydict()
+            found = read_table(folder, f"{self._prefix}{name}").to_pydict()
             columns = [found[column.name] for column in table.delivered]
             rows = (
                 (scn, None, _rowid_bytes(rowid, ()), *map(_from_parquet, values))
@@ -114,8 +117,9 @@ class RowVersions:
             commit_scn = int(change["commit_scn"])
             if change["op"] == "begin":
                 self._open.append((int(change["scn"]), commit_scn))
-            elif "table" in change:
-                self._change(self._tables[change["table"]], change, commit_scn)
+            elif "table" in change and change["table"].startswith(self._prefix):
+                name = change["table"].removeprefix(self._prefix)
+                self._change(self._tables[name], change, commit_scn)
 
     def _change(self, table: Table, change: dict[str, Any], scn: int) -> None:
         after, before = change.get("after", {}), change.get("before", {})

@@ -10,6 +10,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
@@ -18,15 +19,15 @@ from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.redo.header import LogHeader
-    from olr_pg.simulator.named_simulation import SimulatedFiles
+    from olr_pg.simulator.model.tables import Logging
     from olr_pg.simulator.online_redo.online_database import OnlineDatabase
     from olr_pg.simulator.online_redo.steps import Step
-    from olr_pg.simulator.simulation import Summary
+    from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
 
 CONFIG: Final = "olr-pg.json"
 """Written beside the logs: a configuration that replicates the simulation."""
@@ -54,26 +55,24 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
         OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
     """
     headers = {path: read_header(path) for path in summary.logs}
-    levels = {table.full_name: table.logging for table in summary.tables}
-    dbid = headers[summary.logs[0]].dbid
-    state = OracleState(summary.snapshot, dbid=dbid, logging=levels)
-    state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
-    _Rows(state, summary.snapshot, directory).read_more()
+    states = _states(summary, headers[summary.logs[0]].dbid, directory)
     for file, (scn, at) in summary.unrecoverable.items():
-        state.note_unrecoverable(file, scn, at)
+        next(iter(states.values())).note_unrecoverable(file, scn, at)
     stopping = threading.Event()
 
     def archive() -> None:
         for path, header in headers.items():
             if stopping.wait(every):
                 return
-            state.archived(path.name, header)
+            for state in states.values():
+                state.archived(path.name, header)
 
     archiving = threading.Thread(target=archive, daemon=True)
     if not every:
         archive()
-    with StandIn(state, port=port) as server:
-        _write_config(summary.snapshot, directory, server)
+    with StandIn(next(iter(states.values())), port=port) as server:
+        server.containers = states if summary.others else {}
+        _write_config((summary.snapshot, *summary.others), directory, server)
         if every:
             archiving.start()
         try:
@@ -82,6 +81,24 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
             stopping.set()
             if every:
                 archiving.join()
+
+
+def _states(summary: Summary, dbid: int, directory: Path) -> dict[str, OracleState]:
+    """Return what each container knows, by its name."""
+    levels = {table.full_name: table.logging for table in summary.tables}
+    states: dict[str, OracleState] = {}
+    for snapshot in (summary.snapshot, *summary.others):
+        name = snapshot.database.con_name or ""
+        prefix = f"{name}." if summary.others else ""
+        own = {
+            table.removeprefix(prefix): level
+            for table, level in levels.items()
+            if table.startswith(prefix)
+        }
+        state = _state(snapshot, dbid, directory, own)
+        _Rows(state, snapshot, directory, prefix).read_more()
+        states[name] = state
+    return states
 
 
 class LiveServer:
@@ -101,15 +118,11 @@ class LiveServer:
         self._state: OracleState | None = None
         self._rows: _Rows | None = None
         self._server: StandIn | None = None
-        self._snapshot: Snapshot | None = None
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
         """Get the database ready; the port opens once every thread has a log."""
-        self._snapshot = files.start
         self._database = database
-        dbid = files.simulation.instance.identity.dbid
-        self._state = OracleState(files.start, dbid=dbid)
-        self._state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, self._directory / LOGS)
+        self._state = _state(files.start, files.simulation.instance.identity.dbid, self._directory)
         self._state.show_online_logs(database.control)
         self._rows = _Rows(self._state, files.start, self._directory)
 
@@ -144,9 +157,8 @@ class LiveServer:
 
     def _open(self) -> None:
         assert self._state is not None
-        assert self._snapshot is not None
         self._server = StandIn(self._state, port=self._port)
-        _write_config(self._snapshot, self._directory, self._server)
+        _write_config((self._state.snapshot,), self._directory, self._server)
         self._opened(self._server)
 
     def close(self) -> None:
@@ -155,14 +167,29 @@ class LiveServer:
             self._server.close()
 
 
-class _Rows:
-    """The tables' rows, from what the simulator has written so far; none without a truth."""
+def _state(
+    snapshot: Snapshot, dbid: int, directory: Path, levels: Mapping[str, Logging] | None = None
+) -> OracleState:
+    """Return what the pretended database knows before it has archived anything."""
+    state = OracleState(snapshot, dbid=dbid, logging=levels)
+    state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
+    return state
 
-    def __init__(self, state: OracleState, snapshot: Snapshot, directory: Path) -> None:
+
+class _Rows:
+    """The tables' rows, from what the simulator has written so far; none without a truth.
+
+    Args:
+        prefix: what the names of a container's tables begin with in what is written.
+    """
+
+    def __init__(
+        self, state: OracleState, snapshot: Snapshot, directory: Path, prefix: str = ""
+    ) -> None:
         source = directory / SOURCE
         self._truth = source if source.exists() else directory / TRUTH
         self._read = 0
-        self._versions = RowVersions(state.catalogue, snapshot.tables)
+        self._versions = RowVersions(state.catalogue, _own(snapshot), prefix)
         self._versions.read_start(directory / TABLES, snapshot.scn)
 
     def read_more(self, unfinished: Sequence[int] = ()) -> None:
@@ -178,6 +205,11 @@ class _Rows:
         self._read += len(whole)
 
 
+def _own(snapshot: Snapshot) -> list[Table]:
+    """Return the tables that are not Oracle's."""
+    return [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
+
+
 def read_header(path: Path) -> LogHeader:
     """Read the header of a whole log."""
     with path.open("rb") as file:
@@ -186,7 +218,8 @@ def read_header(path: Path) -> LogHeader:
         return parse_log_header(file.read(block_size), file.read(block_size), path=str(path))
 
 
-def _write_config(snapshot: Snapshot, directory: Path, server: StandIn) -> None:
+def _write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn) -> None:
+    several = [str(one.database.con_name) for one in snapshots] if len(snapshots) > 1 else []
     document: dict[str, Any] = {
         "context": {"data": "data"},
         "source": {
@@ -194,6 +227,7 @@ def _write_config(snapshot: Snapshot, directory: Path, server: StandIn) -> None:
             "user": USER,
             "password": PASSWORD,
             "server": server.connect_string,
+            **({"containers": several} if several else {}),
             "path-mapping": [
                 *(ARCHIVE, str((directory / LOGS).absolute())),
                 *(ORADATA, str((directory / ONLINE).absolute())),
@@ -201,7 +235,9 @@ def _write_config(snapshot: Snapshot, directory: Path, server: StandIn) -> None:
         },
         "apply": {
             "connect-string": "embedded",
-            "tables": [table.full_name for table in snapshot.tables],
+            "tables": list(
+                dict.fromkeys(table.full_name for one in snapshots for table in _own(one))
+            ),
             "create-tables": True,
         },
     }

@@ -18,7 +18,6 @@ from olr_pg.simulator.oracle_net.session import Session
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from olr_pg.simulator.oracle_net.state import OracleState
@@ -83,12 +82,7 @@ class StandIn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from olr_pg.simulator.oracle_net.packets import (
 )
 from olr_pg.simulator.oracle_net.sql import is_query
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
-from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, Message
+from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, LobOperation, Message
 from olr_pg.simulator.oracle_net.values import (
     BLOB,
     CLOB,
@@ -47,8 +47,6 @@ SDU: Final = 8192
 
 _CONNECT_DATA_LENGTH: Final = 16
 _CONNECT_DATA_MAX: Final = 230
-_LOB_LENGTH: Final = 0x0001
-_LOB_READ: Final = 0x0002
 _POLL_SECONDS: Final = 0.02
 _NO_CHANGE: Final = (
     "may not perform insert, delete, update operation inside a READ ONLY transaction"
@@ -97,7 +95,7 @@ class Session:
 
     def __init__(self, server: Listener, stream: PacketStream) -> None:
         self._server = server
-        self._entered: OracleState | None = None
+        self._entered = ""
         self._stream = stream
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
@@ -320,11 +318,11 @@ class Session:
         """
         if container not in self._server.containers:
             raise OraError(65011, f'Pluggable database "{container}" does not exist.')
-        self._entered = self._server.containers[container]
+        self._entered = container
 
     def _state(self) -> OracleState:
         """Return what the container knows that the session is in."""
-        return self._entered or self._server.state
+        return self._server.containers[self._entered] if self._entered else self._server.state
 
     def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
         for at, define in enumerate(defines):
@@ -363,12 +361,12 @@ class Session:
             return
         lob = lob_of(request.locator, self._lobs)
         amount = lob.size
-        if request.operation == _LOB_READ:
+        if request.operation == LobOperation.READ:
             piece = lob.piece(request.offset, request.amount)
             self._server.lob_read_max = max(self._server.lob_read_max, len(piece))
             out.byte(Message.LOB_DATA).bytes_(piece)
             amount = len(piece) // lob.unit
-        elif request.operation != _LOB_LENGTH:
+        elif request.operation != LobOperation.LENGTH:
             raise OraError(Code.DICTIONARY_UNREADABLE, "unimplemented feature")
         out.byte(Message.PARAMETER).raw(request.locator).integer(amount)
         msg.write_status(out)

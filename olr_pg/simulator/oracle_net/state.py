@@ -32,6 +32,11 @@ ORADATA: Final = "/u01/app/oracle/oradata/SIMDB"
 
 DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
+_PARAMETERS: Final = {
+    "compatible": "19.0.0",
+    "undo_retention": "900",
+    "db_block_checksum": "TYPICAL",
+}
 _NAME: Final = r'"?([\w$#]+)"?'
 _GRANT: Final = re.compile(
     rf"GRANT\s+([\w ,]+?)\s+ON\s+(?:{_NAME}\s*\.\s*)?{_NAME}\s+TO\s+{_NAME}", re.IGNORECASE
@@ -96,75 +101,36 @@ class OracleState:
     def _insert_facts(self, dbid: int, resetlogs_scn: int) -> None:
         database = self.snapshot.database
         platform, name, _ = _PLATFORMS[bool(database.big_endian)]
-        insert = self.catalogue.insert
-        insert(
-            "V$DATABASE",
-            [
-                {
-                    "DBID": dbid,
-                    "NAME": database.name,
-                    "DB_UNIQUE_NAME": database.name,
-                    "LOG_MODE": "ARCHIVELOG",
-                    "CURRENT_SCN": self.scn,
-                    "ACTIVATION#": database.activation,
-                    "RESETLOGS_CHANGE#": resetlogs_scn,
-                    "DATABASE_ROLE": "PRIMARY",
-                    "OPEN_MODE": "READ WRITE",
-                    "CDB": "YES" if database.con_id else "NO",
-                    "PLATFORM_ID": platform,
-                    "PLATFORM_NAME": name,
-                    "FORCE_LOGGING": "YES",
-                    "SUPPLEMENTAL_LOG_DATA_MIN": "YES",
-                    "SUPPLEMENTAL_LOG_DATA_PK": "NO",
-                    "SUPPLEMENTAL_LOG_DATA_UI": "NO",
-                    "SUPPLEMENTAL_LOG_DATA_FK": "NO",
-                    "SUPPLEMENTAL_LOG_DATA_ALL": "YES",
-                    "CON_DBID": database.dbid or dbid,
-                }
-            ],
-        )
+        put = self.catalogue.put
+        put(
+            "V$DATABASE", DBID=dbid, NAME=database.name, DB_UNIQUE_NAME=database.name,
+            LOG_MODE="ARCHIVELOG", CURRENT_SCN=self.scn, ACTIVATION=database.activation,
+            RESETLOGS_CHANGE=resetlogs_scn, DATABASE_ROLE="PRIMARY", OPEN_MODE="READ WRITE",
+            CDB="YES" if database.con_id else "NO", PLATFORM_ID=platform, PLATFORM_NAME=name,
+            FORCE_LOGGING="YES", SUPPLEMENTAL_LOG_DATA_MIN="YES", SUPPLEMENTAL_LOG_DATA_PK="NO",
+            SUPPLEMENTAL_LOG_DATA_UI="NO", SUPPLEMENTAL_LOG_DATA_FK="NO",
+            SUPPLEMENTAL_LOG_DATA_ALL="YES", CON_DBID=database.dbid or dbid,
+        )  # fmt: skip
         ids = list(reversed(database.resetlogs))
         for number, resetlogs in enumerate(ids, 1):
             self._insert_incarnation(number, resetlogs, resetlogs_scn, current=number == len(ids))
-        insert(
-            "V$TRANSPORTABLE_PLATFORM",
-            [
-                {"PLATFORM_ID": i, "PLATFORM_NAME": text, "ENDIAN_FORMAT": endian}
-                for i, text, endian in _PLATFORMS
-            ],
-        )
-        insert(
-            "DATABASE_PROPERTIES",
-            [
-                {"PROPERTY_NAME": "NLS_CHARACTERSET", "PROPERTY_VALUE": database.charset},
-                {"PROPERTY_NAME": "NLS_NCHAR_CHARACTERSET", "PROPERTY_VALUE": database.ncharset},
-                {"PROPERTY_NAME": "DBTIMEZONE", "PROPERTY_VALUE": database.timezone},
-            ],
-        )
-        insert(
-            "V$PARAMETER",
-            [
-                {"NAME": "compatible", "VALUE": "19.0.0"},
-                {"NAME": "undo_retention", "VALUE": "900"},
-                {"NAME": "db_block_checksum", "VALUE": "TYPICAL"},
-            ],
-        )
-        insert("V$UNDOSTAT", [{"BEGIN_TIME": "2026-03-07", "TUNED_UNDORETENTION": 1_230}])
-        insert(
-            "V$ARCHIVE_DEST",
-            [
-                {
-                    "DEST_ID": DESTINATION,
-                    "DEST_NAME": "LOG_ARCHIVE_DEST_1",
-                    "STATUS": "VALID",
-                    "TARGET": "PRIMARY",
-                    "DESTINATION": self.archive,
-                    "ERROR": None,
-                }
-            ],
-        )
-        version = {"PRODUCT": "Oracle Database 19c Enterprise Edition", "VERSION": "19.0.0.0.0"}
-        insert("PRODUCT_COMPONENT_VERSION", [{**version, "VERSION_FULL": "19.3.0.0.0"}])
+        for number, text, endian in _PLATFORMS:
+            place = {"PLATFORM_ID": number, "PLATFORM_NAME": text}
+            put("V$TRANSPORTABLE_PLATFORM", **place, ENDIAN_FORMAT=endian)
+        for property_name, value in (
+            ("NLS_CHARACTERSET", database.charset),
+            ("NLS_NCHAR_CHARACTERSET", database.ncharset),
+            ("DBTIMEZONE", database.timezone),
+        ):
+            put("DATABASE_PROPERTIES", PROPERTY_NAME=property_name, PROPERTY_VALUE=value)
+        for parameter, setting in _PARAMETERS.items():
+            put("V$PARAMETER", NAME=parameter, VALUE=setting)
+        put("V$UNDOSTAT", BEGIN_TIME="2026-03-07", TUNED_UNDORETENTION=1_230)
+        self._put_destination(DESTINATION, self.archive)
+        put(
+            "PRODUCT_COMPONENT_VERSION", PRODUCT="Oracle Database 19c Enterprise Edition",
+            VERSION="19.0.0.0.0", VERSION_FULL="19.3.0.0.0",
+        )  # fmt: skip
         self.catalogue.context |= {
             "DB_NAME": database.name,
             "CON_ID": str(database.con_id),
@@ -172,19 +138,17 @@ class OracleState:
         }
 
     def _insert_incarnation(self, number: int, resetlogs: int, scn: int, *, current: bool) -> None:
-        self.catalogue.insert(
-            "V$DATABASE_INCARNATION",
-            [
-                {
-                    "INCARNATION#": number,
-                    "RESETLOGS_CHANGE#": scn,
-                    "PRIOR_RESETLOGS_CHANGE#": 1,
-                    "RESETLOGS_ID": resetlogs,
-                    "STATUS": "CURRENT" if current else "PARENT",
-                    "PRIOR_INCARNATION#": number - 1,
-                }
-            ],
-        )
+        self.catalogue.put(
+            "V$DATABASE_INCARNATION", INCARNATION=number, PRIOR_INCARNATION=number - 1,
+            RESETLOGS_CHANGE=scn, PRIOR_RESETLOGS_CHANGE=1, RESETLOGS_ID=resetlogs,
+            STATUS="CURRENT" if current else "PARENT",
+        )  # fmt: skip
+
+    def _put_destination(self, number: int, place: str) -> None:
+        self.catalogue.put(
+            "V$ARCHIVE_DEST", DEST_ID=number, DEST_NAME=f"LOG_ARCHIVE_DEST_{number}",
+            STATUS="VALID", TARGET="PRIMARY", DESTINATION=place,
+        )  # fmt: skip
 
     def advance(self, sequences: Iterable[Sequence]) -> None:
         """Take values from the database's sequences."""
@@ -225,35 +189,22 @@ class OracleState:
             name: in the archive directory.
             moves_scn: the current SCN is the last of what is archived.
         """
-        thread = {"THREAD#": header.thread, "STATUS": "OPEN", "ENABLED": "PUBLIC"}
         known = self.catalogue.rows(
             'SELECT 1 FROM SYS."V$THREAD" WHERE "THREAD#" = ?', header.thread
         )
         if not known:
-            self.catalogue.insert("V$THREAD", [{**thread, "INSTANCE": f"sim{header.thread}"}])
+            instance = f"sim{header.thread}"
+            thread = {"THREAD": header.thread, "INSTANCE": instance}
+            self.catalogue.put("V$THREAD", **thread, STATUS="OPEN", ENABLED="PUBLIC")
         assert header.nab is not None
-        self.catalogue.insert(
-            "V$ARCHIVED_LOG",
-            [
-                {
-                    "THREAD#": header.thread,
-                    "SEQUENCE#": header.sequence,
-                    "FIRST_CHANGE#": header.first_scn,
-                    "NEXT_CHANGE#": header.next_scn,
-                    "NAME": f"{self.archive}/{name}",
-                    "BLOCKS": header.nab - 1,
-                    "BLOCK_SIZE": header.block_size,
-                    "RESETLOGS_ID": header.resetlogs_id,
-                    "RESETLOGS_CHANGE#": header.resetlogs_scn,
-                    "DEST_ID": destination,
-                    "ARCHIVED": "YES",
-                    "DELETED": "NO",
-                    "STATUS": "A",
-                    "STANDBY_DEST": "NO",
-                    "FIRST_TIME": str(decode_redo_time(header.first_time)),
-                }
-            ],
-        )
+        self.catalogue.put(
+            "V$ARCHIVED_LOG", THREAD=header.thread, SEQUENCE=header.sequence,
+            FIRST_CHANGE=header.first_scn, NEXT_CHANGE=header.next_scn,
+            NAME=f"{self.archive}/{name}", BLOCKS=header.nab - 1, BLOCK_SIZE=header.block_size,
+            RESETLOGS_ID=header.resetlogs_id, RESETLOGS_CHANGE=header.resetlogs_scn,
+            DEST_ID=destination, ARCHIVED="YES", DELETED="NO", STATUS="A", STANDBY_DEST="NO",
+            FIRST_TIME=str(decode_redo_time(header.first_time)),
+        )  # fmt: skip
         if moves_scn:
             # A commit at the SCN that ends a log is the next log's, which nobody has seen yet.
             self.scn = max(self.scn, (header.next_scn or 0) - 1)
@@ -261,8 +212,7 @@ class OracleState:
     def offer_directory(self, name: str, path: str, folder: Path) -> None:
         """Have a directory object that the user may read, whose files are in `folder` here."""
         self.directories[name] = folder
-        row = {"OWNER": "SYS", "DIRECTORY_NAME": name, "DIRECTORY_PATH": path}
-        self.catalogue.insert("ALL_DIRECTORIES", [row])
+        self.catalogue.put("ALL_DIRECTORIES", OWNER="SYS", DIRECTORY_NAME=name, DIRECTORY_PATH=path)
 
     def note_unrecoverable(self, file: int, scn: int, at: int) -> None:
         """Note that data file `file` was written to without redo at `scn`, Unix time `at`."""
@@ -319,10 +269,8 @@ class OracleState:
 
     def _set_destination(self, number: str, place: str) -> None:
         self.archive = place
-        row = {"DEST_ID": int(number), "DEST_NAME": f"LOG_ARCHIVE_DEST_{number}"}
         self.catalogue.update('DELETE FROM SYS."V$ARCHIVE_DEST" WHERE "DEST_ID" = ?', int(number))
-        local = {"STATUS": "VALID", "TARGET": "PRIMARY", "DESTINATION": place, "ERROR": None}
-        self.catalogue.insert("V$ARCHIVE_DEST", [{**row, **local}])
+        self._put_destination(int(number), place)
 
     def _enable_destination(self, number: str) -> None:
         self.catalogue.update(

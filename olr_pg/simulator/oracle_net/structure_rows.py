@@ -32,7 +32,7 @@ def insert_structure(catalogue: Catalogue, snapshot: Snapshot, users: Mapping[st
 
 class _Writer:
     def __init__(self, catalogue: Catalogue, snapshot: Snapshot, users: Mapping[str, int]) -> None:
-        self._insert = catalogue.insert
+        self._put = catalogue.put
         self._structure = snapshot.structure
         self._tables = {table.full_name: table for table in snapshot.tables}
         self._users = users
@@ -55,53 +55,46 @@ class _Writer:
             self._index(table, one.name, one.columns, unique=one.unique)
         for foreign in self._structure.foreign_keys:
             parent = self._tables[foreign.parent_name]
-            references: dict[str, Any] = {
-                "ENABLED": 1,
-                "ROBJ#": parent.obj,
-                "RCON#": self._keys[foreign.parent_name, foreign.parent_columns],
-                "REFACT": _REFACT[foreign.on_delete],
-            }
-            table = self._tables[foreign.full_name]
-            self._constraint(table, foreign.name, foreign.columns, _FOREIGN_KEY, **references)
+            self._constraint(
+                *(self._tables[foreign.full_name], foreign.name, foreign.columns, _FOREIGN_KEY),
+                ENABLED=1,
+                ROBJ=parent.obj,
+                RCON=self._keys[foreign.parent_name, foreign.parent_columns],
+                REFACT=_REFACT[foreign.on_delete],
+            )
         for sequence in self._structure.sequences:
             obj = self._object(sequence.owner, sequence.name, _TYPE_SEQUENCE)
-            row = {
-                "OBJ#": obj,
-                "INCREMENT$": sequence.increment,
-                "MINVALUE": sequence.minimum,
-                "MAXVALUE": MAXVALUE,
-                "CYCLE#": int(sequence.cycle),
-                "CACHE": sequence.cache,
-                "HIGHWATER": sequence.next,
-            }
-            self._insert("SEQ$", [row])
+            self._put(
+                "SEQ$", OBJ=obj, INCREMENT=sequence.increment, MINVALUE=sequence.minimum,
+                MAXVALUE=MAXVALUE, CYCLE=int(sequence.cycle), CACHE=sequence.cache,
+                HIGHWATER=sequence.next,
+            )  # fmt: skip
 
     def _object(self, owner: str, name: str, kind: int) -> int:
         obj = next(self._objects)
-        row = {"OBJ#": obj, "OWNER#": self._users[owner], "NAME": name, "TYPE#": kind, "FLAGS": 0}
-        self._insert("OBJ$", [row])
+        self._put("OBJ$", OBJ=obj, OWNER=self._users[owner], NAME=name, TYPE=kind, FLAGS=0)
         return obj
 
     def _index(self, table: Table, name: str, columns: Sequence[str], *, unique: bool) -> int:
         obj = self._object(table.owner, name, _TYPE_INDEX)
-        row = {"OBJ#": obj, "DATAOBJ#": obj, "BO#": table.obj, "TYPE#": 1, "FLAGS": 0}
-        self._insert("IND$", [{**row, "PROPERTY": int(unique)}])
-        of = {"OBJ#": obj, "BO#": table.obj}
-        self._insert("ICOL$", (of | place for place in _places(table, columns)))
+        of = {"OBJ": obj, "BO": table.obj}
+        self._put("IND$", **of, DATAOBJ=obj, TYPE=1, FLAGS=0, PROPERTY=int(unique))
+        for place in _places(table, columns):
+            self._put("ICOL$", **of, **place)
         return obj
 
     def _constraint(
         self, table: Table, name: str, columns: Sequence[str], kind: int, **others: Any
     ) -> int:
         con = next(self._constraints)
-        of = {"CON#": con, "OBJ#": table.obj}
-        row = {"CON#": con, "OWNER#": self._users[table.owner], "NAME": name}
-        self._insert("CON$", [row])
-        self._insert("CDEF$", [{**of, "TYPE#": kind, **others}])
-        self._insert("CCOL$", (of | place for place in _places(table, columns)))
+        of = {"CON": con, "OBJ": table.obj}
+        self._put("CON$", CON=con, OWNER=self._users[table.owner], NAME=name)
+        self._put("CDEF$", **of, TYPE=kind, **others)
+        for place in _places(table, columns):
+            self._put("CCOL$", **of, **place)
         return con
 
 
 def _places(table: Table, columns: Sequence[str]) -> list[dict[str, int]]:
     numbers = {column.name: column.intcol for column in table.columns}
-    return [{"INTCOL#": numbers[name], "POS#": at} for at, name in enumerate(columns, 1)]
+    return [{"INTCOL": numbers[name], "POS": at} for at, name in enumerate(columns, 1)]

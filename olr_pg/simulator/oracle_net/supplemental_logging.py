@@ -10,7 +10,6 @@ from olr_pg.simulator.oracle_net.faults import OraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
@@ -114,8 +113,8 @@ def _of_group(
         column, *no_log = entry.replace('"', "").split(maxsplit=1)
         if column not in known:
             raise OraError(904, f'"{column}": invalid identifier')
-        row: dict[str, Any] = {"CON#": number, "OBJ#": table.obj, "INTCOL#": known[column]}
-        catalogue.insert("CCOL$", [{**row, "SPARE1": int(bool(no_log))}])
+        of = {"CON": number, "OBJ": table.obj, "INTCOL": known[column]}
+        catalogue.put("CCOL$", **of, SPARE1=int(bool(no_log)))
 
 
 def _of_schema(catalogue: Catalogue, snapshot: Snapshot, owner: str, level: str) -> None:
@@ -136,6 +135,5 @@ def _add_group(catalogue: Catalogue, table: Table, kind: int) -> int:
     """Add a log group to CDEF$; return its CON#."""
     largest = catalogue.rows('SELECT COALESCE(MAX("CON#"), 0) FROM SYS."CDEF$"')[0][0]
     number = 1 + int(str(largest))
-    row = {"CON#": number, "OBJ#": table.obj, "TYPE#": kind, "ENABLED": None}
-    catalogue.insert("CDEF$", [row])
+    catalogue.put("CDEF$", CON=number, OBJ=table.obj, TYPE=kind)
     return number

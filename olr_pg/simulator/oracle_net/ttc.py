@@ -60,6 +60,14 @@ class TtcReader:
         """Read one byte."""
         return self.raw(1)[0]
 
+    def skip(self, layout: str) -> None:
+        """Skip fields: a letter each, ``b`` a byte, ``i`` an integer."""
+        for field in layout:
+            if field == "i":
+                self.integer()
+            else:
+                self.byte()
+
     def u16(self) -> int:
         """Two bytes, big-endian."""
         return int.from_bytes(self.raw(2), "big")

@@ -64,6 +64,16 @@ class Function(IntEnum):
     SET_SCHEMA = 152
 
 
+class LobOperation(IntEnum):
+    """What a LOB message wants."""
+
+    LENGTH = 0x0001
+    READ = 0x0002
+    OPEN = 0x0100
+    CLOSE = 0x0200
+    IS_OPEN = 0x0400
+
+
 class ExecuteOption(IntEnum):
     """Bits of an execute's options."""
 
@@ -123,9 +133,7 @@ def read_data_types(reader: TtcReader) -> None:
 def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
     """User and key/value pairs of either phase."""
     has_user = reader.byte()
-    reader.integer()
-    reader.integer()
-    reader.byte()
+    reader.skip("iib")
     pairs = reader.integer()
     reader.raw(2)
     user = (reader.bytes_() or b"").decode() if has_user else ""
@@ -133,7 +141,7 @@ def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
     for _ in range(pairs):
         key = reader.sized_bytes().decode()
         values[key] = reader.sized_bytes().decode()
-        reader.integer()
+        reader.skip("i")
     return user, values
 
 
@@ -141,31 +149,16 @@ def read_execute(reader: TtcReader) -> ExecuteRequest:
     """Read a full execute."""
     options, cursor = reader.integer(), reader.integer()
     has_sql = reader.byte()
-    reader.integer()
-    reader.byte()
-    reader.integer()
-    reader.raw(2)
-    reader.integer()
+    reader.skip("ibibbi")
     rows = reader.integer()
-    reader.integer()
-    reader.byte()
+    reader.skip("ib")
     bind_count = reader.integer()
-    reader.raw(5)
-    reader.byte()
+    reader.skip("bbbbbb")
     define_count = reader.integer()
-    reader.integer()
-    reader.raw(3)
-    reader.integer()
-    reader.byte()
-    reader.integer()
-    reader.integer()
-    reader.byte()
-    reader.integer()
-    reader.byte()
-    _skip_signature(reader)
+    reader.skip("ibbbibiibib")
+    reader.skip("bibibbi")  # the statement's signature and id
     sql = (reader.bytes_() or b"").decode() if has_sql else None
-    for _ in range(13):
-        reader.integer()
+    reader.skip("i" * 13)
     defines = None
     types: tuple[BindType, ...] = ()
     binds: list[object] = []
@@ -177,19 +170,10 @@ def read_execute(reader: TtcReader) -> ExecuteRequest:
     return ExecuteRequest(options, cursor, sql, rows, defines, types, binds)
 
 
-def _skip_signature(reader: TtcReader) -> None:
-    for _ in range(2):
-        reader.byte()
-        reader.integer()
-    reader.raw(2)
-    reader.integer()
-
-
 def read_reexecute(reader: TtcReader) -> tuple[int, int]:
     """Cursor and rows of a short execute; its binds follow."""
     cursor, rows = reader.integer(), reader.integer()
-    reader.integer()
-    reader.integer()
+    reader.skip("ii")
     return cursor, rows
 
 
@@ -208,16 +192,13 @@ def read_close_cursors(reader: TtcReader) -> list[int]:
 
 def read_lob(reader: TtcReader) -> LobRequest:
     """Read a LOB operation."""
-    reader.byte()
+    reader.skip("b")
     size = reader.integer()
-    reader.byte()
-    for _ in range(3):
-        reader.integer()
-    reader.raw(3)
+    reader.skip("biiibbb")
     operation = reader.integer()
-    reader.raw(2)
+    reader.skip("bb")
     offset = reader.integer()
-    reader.integer()
+    reader.skip("i")
     has_amount = reader.byte()
     reader.raw(6)
     locator = reader.raw(size)
@@ -226,16 +207,13 @@ def read_lob(reader: TtcReader) -> LobRequest:
 
 def _read_type(reader: TtcReader) -> BindType:
     code = reader.byte()
-    reader.raw(3)
+    reader.skip("bbb")
     size = reader.integer()
-    reader.integer()
-    reader.integer()
+    reader.skip("ii")
     reader.sized_bytes()
-    reader.integer()
-    reader.integer()
+    reader.skip("ii")
     form = reader.byte()
-    reader.integer()
-    reader.integer()
+    reader.skip("ii")
     return BindType(code, form, size)
 
 

@@ -222,9 +222,8 @@ class DdlStatements:
         self, table: SimTable, command: int, statement: str, effect: DdlEffect | None = None
     ) -> None:
         """Log the statement, if there is one, and commit."""
-        assert self._tx.transaction is not None
         if effect is not None:
-            self._tx.transaction.ddl.append(effect)
+            self._tx.current.ddl.append(effect)
         if statement:
             self.log_statement(table, command, statement, self._rng.choice((1, 1, 2)))
         self._tx.commit()
@@ -232,13 +231,12 @@ class DdlStatements:
 
     def log_statement(self, table: SimTable, command: int, statement: str, parts: int = 1) -> None:
         """24.1 of the open transaction, in `parts` records."""
-        assert self._tx.transaction is not None
         size = -(-len(statement) // parts)
         for part in range(parts):
             text = statement[part * size : (part + 1) * size].encode() + b"\0"
             first = (
                 self._redo.pack("I", 10000)
-                + self._tx.transaction.xid_bytes
+                + self._tx.current.xid_bytes
                 + self._redo.pack("HHHHHH", command, 0, 0, part + 1, parts, 0)
             )
             record = self._tx.record()

@@ -21,12 +21,12 @@ from olr_pg.simulator.fields.row_fields import (
 )
 from olr_pg.simulator.fields.vector_fields import TYP_NEW
 from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
-from olr_pg.simulator.model.tables import DataBlock, Row
+from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row
 from olr_pg.simulator.writer.instance import UnloggedRange
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import SimSegment, SimTable
@@ -44,9 +44,6 @@ ITL_ENTRY_SIZE: Final = 24
 PLAIN, ASSM = 0x02, 0x22
 ASSM_SIZE: Final = 8
 DATA_HEADER_SIZE: Final = 18
-
-NOWHERE: Final = DataBlock(0, 0, 0)
-"""The block of rows that have none yet."""
 
 
 class DirectLoads:
@@ -79,8 +76,7 @@ class DirectLoads:
             return False
         if not self._tx.begin_empty():
             return False
-        transaction = self._tx.transaction
-        assert transaction is not None
+        transaction = self._tx.current
         made = [Row(table, NOWHERE, 0, list(cells)) for cells in whole]
 
         def finish(kept: bool) -> None:
@@ -117,14 +113,9 @@ class DirectLoads:
         """Load without the blocks: 19.2 of each stretch of them, noted in `ranges`."""
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
-            waiting = [row for row in rows if table.segment_of(row.cells) is segment]
-            filled = list[tuple[DataBlock, list[Row]]]()
-            while waiting:
-                filled.append(self._fill(table, segment, waiting))
-                waiting = waiting[len(filled[-1][1]) :]
+            filled = list(self._filled(table, segment, rows))
             if filled:
-                blocks = [block for block, _ in filled]
-                scn = self._invalidate(table, blocks, ranges)
+                scn = self._invalidate(table, [block for block, _ in filled], ranges)
                 loaded += [(row, scn) for _, taken in filled for row in taken]
         return loaded
 
@@ -132,11 +123,10 @@ class DirectLoads:
         self, table: SimTable, blocks: Sequence[DataBlock], ranges: list[UnloggedRange]
     ) -> int:
         """19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
-        assert self._tx.transaction is not None
         record = self._tx.record()
         is_named = self._rng.random() < 0.2
         if is_named:
-            record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
+            record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])
         for block in blocks:
             block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         first, *_ = [
@@ -159,34 +149,37 @@ class DirectLoads:
         """Place rows in new blocks of their segments; each with its record's SCN, in redo order."""
         loaded = list[tuple[Row, int]]()
         for segment in table.segments:
-            waiting = [row for row in rows if table.segment_of(row.cells) is segment]
-            while waiting:
-                block, taken = self._fill(table, segment, waiting)
+            for block, taken in self._filled(table, segment, rows):
                 scn = self._write_block(block, taken)
                 loaded += [(row, scn) for row in taken]
-                waiting = waiting[len(taken) :]
         return loaded
 
-    def _fill(
-        self, table: SimTable, segment: SimSegment, rows: list[Row]
-    ) -> tuple[DataBlock, list[Row]]:
-        """Make a new block with the first of some rows, as many as go in."""
-        block = table.new_block(segment, self._tx.instance.scn)
-        for number, row in enumerate(rows):
+    def _filled(
+        self, table: SimTable, segment: SimSegment, rows: Sequence[Row]
+    ) -> Iterator[tuple[DataBlock, list[Row]]]:
+        """Yield new blocks of a segment, each with those of its rows that went in."""
+        block: DataBlock | None = None
+        taken = list[Row]()
+        for row in rows:
+            if table.segment_of(row.cells) is not segment:
+                continue
             size = RowPiece(FB_ROW, stored_columns(row.cells)).size + SLOT_SIZE
-            if number and block.used + size > table.row_space:
-                return block, rows[:number]
-            row.block, row.slot, row.owner = block, number, self._tx.transaction
-            block.put(number, row)
+            if block is not None and block.used + size > table.row_space:
+                yield block, taken
+                block, taken = None, []
+            block = block or table.new_block(segment, self._tx.instance.scn)
+            row.block, row.slot, row.owner = block, len(taken), self._tx.transaction
+            block.put(row.slot, row)
             block.used += size
-        return block, rows
+            taken.append(row)
+        if block is not None:
+            yield block, taken
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
         """19.1 with the 24.6 of its transaction; the record's SCN."""
-        assert self._tx.transaction is not None
         block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         record = self._tx.record()
-        record.vector((24, 6), [bytes(8) + self._tx.transaction.xid_bytes])
+        record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])
         image = self._block_image(block, rows, record.scn)
         where = block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
         record.vector((19, 1), [image, TRANSACTIONAL], where)
@@ -195,11 +188,10 @@ class DirectLoads:
 
     def _block_image(self, block: DataBlock, rows: Sequence[Row], scn: int) -> bytes:
         redo, count = self._redo, len(rows)
-        assert self._tx.transaction is not None
         flags = self._rng.choice((PLAIN, ASSM))
         head = redo.pack("BxxxI", TABLE_DATA, block.dataobj) + redo.scn8(scn)
         head += redo.pack("HBxI", len(block.itl), flags, block.dba)
-        entry = self._tx.transaction.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
+        entry = self._tx.current.xid_bytes + bytes(8) + redo.pack("HHI", count, 0, 0)
         head += entry + bytes(ITL_ENTRY_SIZE * (len(block.itl) - 1))
         head += bytes(ASSM_SIZE if flags == ASSM else 0)
         space = rows[0].table.block_size - IMAGE_OVERHEAD - len(head)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.sessions.drawn_values import DrawnValues, scaled
 from olr_pg.simulator.sessions.keys import IDENTITY
-from olr_pg.simulator.sessions.terminals import Terminals, insert_array
+from olr_pg.simulator.sessions.terminals import NamedWorkload, insert_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,25 +34,19 @@ REDO_PER_READING: Final = 50_000
 READINGS: Final = range(10, 20_001)
 
 
-class _Load:
-    """What both have: one table with a key; a `terminals.NamedWorkload`."""
-
-    written_once: frozenset[int] = frozenset()
+class _Load(NamedWorkload):
+    """What both have: one table with a key."""
 
     def __init__(self, setting: WorkSetting) -> None:
-        self._rng, self._keys = setting.rng, setting.keys
+        super().__init__(setting)
         (self._table,) = setting.tables
         self._values = DrawnValues(self._rng, self._table, setting.now)
         self._started: Sequence[Row] = ()
-        self._terminals = Terminals(self._work)
-        first = [self._row() for _ in range(self._start(setting.size))]
-        self.start_rows: Sequence[Sequence[Cells]] = [first]
+        self.start_rows = [[self._row() for _ in range(self._start(setting.size))]]
 
     def _start(self, size: int) -> int:
-        raise NotImplementedError
-
-    def _work(self, number: int, session: SimSession) -> Statements:
-        raise NotImplementedError
+        """Return how many rows there are to begin with."""
+        return 0
 
     def _row(self) -> Cells:
         return [scaled(self._keys.take(self._table.name)), *self._values.row()[1:]]
@@ -61,24 +55,9 @@ class _Load:
         """Take the rows that a table starts with."""
         self._started = rows
 
-    def step(self, number: int, session: SimSession) -> None:
-        """Let a session do a statement, or end its transaction."""
-        self._terminals.step(number, session)
-
-    def broken_off(self, number: int) -> None:
-        """Let a session begin anew whose transaction was rolled back by the instance."""
-        self._terminals.break_off(number)
-
-    def next_keys(self) -> dict[str, int]:
-        """Return nothing: there are no sequences."""
-        return {}
-
 
 class BulkLoad(_Load):
     """Array inserts."""
-
-    def _start(self, size: int) -> int:
-        return 0
 
     def _work(self, number: int, session: SimSession) -> Statements:
         while True:

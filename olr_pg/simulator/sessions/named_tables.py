@@ -5,7 +5,7 @@ Facts: values-and-lobs §1.1 (declarations).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.simulator.model.column_types import (
     char,
@@ -21,134 +21,120 @@ from olr_pg.simulator.model.tables import SimColumn
 from olr_pg.simulator.sessions.placement import TableSpec
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.model.tables import Logging
+    from collections.abc import Callable
+    from typing import Any
+
+    from olr_pg.simulator.model.tables import ColumnType, Logging
+
+_TYPES: Final[dict[str, Callable[..., Any]]] = {
+    "NUMBER": number_type,
+    "VARCHAR2": varchar,
+    "NVARCHAR2": nvarchar,
+    "CHAR": char,
+    "RAW": raw_type,
+    "DATE": date_type,
+    "TIMESTAMP": timestamp_type,
+    "TIMESTAMPTZ": timestamp_tz_type,
+}
 
 
-def _spec(
-    owner: str,
-    logging: Logging,
-    name: str,
-    columns: tuple[SimColumn, ...],
-    key: tuple[int, ...] = (),
-    *indexes: tuple[int, ...],
-) -> TableSpec:
-    every = (((key, True),) if key else ()) + tuple((columns, False) for columns in indexes)
-    return TableSpec(owner, name, columns, key, logging, every)
+class _Declared(NamedTuple):
+    """A table: its columns, the columns of its key and of another index, from 0.
+
+    Columns are NOT NULL where NULL does not stand behind them.
+    """
+
+    columns: str
+    key: tuple[int, ...]
+    indexed: tuple[int, ...] = ()
 
 
-def order_tables(logging: Logging, owner: str = "SHOP") -> list[TableSpec]:
-    """Return the shop's tables; SETTINGS never changes."""
-    identity, small = number_type(12, 0), number_type(6, 0)
-    money, total = number_type(12, 2), number_type(15, 2)
+_SHOP: Final = {
+    "WAREHOUSES": _Declared(
+        "WAREHOUSE_ID NUMBER(6,0), NAME VARCHAR2(10), PAID NUMBER(15,2)", key=(0,)
+    ),
+    "DISTRICTS": _Declared(
+        "WAREHOUSE_ID NUMBER(6,0), DISTRICT_ID NUMBER(6,0), NAME VARCHAR2(10),"
+        " NEXT_ORDER NUMBER(12,0), PAID NUMBER(15,2)",
+        key=(0, 1),
+    ),
+    "CUSTOMERS": _Declared(
+        "CUSTOMER_ID NUMBER(12,0), WAREHOUSE_ID NUMBER(6,0), DISTRICT_ID NUMBER(6,0),"
+        " NAME VARCHAR2(40), CITY NVARCHAR2(20) NULL, NOTES VARCHAR2(200) NULL,"
+        " BALANCE NUMBER(12,2), PAID NUMBER(15,2), PAYMENTS NUMBER(6,0), SINCE DATE",
+        key=(0,),
+    ),
+    "STOCK": _Declared(
+        "WAREHOUSE_ID NUMBER(6,0), ITEM_ID NUMBER(6,0), NAME VARCHAR2(24), QUANTITY NUMBER(6,0),"
+        " SOLD NUMBER(12,0)",
+        key=(0, 1),
+    ),
+    "ORDERS": _Declared(
+        "ORDER_ID NUMBER(12,0), CUSTOMER_ID NUMBER(12,0), CARRIER NUMBER(2,0) NULL, STATUS CHAR(1),"
+        " LINES NUMBER(6,0), SHIPPED TIMESTAMPTZ(3) NULL, ENTERED TIMESTAMP(6)",
+        key=(0,),
+        indexed=(1,),
+    ),
+    "NEW_ORDERS": _Declared(
+        "ORDER_ID NUMBER(12,0), WAREHOUSE_ID NUMBER(6,0), DISTRICT_ID NUMBER(6,0)", key=(0,)
+    ),
+    "ORDER_LINES": _Declared(
+        "ORDER_ID NUMBER(12,0), LINE NUMBER(4,0), ITEM_ID NUMBER(6,0), TAG RAW(16) NULL,"
+        " QUANTITY NUMBER(6,0), PRICE NUMBER(10,2), DELIVERED DATE NULL, ITEM VARCHAR2(24),"
+        " AMOUNT NUMBER(12,2)",
+        key=(0, 1),
+    ),
+    "PAYMENTS": _Declared(
+        "CUSTOMER_ID NUMBER(12,0), WAREHOUSE_ID NUMBER(6,0), AMOUNT NUMBER(10,2),"
+        " NOTE VARCHAR2(24) NULL, PAID_AT TIMESTAMP(6), PAYMENT_ID NUMBER(12,0)",
+        key=(5,),
+    ),
+    "SETTINGS": _Declared("NAME VARCHAR2(24), VALUE VARCHAR2(200)", key=(0,)),
+}
+"""SETTINGS never changes."""
 
-    def needed(name: str, kind: object) -> SimColumn:
-        return SimColumn(name, kind, nullable=False)  # type: ignore[arg-type]
+_WIDE_TYPES: Final = (
+    *("NUMBER(10,2)", "VARCHAR2(12)", "NUMBER(6,0)", "DATE", "VARCHAR2(30)", "TIMESTAMP(6)"),
+    *("RAW(8)", "NUMBER(15,0)"),
+)
 
+
+def _columns(declared: str) -> tuple[SimColumn, ...]:
+    return tuple(_column(*one.split()) for one in declared.split(", "))
+
+
+def _column(name: str, declared: str, null: str = "") -> SimColumn:
+    word, _, numbers = declared.rstrip(")").partition("(")
+    kind: ColumnType = _TYPES[word](*map(int, numbers.split(",") if numbers else ()))
+    return SimColumn(name, kind, nullable=bool(null))
+
+
+def order_tables(logging: Logging) -> list[TableSpec]:
+    """Return the shop's tables."""
     return [
-        _spec(
-            *(owner, logging, "WAREHOUSES"),
-            (needed("WAREHOUSE_ID", small), needed("NAME", varchar(10)), needed("PAID", total)),
-            (0,),
-        ),
-        _spec(
-            *(owner, logging, "DISTRICTS"),
-            (
-                *(needed("WAREHOUSE_ID", small), needed("DISTRICT_ID", small)),
-                *(needed("NAME", varchar(10)), needed("NEXT_ORDER", identity)),
-                needed("PAID", total),
-            ),
-            (0, 1),
-        ),
-        _spec(
-            *(owner, logging, "CUSTOMERS"),
-            (
-                *(needed("CUSTOMER_ID", identity), needed("WAREHOUSE_ID", small)),
-                *(needed("DISTRICT_ID", small), needed("NAME", varchar(40))),
-                *(SimColumn("CITY", nvarchar(20)), SimColumn("NOTES", varchar(200))),
-                *(needed("BALANCE", money), needed("PAID", total)),
-                *(needed("PAYMENTS", small), needed("SINCE", date_type())),
-            ),
-            (0,),
-        ),
-        _spec(
-            *(owner, logging, "STOCK"),
-            (
-                *(needed("WAREHOUSE_ID", small), needed("ITEM_ID", small)),
-                *(needed("NAME", varchar(24)), needed("QUANTITY", small)),
-                needed("SOLD", identity),
-            ),
-            (0, 1),
-        ),
-        _spec(
-            *(owner, logging, "ORDERS"),
-            (
-                *(needed("ORDER_ID", identity), needed("CUSTOMER_ID", identity)),
-                *(SimColumn("CARRIER", number_type(2, 0)), needed("STATUS", char(1))),
-                *(needed("LINES", small), SimColumn("SHIPPED", timestamp_tz_type(3))),
-                needed("ENTERED", timestamp_type(6)),
-            ),
-            *((0,), (1,)),
-        ),
-        _spec(
-            *(owner, logging, "NEW_ORDERS"),
-            (
-                *(needed("ORDER_ID", identity), needed("WAREHOUSE_ID", small)),
-                needed("DISTRICT_ID", small),
-            ),
-            (0,),
-        ),
-        _spec(
-            *(owner, logging, "ORDER_LINES"),
-            (
-                *(needed("ORDER_ID", identity), needed("LINE", number_type(4, 0))),
-                *(needed("ITEM_ID", small), SimColumn("TAG", raw_type(16))),
-                *(needed("QUANTITY", small), needed("PRICE", number_type(10, 2))),
-                *(SimColumn("DELIVERED", date_type()), needed("ITEM", varchar(24))),
-                needed("AMOUNT", money),
-            ),
-            (0, 1),
-        ),
-        _spec(
-            *(owner, logging, "PAYMENTS"),
-            (
-                *(needed("CUSTOMER_ID", identity), needed("WAREHOUSE_ID", small)),
-                *(needed("AMOUNT", number_type(10, 2)), SimColumn("NOTE", varchar(24))),
-                *(needed("PAID_AT", timestamp_type(6)), needed("PAYMENT_ID", identity)),
-            ),
-            (5,),
-        ),
-        _spec(
-            *(owner, logging, "SETTINGS"),
-            (needed("NAME", varchar(24)), needed("VALUE", varchar(200))),
-            (0,),
-        ),
+        TableSpec(
+            *("SHOP", name, _columns(one.columns), one.key, logging),
+            ((one.key, True), *([(one.indexed, False)] if one.indexed else [])),
+        )
+        for name, one in _SHOP.items()
     ]
 
 
 def load_tables(logging: Logging) -> list[TableSpec]:
     """Return one table of twelve columns, without indexes."""
-    columns = (
-        SimColumn("ID", number_type(12, 0), nullable=False),
-        *(SimColumn(f"CODE{n}", varchar(20)) for n in range(1, 4)),
-        *(SimColumn(f"AMOUNT{n}", number_type(12, 2)) for n in range(1, 4)),
-        SimColumn("DAY", date_type()),
-        SimColumn("MADE", timestamp_type(6)),
-        SimColumn("TEXT", varchar(100)),
-        SimColumn("MARK", raw_type(16)),
-        SimColumn("COUNT", number_type(6, 0), nullable=False),
+    columns = _columns(
+        "ID NUMBER(12,0), CODE1 VARCHAR2(20) NULL, CODE2 VARCHAR2(20) NULL,"
+        " CODE3 VARCHAR2(20) NULL,"
+        " AMOUNT1 NUMBER(12,2) NULL, AMOUNT2 NUMBER(12,2) NULL, AMOUNT3 NUMBER(12,2) NULL,"
+        " DAY DATE NULL, MADE TIMESTAMP(6) NULL, TEXT VARCHAR2(100) NULL, MARK RAW(16) NULL,"
+        " COUNT NUMBER(6,0)"
     )
     return [TableSpec("LOAD", "FACTS", columns, (0,), logging)]
 
 
 def wide_tables(logging: Logging) -> list[TableSpec]:
     """Return one table of two hundred columns."""
-    kinds = (
-        *(number_type(10, 2), varchar(12), number_type(6, 0), date_type(), varchar(30)),
-        *(timestamp_type(6), raw_type(8), number_type(15, 0)),
-    )
-    columns = (
-        SimColumn("ID", number_type(12, 0), nullable=False),
-        *(SimColumn(f"C{n}", kinds[n % len(kinds)]) for n in range(1, 199)),
-        SimColumn("CHANGES", number_type(9, 0), nullable=False),
-    )
-    return [_spec("WIDE", logging, "READINGS", columns, (0,))]
+    kinds = (_WIDE_TYPES[n % len(_WIDE_TYPES)] for n in range(1, 199))
+    middle = ", ".join(f"C{n} {kind} NULL" for n, kind in enumerate(kinds, 1))
+    columns = _columns(f"ID NUMBER(12,0), {middle}, CHANGES NUMBER(9,0)")
+    return [TableSpec("WIDE", "READINGS", columns, (0,), logging, (((0,), True),))]

@@ -21,7 +21,7 @@ from olr_pg.simulator.sessions.drawn_values import (
     units,
 )
 from olr_pg.simulator.sessions.keys import IDENTITY, PLACE
-from olr_pg.simulator.sessions.terminals import Terminals, insert_array
+from olr_pg.simulator.sessions.terminals import NamedWorkload, insert_array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,20 +89,19 @@ class _Warehouse:
     queue: deque[_Order] = field(default_factory=deque)
 
 
-class OrderEntry:
-    """The shop at work; a `terminals.NamedWorkload`."""
+class OrderEntry(NamedWorkload):
+    """The shop at work."""
 
-    written_once: frozenset[int] = frozenset({SETTINGS})
+    written_once = frozenset({SETTINGS})
 
     def __init__(self, setting: WorkSetting) -> None:
-        self._rng, self._tables = setting.rng, setting.tables
-        self._keys, self._now = setting.keys, setting.now
+        super().__init__(setting)
+        self._tables, self._now = setting.tables, setting.now
         self._values = [DrawnValues(self._rng, table, self._now) for table in self._tables]
-        self._terminals = Terminals(self._work)
         self._warehouses = list[_Warehouse]()
         few, many = min(setting.size // 25_000, 20), setting.size // REDO_PER_CUSTOMER
         self._each = min(CUSTOMERS_MAX, max(4, few, many))
-        self.start_rows: Sequence[Sequence[Cells]] = self._start_rows(setting.sessions)
+        self.start_rows = self._start_rows(setting.sessions)
 
     def _start_rows(self, sessions: int) -> list[list[Cells]]:
         rows: list[list[Cells]] = [[] for _ in self._tables]
@@ -144,14 +143,6 @@ class OrderEntry:
     def next_keys(self) -> dict[str, int]:
         """Return the next value of each sequence."""
         return {name: self._keys.next(name) for name in ("CUSTOMERS", "ORDERS", "PAYMENTS")}
-
-    def step(self, number: int, session: SimSession) -> None:
-        """Let a terminal do a statement, or end its transaction."""
-        self._terminals.step(number, session)
-
-    def broken_off(self, number: int) -> None:
-        """Let a session begin anew whose transaction was rolled back by the instance."""
-        self._terminals.break_off(number)
 
     def _work(self, number: int, session: SimSession) -> Statements:
         own = self._warehouses[number]

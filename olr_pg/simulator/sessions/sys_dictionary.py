@@ -2,7 +2,7 @@
 
 They are plain heap tables here; real ones are mostly in clusters (dictionary §1.3). Columns and
 object numbers are those of dictionary §2 and §10, the numbers beyond the bootstrap objects those of
-a 23ai database. Rows are described in the JSON form of dictionary §11.
+a 23ai database. Rows are described as in a snapshot (dictionary §11).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_rows import DATABASE_LEVELS, SysRows
 from olr_pg.simulator.fields.cells import Cell, number, raw, text
 from olr_pg.simulator.model.column_types import number_type, raw_type, varchar
@@ -72,8 +73,8 @@ class _Section(NamedTuple):
     """A SYS table.
 
     Attributes:
-        rows: the key of its rows in the JSON form.
-        columns: fields of the JSON form by column.
+        rows: the field of `SysRows` that has its rows.
+        columns: the fields of a row, by column.
         key: fields that find a row.
     """
 
@@ -82,53 +83,38 @@ class _Section(NamedTuple):
     columns: dict[str, str]
     key: tuple[str, ...] = ("obj",)
 
+    @classmethod
+    def of(cls, obj: int, rows: str, columns: str, *key: str) -> _Section:
+        """Make a table of columns, in their order; by default its OBJ# is its key."""
+        known = {column: field for field, column in SYS_COLUMNS[rows].items()}
+        fields = {column: known.get(column, column.lower()) for column in columns.split()}
+        return cls(obj, rows, fields, key or ("obj",))
+
 
 _SECTIONS: Final = {
-    "OBJ$": _Section(18, "sys-obj", {
-        "OBJ#": "obj", "DATAOBJ#": "data-obj", "OWNER#": "owner", "NAME": "name",
-        "SUBNAME": "subname", "TYPE#": "type", "FLAGS": "flags",
-    }),
-    "TAB$": _Section(4, "sys-tab", {
-        "OBJ#": "obj", "DATAOBJ#": "data-obj", "CLUCOLS": "clu-cols", "FLAGS": "flags",
-        "PROPERTY": "property",
-    }),
-    "COL$": _Section(21, "sys-col", {
-        "OBJ#": "obj", "COL#": "col", "SEGCOL#": "seg-col", "INTCOL#": "int-col", "NAME": "name",
-        "TYPE#": "type", "LENGTH": "length", "PRECISION#": "precision", "SCALE": "scale",
-        "CHARSETFORM": "charset-form", "CHARSETID": "charset-id", "NULL$": "null",
-        "PROPERTY": "property",
-    }, ("obj", "int-col")),
-    "CDEF$": _Section(31, "sys-cdef", {"CON#": "con", "OBJ#": "obj", "TYPE#": "type"}, ("con",)),
-    "CCOL$": _Section(
-        32, "sys-ccol", {"CON#": "con", "OBJ#": "obj", "INTCOL#": "int-col"}, ("con", "int-col")
+    "OBJ$": _Section.of(18, "sys_obj", "OBJ# DATAOBJ# OWNER# NAME SUBNAME TYPE# FLAGS"),
+    "TAB$": _Section.of(4, "sys_tab", "OBJ# DATAOBJ# CLUCOLS FLAGS PROPERTY"),
+    "COL$": _Section.of(
+        21, "sys_col",
+        "OBJ# COL# SEGCOL# INTCOL# NAME TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID NULL$"
+        " PROPERTY",
+        "obj", "int_col",
     ),
-    "ECOL$": _Section(158, "sys-ecol", {
-        "TABOBJ#": "tab-obj", "COLNUM": "col-num", "BINARYDEFVAL": "default",
-        "GUARD_ID": "guard-id",
-    }, ("tab-obj", "col-num")),
-    "TABPART$": _Section(
-        947, "sys-tabpart", {"OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo"}
+    "CDEF$": _Section.of(31, "sys_cdef", "CON# OBJ# TYPE#", "con"),
+    "CCOL$": _Section.of(32, "sys_ccol", "CON# OBJ# INTCOL#", "con", "int_col"),
+    "ECOL$": _Section.of(
+        158, "sys_ecol", "TABOBJ# COLNUM BINARYDEFVAL GUARD_ID", "tab_obj", "col_num"
     ),
-    "IND$": _Section(19, "sys-ind", {
-        "OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo", "TYPE#": "type", "FLAGS": "flags",
-        "PROPERTY": "property",
-    }),
-    "ICOL$": _Section(20, "sys-icol", {
-        "OBJ#": "obj", "BO#": "bo", "INTCOL#": "int-col", "POS#": "pos",
-    }, ("obj", "int-col")),
-    "INDPART$": _Section(
-        955, "sys-indpart", {"OBJ#": "obj", "DATAOBJ#": "data-obj", "BO#": "bo"}
+    "TABPART$": _Section.of(947, "sys_tabpart", "OBJ# DATAOBJ# BO#"),
+    "IND$": _Section.of(19, "sys_ind", "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY"),
+    "ICOL$": _Section.of(20, "sys_icol", "OBJ# BO# INTCOL# POS#", "obj", "int_col"),
+    "INDPART$": _Section.of(955, "sys_indpart", "OBJ# DATAOBJ# BO#"),
+    "LOB$": _Section.of(
+        114, "sys_lob", "OBJ# INTCOL# LOBJ# TS# IND# CHUNK FLAGS PROPERTY", "obj", "int_col"
     ),
-    "LOB$": _Section(114, "sys-lob", {
-        "OBJ#": "obj", "INTCOL#": "int-col", "LOBJ#": "l-obj", "TS#": "ts", "IND#": "ind",
-        "CHUNK": "chunk", "FLAGS": "flags", "PROPERTY": "property",
-    }, ("obj", "int-col")),
-    "LOBFRAG$": _Section(980, "sys-lob-frag", {
-        "FRAGOBJ#": "frag-obj", "PARENTOBJ#": "parent-obj", "TS#": "ts", "INDFRAGOBJ#": "ind",
-    }, ("frag-obj",)),
+    "LOBFRAG$": _Section.of(980, "sys_lob_frag", "FRAGOBJ# PARENTOBJ# TS# INDFRAGOBJ#", "frag_obj"),
 }  # fmt: skip
 _TYPES: Final = {"NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB}
-_NULLS: Final = {"precision": -1, "scale": -1, "guard-id": -1}
 
 
 def sys_cell(value: SysValue) -> Cell | None:
@@ -157,9 +143,9 @@ class SysDictionary:
         }
 
     def insert(self, session: RowStatements | None, table: str, **values: SysValue) -> None:
-        """Insert a row; the keywords are the fields of the JSON form, hyphens as underscores."""
+        """Insert a row; the keywords are the fields of `SysRows`."""
         section = _SECTIONS[table]
-        named = {field: values.get(field.replace("-", "_")) for field in section.columns.values()}
+        named = {field: values.get(field) for field in section.columns.values()}
         cells = [sys_cell(value) for value in named.values()]
         if session is None:
             row: Row | None = self.tables[table].store(cells, self._scn)
@@ -174,10 +160,9 @@ class SysDictionary:
         """Update the row of a key."""
         row, named = self._rows[table][key]
         fields = list(_SECTIONS[table].columns.values())
-        changed = {name.replace("_", "-"): value for name, value in values.items()}
-        cells = {fields.index(name): sys_cell(value) for name, value in changed.items()}
+        cells = {fields.index(name): sys_cell(value) for name, value in values.items()}
         assert session.update(row, cells)
-        named.update(changed)
+        named.update(values)
 
     def delete(self, session: RowStatements, table: str, key: tuple[int, ...]) -> None:
         """Delete the row of a key."""
@@ -328,20 +313,20 @@ class SysDictionary:
             tables: whose supplemental logging the database's own level tells, where they agree.
         """
         found: dict[str, Any] = {
-            "sys-user": [
-                {"row-id": "AAAAAKAAAAAAIfAAAK", "user": OWNER_NUMBER, "name": self._owner},
-                {"row-id": "AAAAAKAAAAAAADRAAA", "user": 0, "name": SYS, "single": 1},
+            "sys_user": [
+                {"row_id": "AAAAAKAAAAAAIfAAAK", "user": OWNER_NUMBER, "name": self._owner},
+                {"row_id": "AAAAAKAAAAAAADRAAA", "user": 0, "name": SYS, "single": 1},
             ],
-            "sys-ts": [
-                {"row-id": f"#{at}", "ts": FIRST_LOB_TABLESPACE + at, "block-size": size}
+            "sys_ts": [
+                {"row_id": f"#{at}", "ts": FIRST_LOB_TABLESPACE + at, "block_size": size}
                 for at, size in enumerate(TABLESPACE_BLOCKS)
             ],
-            "sys-tabcompart": [],
-            "sys-tabsubpart": [],
+            "sys_tabcompart": [],
+            "sys_tabsubpart": [],
         }
         for name, section in _SECTIONS.items():
             found[section.rows] = [
-                {"row-id": row.rowid, **_told(values)} for row, values in self._rows[name].values()
+                {"row_id": row.rowid, **_told(values)} for row, values in self._rows[name].values()
             ]
         return SysRows.model_validate(found).model_copy(update=_database_level(tables))
 
@@ -366,10 +351,9 @@ def _sys_table(name: str) -> SimTable:
 
 
 def _told(values: Mapping[str, SysValue]) -> dict[str, Any]:
-    """Values as the JSON form has them."""
+    """Return values as `SysRows` has them."""
     return {
-        name: _NULLS.get(name, 0) if value is None else value.hex() if isinstance(value, bytes)
-        else value
+        name: absent(name) if value is None else value.hex() if isinstance(value, bytes) else value
         for name, value in values.items()
         if name != "default" or value is not None
-    }  # fmt: skip
+    }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
     from olr_pg.simulator.fields.cells import Cell
@@ -24,30 +25,6 @@ if TYPE_CHECKING:
 
 ARRAY_MAX: Final = 48
 """Rows that are handed to an array insert at a time; what fits no block comes in the next one."""
-
-
-class NamedWorkload(Protocol):
-    """A source of work for sessions that are numbered from 0.
-
-    Attributes:
-        start_rows: of each table, before the first statement; all they are updated by.
-        written_once: numbers of tables whose rows no copy has.
-    """
-
-    start_rows: Sequence[Sequence[Cells]]
-    written_once: frozenset[int]
-
-    def started(self, table: int, rows: Sequence[Row]) -> None:
-        """Take the rows that a table starts with."""
-
-    def step(self, number: int, session: SimSession) -> None:
-        """Let a session do a statement, or end its transaction."""
-
-    def broken_off(self, number: int) -> None:
-        """Let a session begin anew whose transaction was rolled back by the instance."""
-
-    def next_keys(self) -> Mapping[str, int]:
-        """Return the next value of the sequence of each table that has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +48,42 @@ class WorkSetting:
     now: Clock
 
 
-class Terminals:
-    """Sessions whose statements are an iterator each.
+class NamedWorkload(ABC):
+    """A source of work for sessions that are numbered from 0, each with statements in a row.
 
-    Args:
-        statements: makes those of a session, by its number.
+    Attributes:
+        start_rows: of each table, before the first statement; all they are updated by.
+        written_once: numbers of tables whose rows no copy has.
     """
 
-    def __init__(self, statements: Callable[[int, SimSession], Statements]) -> None:
-        self._statements = statements
+    start_rows: Sequence[Sequence[Cells]]
+    written_once: frozenset[int] = frozenset()
+
+    def __init__(self, setting: WorkSetting) -> None:
+        self._rng, self._keys = setting.rng, setting.keys
         self._working: dict[int, Statements] = {}
 
+    @abstractmethod
+    def started(self, table: int, rows: Sequence[Row]) -> None:
+        """Take the rows that a table starts with."""
+
+    @abstractmethod
+    def _work(self, number: int, session: SimSession) -> Statements:
+        """Do a session's statements, one for each time that the next one is asked for."""
+
     def step(self, number: int, session: SimSession) -> None:
-        """Do the next statement; behind the last one they begin anew."""
+        """Let a session do a statement, or end its transaction."""
         if number not in self._working:
-            self._working[number] = self._statements(number, session)
+            self._working[number] = self._work(number, session)
         next(self._working[number])
 
-    def break_off(self, number: int) -> None:
-        """Let a session begin anew."""
+    def broken_off(self, number: int) -> None:
+        """Let a session begin anew whose transaction was rolled back by the instance."""
         self._working.pop(number, None)
+
+    def next_keys(self) -> Mapping[str, int]:
+        """Return the next value of the sequence of each table that has one."""
+        return {}
 
 
 def insert_array(session: SimSession, table: SimTable, rows: Sequence[Cells]) -> list[Row]:

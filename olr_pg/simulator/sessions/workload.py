@@ -259,8 +259,7 @@ class RandomWorkload:
         return random_value(self._rng, row.table, at)
 
     def _update(self, session: SimSession, table: SimTable) -> None:
-        row = self._own_row(table)
-        if row is not None:
+        if row := self._own_row(table):
             session.update(row, self._new_values(row))
 
     def _update_key(self, session: SimSession, table: SimTable) -> None:
@@ -271,8 +270,7 @@ class RandomWorkload:
             session.update(row, {**self._new_values(row), **new})
 
     def _delete(self, session: SimSession, table: SimTable) -> None:
-        row = self._own_row(table)
-        if row is not None:
+        if row := self._own_row(table):
             session.delete(row)
 
     def _delete_many(self, session: SimSession, table: SimTable) -> None:
@@ -291,8 +289,7 @@ class RandomWorkload:
         session.delete_many(taken[: self._rng.randint(1, 8)])
 
     def _lock(self, session: SimSession, table: SimTable) -> None:
-        row = self._own_row(table)
-        if row is not None:
+        if row := self._own_row(table):
             session.lock(row)
 
     def _failed_statement(self, session: SimSession, table: SimTable) -> None:
@@ -331,27 +328,23 @@ class RandomWorkload:
             session.lobs.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
 
     def _write_lob(self, session: SimSession, table: SimTable) -> None:
-        found = self._lob_of(session, table)
-        if found is not None:
+        if found := self._lob_of(session, table):
             row, at, content = found
             offset = self._rng.randrange(len(content) // 2 + 1) * 2
             session.lobs.write_lob(row, at, offset, self._piece(table, at))
 
     def _append_lob(self, session: SimSession, table: SimTable) -> None:
-        found = self._lob_of(session, table)
-        if found is not None:
+        if found := self._lob_of(session, table):
             row, at, content = found
             session.lobs.write_lob(row, at, len(content), self._piece(table, at))
 
     def _trim_lob(self, session: SimSession, table: SimTable) -> None:
-        found = self._lob_of(session, table)
-        if found is not None:
+        if found := self._lob_of(session, table):
             row, at, content = found
             session.lobs.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
 
     def _erase_lob(self, session: SimSession, table: SimTable) -> None:
-        found = self._lob_of(session, table)
-        if found is not None:
+        if found := self._lob_of(session, table):
             row, at, content = found
             offset = self._rng.randrange(len(content) // 2 + 1) * 2
             session.lobs.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)

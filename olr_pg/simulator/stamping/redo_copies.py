@@ -123,28 +123,28 @@ class RedoCopies:
 
     def _carry(self, stream: Bytes, one: Carried, copy: int) -> None:
         """Put what the copy before, `copy`, has left behind."""
-        redo, state = self._redo, self._template.undo[one.usn]
+        redo, segment = self._redo, self._template.undo[one.usn]
 
         def write(at: int, data: bytes) -> None:
             stream[at : at + len(data)] = np.frombuffer(data, np.uint8)
 
         if one.what == "header":
-            scn, sequence = state.header
-            write(one.at + file.VECTOR_SCN, redo.scn8(self._later(scn, copy)))
-            write(one.at + file.VECTOR_SEQ, bytes((sequence,)))
+            header = segment.header
+            write(one.at + file.VECTOR_SCN, redo.scn8(self._later(header.scn, copy)))
+            write(one.at + file.VECTOR_SEQ, bytes((header.seq,)))
         elif one.what == "commit":
             at = one.at + undo.KTUB_LONG.at("prev ctl max cmt scn")
-            write(at, redo.scn8(self._later(state.commit_scn, copy)))
+            write(at, redo.scn8(self._later(segment.max_commit_scn, copy)))
         else:
-            uba, dba, scn = state.slots[one.slot]
-            block, incarnation, record, _ = redo.unpack("IHBB", uba)
+            slot = segment.slots[one.slot]
+            block, incarnation, record, _ = redo.unpack("IHBB", slot.last_uba)
             step = self._template.steps.incarnations[one.usn]
             incarnation = (incarnation - 1 + copy * step) % _INCARNATIONS + 1
             uba = redo.uba(block, incarnation, record)
             write(one.at + undo.KTUB_LONG.at("prev ctl uba"), uba)
-            scn8 = redo.scn8(self._later(scn, copy))
+            scn8 = redo.scn8(self._later(slot.commit_scn, copy))
             write(one.at + undo.KTUB_LONG.at("prev tx cmt scn"), scn8)
-            write(one.at + undo.KTUB_LONG.at("prev brb"), redo.pack("I", dba))
+            write(one.at + undo.KTUB_LONG.at("prev brb"), redo.pack("I", slot.last_dba))
 
     def _later(self, scn: int, copy: int) -> int:
         """Return an SCN of the first copy as another copy has it."""

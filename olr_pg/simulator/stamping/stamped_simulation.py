@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.simulator.model.shop_inventory import write_dictionary
 from olr_pg.simulator.sessions.keys import COPIES_MAX, IDENTITY
+from olr_pg.simulator.simulated_files import Summary
 from olr_pg.simulator.stamping.redo_copies import write_logs
 from olr_pg.simulator.stamping.table_copies import TableCopies
 from olr_pg.simulator.stamping.template import TEMPLATE_BYTES, make_template
@@ -20,42 +21,10 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.model.tables import SimTable
     from olr_pg.simulator.stamping.template import Template
-    from olr_pg.transactions.finished_columns import DmlKind
 
 COPIED_FROM: Final = 2 * TEMPLATE_BYTES
 """Bytes of redo from which on it is copied; less is written row by row."""
-
-
-class Written(NamedTuple):
-    """The extent of what was written; as `simulation.Summary`."""
-
-    start: Snapshot
-    logs: list[Path]
-    transactions: int
-    changes: dict[DmlKind, int]
-    rows: dict[str, int]
-    tables: tuple[SimTable, ...]
-
-
-def write_copies(
-    seed: int,
-    directory: Path,
-    workload: str,
-    shape: DatabaseShape,
-    size: int,
-    *,
-    truth: bool,
-    prefilled: bool,
-) -> Written:
-    """Write logs, dictionary, truth and tables of about `size` bytes of redo.
-
-    Args:
-        directory: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
-    """
-    template = template_for(seed, workload, shape, size, prefilled=prefilled)
-    return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
 
 
 def template_for(
@@ -68,14 +37,16 @@ def template_for(
 
 def copy_template(
     template: Template, size: int, directory: Path, *, truth: bool, logs: Path
-) -> Written:
+) -> Summary:
     """Write as many copies as about `size` bytes of redo are.
 
     Args:
         directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
         logs: the folder that gets the logs.
     """
-    copies = min(max(1, round(size / sum(_sizes(template)))), COPIES_MAX)
+    blocks = sum(len(one.first_offsets) for parts in template.copied.parts for one in parts)
+    copies = max(1, round(size / (blocks * template.shape.redo.block_size)))
+    copies = min(copies, COPIES_MAX)
     written = write_logs(template, copies, logs)
     if truth:
         _write_truth(template, copies, directory / "truth.jsonl")
@@ -85,17 +56,12 @@ def copy_template(
     rows = _write_tables(template, copies, directory / "final", end.scn, first=False)
     write_dictionary(start, directory)
     write_snapshot(end, str(directory / "final" / "dictionary.json"))
-    return Written(
-        *(start, written, once.transactions + copies * copied.transactions),
+    return Summary(
+        *(template.seed, template.shape, start),
+        once.transactions + copies * copied.transactions,
         {kind: once.changes[kind] + copies * count for kind, count in copied.changes.items()},
         *(rows, template.tables),
-    )
-
-
-def _sizes(template: Template) -> list[int]:
-    """Return the bytes of a copy's parts as they are in logs."""
-    size = template.shape.redo.block_size
-    return [size * len(one.first_offsets) for parts in template.copied.parts for one in parts]
+    ).with_logs(written)
 
 
 def _write_truth(template: Template, copies: int, path: Path) -> None:

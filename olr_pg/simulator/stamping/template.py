@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from olr_pg.scalars import decode_redo_time
-from olr_pg.simulator.named_simulation import NAMED, NamedSimulation, first_rows, last_rows
+from olr_pg.simulator.named_simulation import NAMED, NamedSimulation
+from olr_pg.simulator.simulated_files import first_rows, last_rows
 from olr_pg.simulator.stamping.marks import IndexKeys, Steps, find_marks
 from olr_pg.simulator.truth import truth_lines
 
@@ -68,28 +69,6 @@ class Part:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UndoState:
-    """The state of an undo segment, as far as transactions to come tell of it.
-
-    Attributes:
-        header: SCN and change sequence of its header block.
-        slots: of each slot the UBA and the block of its last undo, and the SCN of its last commit.
-        commit_scn: of the newest commit.
-    """
-
-    header: tuple[int, int]
-    slots: tuple[tuple[bytes, int, int], ...]
-    commit_scn: int
-
-    @classmethod
-    def of(cls, segment: UndoSegment) -> UndoState:
-        """Return a segment's state as it is now."""
-        slots = tuple((slot.last_uba, slot.last_dba, slot.commit_scn) for slot in segment.slots)
-        header = segment.header.scn, segment.header.seq
-        return cls(header, slots, segment.max_commit_scn)
-
-
 @dataclass(slots=True)
 class Contents:
     """What was written once or is to be copied.
@@ -117,19 +96,20 @@ class Template:
         once: what no copy has; it comes before the first.
         copied: the first copy.
         marks: what each copy has of its own, of each part by thread.
-        undo: the undo segments behind the first copy, by number.
+        undo: the undo segments as they are behind the first copy, by number.
         sequences: of the threads' first logs.
         zone: of the host.
         start, end: the dictionary before the first redo and behind the first copy.
     """
 
+    seed: int
     shape: DatabaseShape
     identity: LogIdentity
     once: Contents
     copied: Contents
     steps: Steps
     marks: list[list[Marks]]
-    undo: Mapping[int, UndoState]
+    undo: Mapping[int, UndoSegment]
     sequences: Sequence[int]
     zone: timezone
     tables: tuple[SimTable, ...]
@@ -180,8 +160,8 @@ def make_template(
     ]
     segments = simulation.container.every_segment()
     return Template(
-        *(shape, simulation.instance.identity, once, copied, steps, marks),
-        {segment.usn: UndoState.of(segment) for segment in segments},
+        *(seed, shape, simulation.instance.identity, once, copied, steps, marks),
+        {segment.usn: segment for segment in segments},
         *(sequences, simulation.instance.zone, simulation.tables, start, simulation.snapshot()),
     )
 

@@ -1,4 +1,4 @@
-"""Rows of several pieces: chained, migrated, moved back and on.
+"""Rows of one piece and of several: written, deleted, chained, migrated, moved back and on.
 
 The groups are those of redo-format §7.5. Without supplemental logging only changes that redo tells
 whole are made: those that `transactions.chains` names.
@@ -6,6 +6,7 @@ whole are made: those that `transactions.chains` names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.fields.row_fields import (
@@ -27,11 +28,8 @@ from olr_pg.simulator.fields.row_fields import (
 )
 from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
-from olr_pg.simulator.model.tables import Logging, Row, SimTable, StoredPiece
-from olr_pg.simulator.writer.piece_writer import (
-    PieceWriter,
-    Step,
-)
+from olr_pg.simulator.model.tables import NOWHERE, Logging, Row, SimTable, StoredPiece
+from olr_pg.simulator.writer.piece_writer import PieceWriter, Step
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class ChainWriter:
-    """Keeps rows in several pieces where they do not fit one."""
+    """Writes rows, in several pieces where they do not fit one."""
 
     def __init__(self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter) -> None:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
@@ -58,15 +56,24 @@ class ChainWriter:
         """Return the parts that a row has to be cut into."""
         return lay_out(stored_columns(cells), table.piece_max)
 
-    def insert(
-        self, table: SimTable, cells: Sequence[Cell | None], parts: list[Part], extra: int
-    ) -> Row:
-        """INSERT of a row of several pieces: last piece first."""
-        block = table.block_for(table.segment_of(cells), table.piece_max, self._tx.instance.scn)
-        row = Row(table, block, 0, list(cells), self._tx.transaction)
+    @staticmethod
+    def pieces(row: Row) -> tuple[StoredPiece, ...]:
+        """Return the pieces of a row, head first."""
+        if row.chain:
+            return row.chain
+        image = RowPiece(FB_ROW, stored_columns(row.cells), row_scn=row.table.row_scn)
+        return (StoredPiece(row.block, row.slot, image, 0),)
+
+    def insert(self, table: SimTable, cells: Sequence[Cell | None], extra: int) -> Row:
+        """INSERT: last piece first."""
+        parts = self.parts(table, cells)
+        row = Row(table, NOWHERE, 0, list(cells), self._tx.transaction)
+        if len(parts) > 1:  # there is to be room for a whole one
+            table.block_for(table.segment_of(cells), table.piece_max, self._tx.instance.scn)
         pieces = self._pieces.place(row, parts, None)
         row.block, row.slot = pieces[0].block, pieces[0].slot
-        row.chain, row.chain_owner = tuple(pieces), self._tx.transaction
+        if len(pieces) > 1:
+            row.chain, row.chain_owner = tuple(pieces), self._tx.transaction
         steps = [self._pieces.insert_step(piece) for piece in reversed(pieces)]
         table.add_live(row)
         undo_last = steps[0].revert
@@ -75,7 +82,7 @@ class ChainWriter:
             undo_last()
             table.drop_live(row)
 
-        steps[0] = steps[0].reverted_by(revert)
+        steps[0] = replace(steps[0], revert=revert)
         after = dict(enumerate(cells))
         self._pieces.run(
             row,
@@ -89,8 +96,8 @@ class ChainWriter:
         return row
 
     def delete(self, row: Row, extra: int) -> bool:
-        """DELETE of a row of several pieces: head first."""
-        steps = [self._pieces.delete_step(piece) for piece in row.chain]
+        """DELETE: head first."""
+        steps = [self._pieces.delete_step(piece) for piece in self.pieces(row)]
         table, owner = row.table, row.owner
         undo_first, apply_first = steps[0].revert, steps[0].apply
 
@@ -104,7 +111,7 @@ class ChainWriter:
             table.add_live(row)
             undo_first()
 
-        steps[0] = steps[0].reverted_by(revert, apply)
+        steps[0] = replace(steps[0], revert=revert, apply=apply)
         before = dict(enumerate(row.cells))
         self._pieces.run(
             row,
@@ -115,6 +122,34 @@ class ChainWriter:
         )
         self._indexes.maintain(row, row.cells, insert=False)
         return True
+
+    def update_whole(self, row: Row, cells: list[Cell | None], changed: list[int]) -> bool:
+        """UPDATE of a row of one piece; it moves or is chained where it does not fit any more.
+
+        Args:
+            cells: the new row.
+            changed: the columns that are set, from 0.
+        """
+        table, old, block = row.table, list(row.cells), row.block
+        (piece,) = self.pieces(row)
+        sides = self._piece_sides(piece, stored_columns(cells), list(changed))
+        too_long = len(self.parts(table, cells)) > 1
+        if too_long or block.used + sides[1].size > table.row_space + table.update_reserve:
+            return self.spread(row, cells)
+        # Every column that the undo has no value of: a NULL past the old end of the row too.
+        in_undo = listed_in(piece, changed)
+        logged = [number for number in table.logged if number not in in_undo]
+        before = {number: old[number] for number in sorted({*sides[0].numbers, *logged})}
+        after = {number: cells[number] for number in sorted(changed)}
+        values = tuple(
+            (number + 1, cell.raw if (cell := old[number]) else None) for number in logged
+        )
+        step = replace(self._pieces.update_step(piece, *sides), logged=values)
+        return self._finish_update(
+            *(row, cells, (), [step]),
+            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, before, after)],
+            rewritten=False,
+        )
 
     def _finish_update(
         self,
@@ -143,10 +178,10 @@ class ChainWriter:
             row.cells, row.owner, row.chain, row.chain_owner = old, owner, pieces, chain_owner
             undo_last()
 
-        steps[-1] = steps[-1].reverted_by(revert, apply)
+        steps[-1] = replace(steps[-1], revert=revert, apply=apply)
         if rewritten:
             beyond = tuple((number + 1, None) for number in self._beyond(row))
-            steps[-1] = steps[-1].logging(beyond, 0)
+            steps[-1] = replace(steps[-1], logged=beyond, cut=0)
         self._pieces.run(row, SUPPLEMENTAL_UPDATE, steps, deliver)
         self._indexes.maintain_changed(row, old, cells)
         return True
@@ -404,7 +439,7 @@ class ChainWriter:
              else None)
             for number in logged
         )  # fmt: skip
-        return step.logging(values, cut)
+        return replace(step, logged=values, cut=cut)
 
 
 def listed_in(piece: StoredPiece, listed: Sequence[int]) -> list[int]:

@@ -243,6 +243,9 @@ class Instance:
         start: UTC time of the first log.
         zone: offset of the host's clock from UTC.
         unproven: write also forms that Oracle is not known to write, which decoding reads too.
+
+    Attributes:
+        clock: the time, UTC.
     """
 
     def __init__(
@@ -268,7 +271,7 @@ class Instance:
         self.scn_due = False
         self.redo_bytes = 0
         self._last_thread = 0
-        self._clock = start
+        self.clock = start
         self.zone = timezone(zone)
         self.threads = list[RedoThread]()
         self.committed: list[Transaction] = []
@@ -307,15 +310,6 @@ class Instance:
         """Let the next record take a new SCN, whichever thread it is of."""
         self._last_thread = 0
 
-    @property
-    def clock(self) -> datetime:
-        """The time, UTC."""
-        return self._clock
-
-    @clock.setter
-    def clock(self, now: datetime) -> None:
-        self._clock = now
-
     def describe(self, container: Container) -> Database:
         """Return the database as the dictionary of a container tells of it."""
         own = self.identity
@@ -332,16 +326,16 @@ class Instance:
     @property
     def redo_time(self) -> int:
         """The host's local time as redo has it."""
-        return encode_redo_time(self._clock.astimezone(self.zone))
+        return encode_redo_time(self.clock.astimezone(self.zone))
 
     @property
     def unix_time(self) -> int:
         """The time in seconds since 1970, UTC."""
-        return int(self._clock.timestamp())
+        return int(self.clock.timestamp())
 
     def advance_clock(self) -> None:
         """Let some time pass."""
-        self._clock += timedelta(milliseconds=self.rng.randrange(1500))
+        self.clock += timedelta(milliseconds=self.rng.randrange(1500))
 
     def advance_scn(self) -> int:
         """Take a new SCN."""

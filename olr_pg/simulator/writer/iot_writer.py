@@ -34,7 +34,7 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 from olr_pg.simulator.model.tables import Logging, Row, SimTable
 from olr_pg.simulator.model.transactions import Change
-from olr_pg.simulator.writer.transaction_writer import BlockChange
+from olr_pg.simulator.writer.transaction_writer import BlockChange, mark_deleted
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
     from olr_pg.simulator.model.tables import DataBlock
+    from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 LEAF_ROW_OVERHEAD = 8
@@ -81,14 +82,13 @@ class LeafWriter:
         table.add_live(row)
         self._leaf_change(
             *(row, 18 if revive else 2, fields, revert),
-            lambda scn: self._keyed(DmlKind.INSERT, row, scn, {}, dict(enumerate(cells))),
+            *(DmlKind.INSERT, {}, dict(enumerate(cells))),
         )
         return row
 
     def delete(self, row: Row) -> bool:
         """DELETE: 10.4."""
-        table, block, owner, transaction = row.table, row.block, row.owner, self._tx.transaction
-        assert transaction is not None
+        table, block = row.table, row.block
         key, others = self._leaf_row(table, row.cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
         supplemental = self._leaf_log(table, SUPPLEMENTAL_DELETE, 1, 0)
@@ -98,24 +98,9 @@ class LeafWriter:
             info = index_row(self._redo, itli, row.slot, space)
             return [undo, key, others, *supplemental], [info]
 
-        def finish(committed: bool) -> None:
-            if committed and row.deleted and row.owner is transaction:
-                block.release(row.slot)
-                block.used -= space
-
-        def revert() -> None:
-            row.deleted, row.owner = False, owner
-            table.add_live(row)
-            transaction.on_end.remove(finish)
-
-        row.deleted, row.owner = True, transaction
-        table.drop_live(row)
-        transaction.on_end.append(finish)
+        revert = mark_deleted(self._tx, row, space)
         before = dict(enumerate(row.cells))
-        self._leaf_change(
-            *(row, 4, fields, revert),
-            lambda scn: self._keyed(DmlKind.DELETE, row, scn, before, {}),
-        )
+        self._leaf_change(row, 4, fields, revert, DmlKind.DELETE, before, {})
         return True
 
     def update(self, row: Row, new: Mapping[int, Cell | None]) -> bool:
@@ -154,10 +139,8 @@ class LeafWriter:
 
         before = {number: row.cells[number] for number in range(width)}
         after = {number: cells[number] for number in range(keys, width)}
-        self._leaf_change(
-            *(row, 30, fields, self._set_cells(row, cells, len(new) - len(old))),
-            lambda scn: self._keyed(DmlKind.UPDATE, row, scn, before, after),
-        )
+        revert = self._set_cells(row, cells, len(new) - len(old))
+        self._leaf_change(row, 30, fields, revert, DmlKind.UPDATE, before, after)
 
     def _update_columns(self, row: Row, cells: list[Cell | None], changed: list[int]) -> None:
         """10.35: the columns of `changed`; the undo lists those that the row reached."""
@@ -193,10 +176,8 @@ class LeafWriter:
         known = sorted({*range(keys), *changed, *logged})
         before = {number: row.cells[number] for number in known}
         after = {number: cells[number] for number in changed}
-        self._leaf_change(
-            *(row, 35, fields, self._set_cells(row, cells, growth)),
-            lambda scn: self._keyed(DmlKind.UPDATE, row, scn, before, after),
-        )
+        revert = self._set_cells(row, cells, growth)
+        self._leaf_change(row, 35, fields, revert, DmlKind.UPDATE, before, after)
 
     def _set_cells(self, row: Row, cells: list[Cell | None], growth: int) -> Callable[[], None]:
         """Carry an update out in the model; the answer takes it back."""
@@ -216,15 +197,18 @@ class LeafWriter:
         code: int,
         fields: Callable[[int], FieldPair],
         revert: Callable[[], None],
-        deliver: Callable[[int], Change],
+        kind: DmlKind,
+        before: Image,
+        after: Image,
     ) -> None:
         record, block = self._tx.record(), row.block
+        change = Change(kind, row.table, 0, block.dba, row.slot, record.scn, before, after)
         self._tx.write(
             record,
             BlockChange(
                 *(block, block.obj, block.dataobj, row.table.tablespace, OPC_INDEX),
                 *((10, code), (10, 4) if code == 2 else None, fields, revert),
-                (deliver(record.scn),),
+                (change,),
             ),
         )
         record.emit()
@@ -261,13 +245,3 @@ class LeafWriter:
         group = GROUP_FIRST | GROUP_LAST
         nowhere = Address(0, 0)
         return Supplemental(kind, group, before, after, columns, nowhere).fields(self._redo)
-
-    @staticmethod
-    def _keyed(
-        kind: DmlKind,
-        row: Row,
-        scn: int,
-        before: dict[int, Cell | None],
-        after: dict[int, Cell | None],
-    ) -> Change:
-        return Change(kind, row.table, 0, row.block.dba, row.slot, scn, before, after)

@@ -148,13 +148,11 @@ class LobWriter:
 
     @property
     def _lob_redo(self) -> LobRedo:
-        assert self._tx.transaction is not None
-        return self._tx.transaction.lobs
+        return self._tx.current.lobs
 
     def begin(self) -> None:
         """Let the transaction begin in redo, before it writes what has no undo."""
-        transaction = self._tx.transaction
-        assert transaction is not None
+        transaction = self._tx.current
         if not transaction.begin_scn:
             record = self._tx.record()
             self._tx.write_begin_only(record)
@@ -194,8 +192,7 @@ class LobWriter:
 
     def _load_directly(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
         """26.6."""
-        redo, transaction = self._redo, self._tx.transaction
-        assert transaction is not None
+        redo, transaction = self._redo, self._tx.current
         record, page = self._tx.record(), state.storage.page
         block = state.storage.block_size
         segment, xid = state.segment, transaction.xid_bytes
@@ -337,8 +334,7 @@ class LobWriter:
         self, place: LobPlace, state: StoredLob, code: int, size: int, offset: int
     ) -> None:
         """11.17, which supplemental logging adds."""
-        transaction = self._tx.transaction
-        assert transaction is not None
+        transaction = self._tx.current
         fields = operation_fields(
             *(self._redo, code, transaction.xid_bytes, state.number),
             column=place.column,

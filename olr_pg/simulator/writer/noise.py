@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.writer.instance import Instance, RecordWriter, RedoThread
     from olr_pg.simulator.writer.space_vectors import SpaceKind
 
@@ -118,8 +117,7 @@ class SpaceWriter(TransactionWriter):
         opc: tuple[int, int],
         payload: list[bytes],
     ) -> None:
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         record = self.record()
         block, obj, kind = changed[0]
         change = BlockChange(
@@ -135,8 +133,7 @@ class SpaceWriter(TransactionWriter):
 
     def relog_extent(self, block: BlockState) -> None:
         """5.24 22.2: undo of the file's map, logged once more (redo-format §4.7)."""
-        transaction, redo = self.transaction, self.redo
-        assert transaction is not None
+        transaction, redo = self.current, self.redo
         assert transaction.undo_block is not None
         record = self.record()
         undo = transaction.undo_block
@@ -168,7 +165,7 @@ class Noise:
     """
 
     def __init__(self, instance: Instance, container: Container, rng: Random) -> None:
-        self._instance = instance
+        self._instance, self._redo = instance, instance.redo
         self._container = container
         self._rng = rng
         self.share = rng.choice(SHARES)
@@ -181,10 +178,6 @@ class Noise:
         # Lists of written blocks are the root's in a CDB.
         own = container.con_id > 0
         self._root = Container(ROOT, "CDB$ROOT", ROOT) if own else container
-
-    @property
-    def _redo(self) -> RedoFormat:
-        return self._instance.redo
 
     def write(self, thread: RedoThread) -> None:
         """Write one thing of the noise."""

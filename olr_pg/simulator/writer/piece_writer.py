@@ -1,4 +1,4 @@
-"""Changes of rows that take several records: the pieces of chained and migrated rows.
+"""Changes of rows, piece by piece: those of one, and those of chained and migrated rows.
 
 A change is a list of steps, one record each; supplemental flags F and L enclose them. Facts:
 redo-format §5.3–§5.10, §7.5.
@@ -19,10 +19,12 @@ from olr_pg.simulator.fields.row_fields import (
     OP_CFA,
     OP_DRP,
     OP_IRP,
+    OP_LKR,
     OP_LMN,
     OP_ORP,
     OP_URP,
     SLOT_SIZE,
+    SUPPLEMENTAL_LOCK,
     UNDO_SIDE,
     Address,
     ColumnChange,
@@ -34,6 +36,7 @@ from olr_pg.simulator.fields.row_fields import (
     delete_kdo,
     forward_kdo,
     insert_kdo,
+    lock_kdo,
     log_kdo,
     update_fields,
     update_kdo,
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
 MAX_FREE_ROW: Final = 4858
+NAMED: Final = 0.2
+"""How many of the changes of one record have the row's address in the supplemental data, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +85,6 @@ class Step:
     logged: tuple[tuple[int, Value], ...] = field(default=())
     cut: int = 0
     dependency: bool = True
-
-    def reverted_by(
-        self, revert: Callable[[], None], apply: Callable[[], None] | None = None
-    ) -> Step:
-        """Return the step with another way back."""
-        return replace(self, revert=revert, apply=apply or self.apply)
-
-    def logging(self, columns: tuple[tuple[int, Value], ...], cut: int) -> Step:
-        """Return the step with supplemental columns."""
-        return replace(self, logged=columns, cut=cut)
 
 
 class PieceWriter:
@@ -150,12 +145,13 @@ class PieceWriter:
         Args:
             row: that changes.
             kind: `SUPPLEMENTAL_INSERT` and so on.
-            steps: in the order of their records.
+            steps: in the order of their records; of a row of one piece mostly one.
             deliver: from the SCN of the first record to the change, or none.
             head: what the supplemental headers name as the row's address.
             extra: further bits of the supplemental flags.
         """
         table, held = row.table, row.owner is self._tx.transaction
+        may_omit = len(steps) == 1 and (kind == SUPPLEMENTAL_LOCK or not row.chain)
         changes: Sequence[Change] = ()
         for number, step in enumerate(steps):
             record = self._tx.record()
@@ -167,7 +163,9 @@ class PieceWriter:
             group |= GROUP_LAST if last else 0
             supplemental = list[bytes]()
             if table.logging is not Logging.NONE:
-                where = head or Address(row.block.dba, row.slot)
+                where: Address | None = head or Address(row.block.dba, row.slot)
+                if may_omit and self._rng.random() >= NAMED:
+                    where = None
                 supplemental = Supplemental(
                     kind, group, step.before, step.after, step.logged, where
                 ).fields(self._redo)
@@ -237,8 +235,7 @@ class PieceWriter:
     def delete_step(self, piece: StoredPiece) -> Step:
         """11.3 of a piece; its slot is free when the transaction has committed."""
         image, slot = piece.image, piece.slot
-        transaction = self._tx.transaction
-        assert transaction is not None
+        transaction = self._tx.current
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_IRP | UNDO_SIDE, image, slot, lock)
@@ -300,6 +297,22 @@ class PieceWriter:
             *(piece.block, OP_URP, OP_URP, fields, apply, revert),
             *(piece.first + undo_side.numbers[0] + 1, piece.first + redo_side.numbers[0] + 1),
         )
+
+    def lock_step(self, row: Row) -> Step:
+        """11.4: a row is locked."""
+        slot, owner = row.slot, row.owner
+
+        def fields(base: KdoBase, _: int) -> FieldPair:
+            undo = lock_kdo(self._redo, base, OP_LKR | UNDO_SIDE, slot, 0)
+            return [undo], [lock_kdo(self._redo, base, OP_LKR, slot, base.itli)]
+
+        def apply() -> None:
+            row.owner = self._tx.transaction
+
+        def revert() -> None:
+            row.owner = owner
+
+        return Step(row.block, OP_LKR, OP_LKR, fields, apply, revert, dependency=False)
 
     def forward_step(self, block: DataBlock, slot: int, old: Address, new: Address) -> Step:
         """11.8: a piece leads to another next piece."""

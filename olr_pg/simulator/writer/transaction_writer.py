@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.simulator.fields.row_fields import FieldPair
+    from olr_pg.simulator.model.tables import Row
     from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
 
 LOB_LAYER: Final = 26
@@ -115,6 +116,12 @@ class TransactionWriter:
         self.redo = instance.redo
         self.rng = instance.rng
 
+    @property
+    def current(self) -> Transaction:
+        """The transaction that is open: there is one."""
+        assert self.transaction is not None
+        return self.transaction
+
     def begin_empty(self) -> bool:
         """Begin a transaction without a change (undo operation 5.7). False: no slot is free."""
         if self.transaction is not None or not self._open_transaction():
@@ -137,11 +144,8 @@ class TransactionWriter:
 
     def commit(self) -> None:
         """COMMIT; nothing where no transaction is open."""
-        transaction = self.transaction
+        transaction = self._written()
         if transaction is None:
-            return
-        if not transaction.begin_scn:
-            self._forget(transaction)
             return
         record = self.instance.record(self.thread, self.container, commit=True)
         with_undo = transaction.last_undo if self.rng.random() < 0.85 else None
@@ -156,11 +160,8 @@ class TransactionWriter:
 
     def rollback(self) -> None:
         """ROLLBACK of the whole transaction."""
-        transaction = self.transaction
+        transaction = self._written()
         if transaction is None:
-            return
-        if not transaction.begin_scn:
-            self._forget(transaction)
             return
         record = self.record()
         record.vector((24, 4), rollback_marker_fields(self.redo, transaction.xid_bytes))
@@ -170,11 +171,15 @@ class TransactionWriter:
         self._write_end(record, transaction, rolled_back=True, undo=None)
         self._close(transaction, record.scn, committed=False)
 
-    def _forget(self, transaction: Transaction) -> None:
-        """Give up a transaction that has written nothing."""
+    def _written(self) -> Transaction | None:
+        """Return the open transaction; one that has written nothing is given up."""
+        transaction = self.transaction
+        if transaction is None or transaction.begin_scn:
+            return transaction
         transaction.active = False
         transaction.segment.slots[transaction.slot].holder = None
         self.transaction = None
+        return None
 
     def _write_end(
         self,
@@ -239,28 +244,6 @@ class TransactionWriter:
         )
         return True
 
-    def _ktub(
-        self,
-        transaction: Transaction,
-        change: BlockChange | None,
-        *,
-        begins: bool,
-        prev_dba: int,
-        rci: int,
-        flags: int,
-    ) -> Ktub:
-        return Ktub(
-            change.obj if change else 0,
-            change.dataobj if change else 0,
-            change.tablespace if change else 0,
-            prev_dba,
-            change.opc if change else OPC_BEGIN,
-            transaction.slot,
-            rci,
-            (KTUB_BEGIN if begins else 0) | flags,
-            1 if begins else transaction.sequence & 0xFFFF,
-        )
-
     def _write_undo_parts(
         self, record: RecordWriter, change: BlockChange, payload: Sequence[bytes]
     ) -> tuple[list[bytes], int]:
@@ -270,8 +253,7 @@ class TransactionWriter:
         Only what does not fit an empty undo block is cut; unproven, also what does, anywhere. The
         key of a LOB index row (10.18) is never cut off: nothing else tells whose row it is.
         """
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         rest, flags = list(payload), 0
         while True:
             head = 24 if transaction.begin_scn else 76
@@ -311,14 +293,18 @@ class TransactionWriter:
 
         5.2 goes before it where it is due, and as an update in mid-transaction `with_header`.
         """
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         segment, begins = transaction.segment, not transaction.begin_scn
         size = undo_size([76 if begins else 24, *map(len, payload)])
         place = segment.place(transaction, size)
         transaction.undo_block = place.block
-        ktub = self._ktub(
-            transaction, change, begins=begins, prev_dba=place.prev_dba, rci=place.rci, flags=flags
+        obj, dataobj, tablespace = 0, 0, 0
+        if change is not None:
+            obj, dataobj, tablespace = change.obj, change.dataobj, change.tablespace
+        ktub = Ktub(
+            *(obj, dataobj, tablespace, place.prev_dba, change.opc if change else OPC_BEGIN),
+            *(transaction.slot, place.rci, (KTUB_BEGIN if begins else 0) | flags),
+            1 if begins else transaction.sequence & 0xFFFF,
         )
         uba = self.redo.uba(place.block.dba, place.block.incarnation, place.rec)
         header_flg, flg = self._undo_flags(begins, place.new_block, empty=change is None)
@@ -364,8 +350,7 @@ class TransactionWriter:
     def _write_header(
         self, record: RecordWriter, uba: bytes, flg: int, size: int, *, begins: bool
     ) -> None:
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         segment = transaction.segment
         sequence = transaction.sequence if begins else 0
         fields = [ktudh(self.redo, transaction.slot, sequence, uba, flg, size)]
@@ -383,8 +368,7 @@ class TransactionWriter:
 
     def write_begin_only(self, record: RecordWriter) -> None:
         """Write the beginning of the transaction, without a change (undo operation 5.7)."""
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         entry, _ = self._write_undo(record, None, [])
         transaction.undo.append(entry)
         self._announce(record)
@@ -397,8 +381,7 @@ class TransactionWriter:
 
     def write(self, record: RecordWriter, change: BlockChange) -> None:
         """Write the pair of a change, and what its transaction's begin asks for."""
-        transaction = self.transaction
-        assert transaction is not None
+        transaction = self.current
         transaction.objects.add(change.obj)
         claim = change.block.claim(transaction)
         undo_rest, redo_rest = change.fields(claim.itli)
@@ -445,12 +428,10 @@ class TransactionWriter:
             record.vector(entry.redo_code, fields, where)
         segment, undo_block = transaction.segment, entry.place.block
         applied = undo_applied(self.redo, ktub, 8192 - 40 - undo_block.count * 16 & 0xFFFF)
+        code, changed, cls = (5, 11), segment.header, segment.header_class
         if ktub.rci:
-            where = undo_vector_block(undo_block, record.scn, cls=segment.block_class)
-            record.vector((5, 6), applied, where)
-        else:
-            where = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
-            record.vector((5, 11), applied, where)
+            code, changed, cls = (5, 6), undo_block, segment.block_class
+        record.vector(code, applied, undo_vector_block(changed, record.scn, cls=cls))
         record.emit()
         if entry.claim is not None:
             block.restore(entry.claim)
@@ -487,6 +468,30 @@ def cut_undo(
             return part, rest, True
         break
     return part, rest, False
+
+
+def mark_deleted(tx: TransactionWriter, row: Row, space: int) -> Callable[[], None]:
+    """Delete a row in the model; its slot and its `space` are free once the transaction commits.
+
+    Returns:
+        What takes it back.
+    """
+    owner, transaction = row.owner, tx.current
+
+    def finish(committed: bool) -> None:
+        if committed and row.deleted and row.owner is transaction:
+            row.block.release(row.slot)
+            row.block.used -= space
+
+    def revert() -> None:
+        row.deleted, row.owner = False, owner
+        row.table.add_live(row)
+        transaction.on_end.remove(finish)
+
+    row.deleted, row.owner = True, transaction
+    row.table.drop_live(row)
+    transaction.on_end.append(finish)
+    return revert
 
 
 def nothing() -> None:

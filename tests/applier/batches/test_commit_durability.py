@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from olr_pg.applier.batches.commit_durability import CommitPace
+from olr_pg.applier.batches.commit_durability import CommitDurability
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import OlrPgError
 
@@ -23,15 +23,15 @@ ALTER TABLE s.t ENABLE ALWAYS TRIGGER late
 @pytest.mark.parametrize("lags", [False, True])
 def test_places_come_with_the_commit(replication: Replication, lags: bool) -> None:
     with connect(replication.target) as connection:
-        pace = CommitPace(lambda: lags)
+        durability = CommitDurability(lambda: lags)
         connection.execute("BEGIN")
         connection.execute("INSERT INTO s.t (id) VALUES (1)")
         with connection.pipeline():
-            pace.commit(connection)
-        assert pace.lags is lags
-        end, flushed = pace.places(connection)
+            durability.commit(connection)
+        assert durability.lags is lags
+        end, flushed = durability.places(connection)
         assert end >= flushed > 0
-        later, _ = pace.places(connection)
+        later, _ = durability.places(connection)
         assert later >= end
     assert replication.rows("SELECT id FROM s.t") == [(1,)]
 
@@ -39,12 +39,12 @@ def test_places_come_with_the_commit(replication: Replication, lags: bool) -> No
 def test_a_commit_that_fails_has_no_places(replication: Replication) -> None:
     replication.execute(LATE)
     with connect(replication.target) as connection:
-        pace = CommitPace(lambda: True)
+        durability = CommitDurability(lambda: True)
         connection.execute("BEGIN")
         connection.execute("INSERT INTO s.t (id) VALUES (13)")
         with pytest.raises(psycopg.errors.RaiseException), connection.pipeline():
-            pace.commit(connection)
-        end, flushed = pace.places(connection)
+            durability.commit(connection)
+        end, flushed = durability.places(connection)
         assert end >= flushed > 0
 
 

@@ -14,8 +14,8 @@ from olr_pg.simulator.fields.block_layout import (
     checksum,
 )
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
-from olr_pg.simulator.reader import parse_log
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
+from tests.simulator.reader import parse_log
 from tests.simulator.relayout import laid_out_again
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.simulator.laws import broken_headers
-from olr_pg.simulator.reader import parse_log
+from tests.simulator.laws import broken_headers
+from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
     from pathlib import Path

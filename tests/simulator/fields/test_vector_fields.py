@@ -41,7 +41,7 @@ from olr_pg.simulator.fields.vector_fields import (
     session_fields,
     undo_size,
 )
-from olr_pg.simulator.reader import ParsedLog, ParsedVector, parse_log, parse_vectors
+from tests.simulator.reader import ParsedLog, ParsedVector, parse_log, parse_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path

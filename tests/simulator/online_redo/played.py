@@ -11,8 +11,8 @@ from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineO
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.steps import Step
 from olr_pg.simulator.online_redo.written_redo import Redo, WrittenLog, redo_of_logs
-from olr_pg.simulator.reader import parse_log
-from olr_pg.simulator.simulation import Summary
+from olr_pg.simulator.simulated_files import Summary
+from tests.simulator.reader import parse_log
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from olr_pg.simulator.fields.headers import OsHeader
 from olr_pg.simulator.online_redo.archiver import Archiver
 from olr_pg.simulator.online_redo.control_file import ControlFile
 from olr_pg.simulator.online_redo.steps import Archived, CopyToArchive, Step, WriteArchive
-from olr_pg.simulator.reader import parse_log
 from tests.simulator.online_redo.played import Source
+from tests.simulator.reader import parse_log
 
 
 def archiver_of(shop: Source, lag: int | None) -> tuple[Archiver, ControlFile]:

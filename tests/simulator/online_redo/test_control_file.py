@@ -9,8 +9,8 @@ import pytest
 from olr_pg.scalars import SCN_NONE, decode_redo_time
 from olr_pg.simulator.fields.headers import LogHeader
 from olr_pg.simulator.online_redo.control_file import ControlFile
-from olr_pg.simulator.reader import parse_log
 from tests.simulator.online_redo.played import Source
+from tests.simulator.reader import parse_log
 
 COLUMNS = ("GROUP#", "THREAD#", "SEQUENCE#", "ARCHIVED", "STATUS", "FIRST_CHANGE#", "NEXT_CHANGE#")
 

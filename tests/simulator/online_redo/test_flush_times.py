@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from olr_pg.simulator.laws import broken_laws
 from olr_pg.simulator.online_redo.flush_times import timed
 from olr_pg.simulator.online_redo.online_database import OnlineOptions
 from olr_pg.simulator.online_redo.written_redo import redo_of_logs
-from olr_pg.simulator.reader import parse_log
+from tests.simulator.laws import broken_laws
 from tests.simulator.online_redo.played import Playing, Source
+from tests.simulator.reader import parse_log
 
 
 def check_times(source: Source, folder: Path) -> None:

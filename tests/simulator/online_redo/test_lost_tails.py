@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from olr_pg.simulator.fields.block_layout import checksum
-from olr_pg.simulator.online_redo.lost_tails import with_crashes
 from olr_pg.simulator.online_redo.written_redo import (
     LogEnd,
     find_lwns,
     read_header,
     redo_of_logs,
 )
+from tests.simulator.online_redo.lost_tails import with_crashes
 from tests.simulator.online_redo.played import Source
 
 

@@ -13,14 +13,15 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import demo_shape
-from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.named_simulation import NamedSimulation, SimulatedFiles, log_blocks_max
+from olr_pg.simulator.named_simulation import NamedSimulation, log_blocks_max
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.steps import Event, EventKind, OpenResetlogs
-from olr_pg.simulator.reader import ParsedLog, parse_log
+from olr_pg.simulator.simulated_files import SimulatedFiles
 from olr_pg.simulator.writer.instance import Pace
+from tests.simulator.laws import broken_laws
+from tests.simulator.reader import ParsedLog, parse_log
 from tests.simulator.test_named_simulation import decoded
 
 STEP = 10_000

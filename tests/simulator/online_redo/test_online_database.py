@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from olr_pg.scalars import SCN_NONE
-from olr_pg.simulator.laws import broken_laws
-from olr_pg.simulator.online_redo.completeness import TruthPrefix, read_online_log
 from olr_pg.simulator.online_redo.control_file import CURRENT
 from olr_pg.simulator.online_redo.flush import FlushStyle
-from olr_pg.simulator.online_redo.lost_tails import with_crashes
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind, Step, Write
 from olr_pg.simulator.online_redo.written_redo import redo_of_logs
-from olr_pg.simulator.reader import ParsedLog, parse_log
 from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
+from tests.simulator.laws import broken_laws
+from tests.simulator.online_redo.completeness import TruthPrefix, read_online_log
+from tests.simulator.online_redo.lost_tails import with_crashes
 from tests.simulator.online_redo.played import Playing, Source
+from tests.simulator.reader import ParsedLog, parse_log
 
 WILD = OnlineOptions(style=FlushStyle(pieces=6, torn=0.6), archive_lag=2)
 

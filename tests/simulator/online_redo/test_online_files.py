@@ -16,8 +16,8 @@ from olr_pg.simulator.online_redo.steps import (
     Write,
     WriteArchive,
 )
-from olr_pg.simulator.reader import parse_log
 from tests.simulator.online_redo.played import Source
+from tests.simulator.reader import parse_log
 
 CREATE = CreateFile("redo01a.log", b"head", 2_000)
 

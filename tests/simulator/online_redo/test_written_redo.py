@@ -15,8 +15,8 @@ from olr_pg.simulator.online_redo.written_redo import (
     read_format,
     redo_of_logs,
 )
-from olr_pg.simulator.reader import parse_log
 from tests.simulator.online_redo.played import Source
+from tests.simulator.reader import parse_log
 
 
 @pytest.mark.parametrize("which", ["shop", "cluster"])

@@ -10,7 +10,8 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.model.lobs import LobCell, LobForm
-from olr_pg.simulator.simulation import Simulation, lob_workload, prepare_directory
+from olr_pg.simulator.simulated_files import prepare_directory
+from olr_pg.simulator.simulation import Simulation, lob_workload
 from olr_pg.transactions.finished_columns import DmlKind
 from tests.replicator.decoded_seeds import Source
 from tests.replicator.test_decode_truth import check_same

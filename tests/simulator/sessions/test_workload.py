@@ -8,9 +8,9 @@ import pytest
 from olr_pg.simulator.database_shape import DatabaseShape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.simulator.reader import ParsedLog, ParsedVector, parse_log
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse
 from olr_pg.simulator.simulation import simulate
+from tests.simulator.reader import ParsedLog, ParsedVector, parse_log
 
 if TYPE_CHECKING:
     pass

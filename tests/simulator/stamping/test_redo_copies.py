@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
-from olr_pg.simulator.named_simulation import NamedSimulation, first_rows, last_rows
+from olr_pg.simulator.named_simulation import NamedSimulation
+from olr_pg.simulator.simulated_files import first_rows, last_rows
 from olr_pg.simulator.stamping.redo_copies import later_times, write_logs
 from olr_pg.simulator.stamping.stamped_simulation import copy_template
 from olr_pg.simulator.stamping.template import make_template

@@ -13,19 +13,19 @@ import pytest
 
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
-from olr_pg.simulator.laws import broken_laws
 from olr_pg.simulator.named_simulation import NAMED
-from olr_pg.simulator.reader import ParsedLog, parse_log
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM, copy_template
 from olr_pg.simulator.stamping.template import make_template
+from tests.simulator.laws import broken_laws
+from tests.simulator.reader import ParsedLog, parse_log
 from tests.simulator.test_named_simulation import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.stamping.stamped_simulation import Written
+    from olr_pg.simulator.simulated_files import Summary
 
 SEEDS: Final = int(os.environ.get("OLR_PG_SEEDS", "4"))
 SIZE: Final = 60_000
@@ -49,7 +49,7 @@ def draw(seed: int) -> tuple[str, DatabaseShape, bool]:
     return workload, replace(shape, start_scn=start_scn, pace=pace), rng.random() < 0.5
 
 
-def written(seed: int, folder: Path, copies: int = 3) -> Written:
+def written(seed: int, folder: Path, copies: int = 3) -> Summary:
     """So many copies, about."""
     workload, shape, prefilled = draw(seed)
     template = make_template(seed, workload, shape, prefilled=prefilled, size=SIZE)
@@ -57,7 +57,7 @@ def written(seed: int, folder: Path, copies: int = 3) -> Written:
     return copy_template(template, copies * SIZE, folder, truth=True, logs=folder / "logs")
 
 
-def logs_of(made: Written) -> list[ParsedLog]:
+def logs_of(made: Summary) -> list[ParsedLog]:
     """The logs, by thread and sequence."""
     logs = [parse_log(path.read_bytes()) for path in made.logs]
     return sorted(logs, key=lambda log: (log.header.thread, log.header.sequence))

@@ -21,7 +21,8 @@ from olr_pg.simulator.model.tables import SimColumn
 from olr_pg.simulator.sessions.lob_workload import LobWorkload
 from olr_pg.simulator.sessions.placement import TableSpec
 from olr_pg.simulator.sessions.workload import LobUse
-from olr_pg.simulator.simulation import Simulation, prepare_directory
+from olr_pg.simulator.simulated_files import prepare_directory
+from olr_pg.simulator.simulation import Simulation
 from tests.replicator.decoded_seeds import Source
 from tests.replicator.test_decode_truth import check_same
 

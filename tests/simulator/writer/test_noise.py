@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from olr_pg.simulator.reader import ParsedLog, ParsedVector, parse_log
 from olr_pg.simulator.simulation import simulate
+from tests.simulator.reader import ParsedLog, ParsedVector, parse_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

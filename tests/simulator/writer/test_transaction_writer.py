@@ -11,7 +11,7 @@ from tests.transactions.row_forms import Shape, SmallDatabase, wide
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.simulator.reader import ParsedVector
+    from tests.simulator.reader import ParsedVector
 
 
 def vectors(database: SmallDatabase) -> list[ParsedVector]:

@@ -29,13 +29,12 @@ from olr_pg.simulator.fields.lob_layout import (
     secure_extents,
     secure_header,
     secure_in_row,
-    secure_packed,
-    secure_packed_extents,
 )
 from olr_pg.simulator.fields.lob_vectors import LOB_BLOCK, load_data_item
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import LobRedo, snapshot, table
+from tests.lobs.packed import secure_packed, secure_packed_extents
 
 ONE, TWO = Decimal(1), Decimal(2)
 TEXT = "Zażółć gęślą jaźń 𝄞 " * 3

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.reader import ParsedLog, ParsedRecord, ParsedVector
+    from tests.simulator.reader import ParsedLog, ParsedRecord, ParsedVector
 
     LogLaw = Callable[[ParsedLog], Iterator[str]]
 

@@ -18,14 +18,14 @@ from olr_pg.simulator.fields.block_layout import (
 )
 from olr_pg.simulator.fields.headers import LogHeader
 from olr_pg.simulator.online_redo.steps import LogPosition
-from olr_pg.simulator.reader import parse_log
+from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.online_redo.written_redo import WrittenLog
-    from olr_pg.simulator.reader import ParsedVector
+    from tests.simulator.reader import ParsedVector
 
 COMMIT: Final = "5.4"
 FIRST_CLASS: Final = 15

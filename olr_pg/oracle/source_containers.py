@@ -1,0 +1,120 @@
+"""The containers (PDBs) of a live source: a connection to each, and what is read in all of them.
+
+Each container is asked by a session of its own, which a common user has in the service of
+`source.server` and then moves into the container (ALTER SESSION SET CONTAINER). So everything that
+reads one container takes a source that names that container alone (`sources_of`), and need not know
+of others; what has to be known of all is put together here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.dictionary.table_list import names_in_containers
+from olr_pg.oracle.dictionary_queries import read_dictionary
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.structure_queries import read_structure
+from olr_pg.oracle.table_list_query import run_table_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.dictionary.model import Snapshot
+
+_ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES"
+
+
+def sources_of(source: OracleSource) -> dict[str, OracleSource]:
+    """Return the source of each container by its name; of one alone itself, by no name."""
+    if len(source.containers) < 2:
+        return {"": source}
+    names = [one.upper() for one in source.containers]
+    return {name: source.model_copy(update={"containers": (name,)}) for name in names}
+
+
+class ContainerDatabases:
+    """The databases of a live source, one for each of its containers.
+
+    Args:
+        source: where they are and who we are.
+
+    Attributes:
+        sources: of each container, by its name; the one without a name is the only one.
+        databases: in the same order.
+
+    Raises:
+        OlrPgError: 7008, as `OracleDatabase`.
+    """
+
+    def __init__(self, source: OracleSource) -> None:
+        self.sources = sources_of(source)
+        self.databases = {name: OracleDatabase(one) for name, one in self.sources.items()}
+
+    @property
+    def first(self) -> OracleDatabase:
+        """Is the container that is asked for what belongs to the whole database."""
+        return next(iter(self.databases.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Are the names of the containers, where they are several."""
+        return tuple(self.databases) if len(self.databases) > 1 else ()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for database in self.databases.values():
+            database.close()
+
+    def run_table_list(
+        self, query: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> list[tuple[str, str]]:
+        """Find the tables that a TableList query names; of several containers ``PDB.OWNER``.
+
+        Args:
+            is_abandoned: whether nobody waits for the answer any more; asked from another thread.
+
+        Raises:
+            OlrPgError: 3010 to 3017 the query, 70xx the database.
+        """
+        if not self.names:
+            return run_table_list(self.first, query, is_abandoned)
+        known = {
+            name: run_table_list(one, _ALL_TABLES, is_abandoned)
+            for name, one in self.databases.items()
+        }
+        return names_in_containers(known, query, is_abandoned)
+
+    def own(self, names: Sequence[tuple[str, str]], container: str) -> list[tuple[str, str]]:
+        """Return those of `names` that are of a container, as it calls them itself."""
+        if not self.names:
+            return list(names)
+        prefix = f"{container}."
+        return [
+            (owner.removeprefix(prefix), table)
+            for owner, table in names
+            if owner.startswith(prefix)
+        ]
+
+    def read_dictionaries(
+        self, names: Sequence[tuple[str, str]], scn: int | None = None, *, structure: bool = True
+    ) -> list[Snapshot]:
+        """Read the dictionary of each container, all as of one SCN.
+
+        Args:
+            names: of the tables, as `run_table_list` found them.
+            scn: as of which; None for now.
+            structure: with keys, indexes and sequences.
+
+        Raises:
+            OlrPgError: 3005, 7001 to 7009; 7005 where Oracle cannot read as of `scn` any more.
+        """
+        found: list[Snapshot] = []
+        for name, oracle in self.databases.items():
+            at = found[0].scn if found else scn
+            snapshot = read_dictionary(oracle, self.own(names, name), at)
+            if structure:
+                snapshot = replace(snapshot, structure=read_structure(oracle, snapshot))
+            found.append(snapshot)
+        return found

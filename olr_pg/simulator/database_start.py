@@ -1,0 +1,82 @@
+"""The start of a simulated database: its instance with redo threads, its containers, sessions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.scalars import encode_redo_time
+from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.sessions.placement import undo_segments
+from olr_pg.simulator.sessions.session import SimSession
+from olr_pg.simulator.writer.instance import Container, Instance
+from olr_pg.simulator.writer.log_file import LogIdentity
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+    from olr_pg.simulator.writer.instance import LogSink, RedoThread
+
+START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+
+
+def database_identity(seed: int) -> LogIdentity:
+    """Return the identity of the database that a seed stands for."""
+    rng = Random(seed ^ 0x5EED)  # noqa: S311 - reproducible, not secret
+    return LogIdentity(
+        dbid=rng.randrange(1, 1 << 31),
+        name="SIMDB",
+        activation=rng.randrange(1, 1 << 31),
+        resetlogs=encode_redo_time(datetime(2025, 12, 1, 8, 0, tzinfo=UTC)),
+        resetlogs_scn=1,
+    )
+
+
+def start_instance(seed: int, rng: Random, shape: DatabaseShape, archive: LogSink) -> Instance:
+    """Start an instance with its redo threads.
+
+    Args:
+        rng: draws its time, and decides from then on.
+        archive: takes each log that ends.
+    """
+    instance = Instance(
+        *(shape.redo, rng, archive),
+        identity=database_identity(seed),
+        start_scn=shape.start_scn,
+        start=START + timedelta(seconds=rng.randrange(10**6)),
+        zone=timedelta(hours=rng.choice((0, -4, 1))),
+        pace=shape.pace,
+        unproven=shape.unproven,
+    )
+    for number in range(1, shape.threads + 1):
+        instance.start_thread(number, 15 + 3 * number)
+    return instance
+
+
+def start_containers(instance: Instance, shape: DatabaseShape) -> list[Container]:
+    """Make the containers that sessions work in, with undo segments for each thread."""
+    dbid = instance.identity.dbid
+    if shape.con_id == 0:
+        files = {5: Container(0, None, dbid)}
+    else:
+        files = {9: Container(shape.con_id, "SIMPDB", dbid ^ 0x1234567)}
+        if shape.neighbour:
+            files[14] = Container(shape.con_id + 1, "OTHERPDB", dbid ^ 0x7654321)
+    for file, container in files.items():
+        for thread in instance.threads:
+            segments = undo_segments(thread.number, file, shape.start_scn)
+            container.segments[thread.number] = segments
+    return list(files.values())
+
+
+def start_session(
+    instance: Instance,
+    container: Container,
+    thread: RedoThread,
+    number: int,
+    dictionary: SysDictionary | None = None,
+) -> SimSession:
+    """Connect a session, by its number from 0."""
+    who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
+    return SimSession(instance, container, thread, who, dictionary=dictionary)

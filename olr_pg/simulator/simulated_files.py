@@ -1,0 +1,150 @@
+"""The files of a simulation beside its logs, and the extent of what was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.table_files import write_rows
+from olr_pg.simulator.truth import truth_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+    from typing import Self
+
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import SimTable
+    from olr_pg.simulator.named_simulation import NamedSimulation
+    from olr_pg.simulator.writer.instance import LogSink
+    from olr_pg.simulator.writer.log_file import OpenLog
+    from olr_pg.transactions.finished_columns import DmlKind
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The extent of what a simulation has written.
+
+    Attributes:
+        transactions: that are delivered.
+        changes: delivered row changes by kind.
+        rows: the number of rows of each table at the end.
+        unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
+        others: the dictionaries of further containers that the truth is of, too.
+        logs: the archived logs in the order they were archived; `log_bytes` of all of them.
+    """
+
+    seed: int
+    shape: DatabaseShape
+    snapshot: Snapshot
+    transactions: int
+    changes: dict[DmlKind, int]
+    rows: dict[str, int]
+    tables: tuple[SimTable, ...] = field(repr=False)
+    unrecoverable: dict[int, tuple[int, int]] = field(default_factory=dict)
+    others: tuple[Snapshot, ...] = ()
+    logs: tuple[Path, ...] = ()
+    log_bytes: int = 0
+
+    def with_logs(self, logs: Sequence[Path]) -> Self:
+        """Return it with its archived logs, which are there."""
+        return replace(self, logs=tuple(logs), log_bytes=sum(one.stat().st_size for one in logs))
+
+
+class SimulatedFiles:
+    """The files beside the logs of a simulation that is at work.
+
+    Args:
+        simulation: before its first statement.
+        directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
+        truth: write the truth.
+    """
+
+    def __init__(self, simulation: NamedSimulation, directory: Path, *, truth: bool) -> None:
+        self.simulation, self._directory = simulation, directory
+        self._truth = (directory / "truth.jsonl").open("wb") if truth else None
+        self.start = simulation.snapshot()
+        """The dictionary at the start."""
+        write_dictionary(self.start, directory)
+        for table in simulation.tables:
+            write_rows(directory / "tables", table, first_rows(table), self.start.scn)
+
+    def write_truth(self) -> None:
+        """Let every line of what has committed be in ``truth.jsonl``."""
+        committed = self.simulation.take_committed()
+        if self._truth is not None:
+            self._truth.writelines(line.encode() + b"\n" for line in truth_lines(committed))
+            self._truth.flush()
+        for one in committed:  # rows and blocks know their last transactions for ever
+            one.changes, one.delivered = [], []
+
+    def end(self) -> Summary:
+        """Finish the truth, write the final tables and dictionary of what has ended.
+
+        Returns:
+            The extent of it, without its logs.
+        """
+        self.write_truth()
+        if self._truth is not None:
+            self._truth.close()
+        simulation, final = self.simulation, self._directory / "final"
+        for table in simulation.tables:
+            write_rows(final, table, last_rows(table), simulation.instance.scn)
+        write_snapshot(simulation.snapshot(), str(final / "dictionary.json"))
+        return Summary(
+            *(simulation.seed, simulation.shape, self.start),
+            *(simulation.transactions, simulation.changes),
+            {table.full_name: len(table.live) for table in simulation.tables},
+            simulation.tables,
+        )
+
+
+def first_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
+    """Return the rows from before the first log, with their ROWIDs, in their order."""
+    return [(rowid, list(cells.values())) for rowid, cells in table.at_start.items()]
+
+
+def last_rows(table: SimTable) -> list[tuple[str, list[Cell | None]]]:
+    """Return the rows that there are while no transaction is open, by their places."""
+    rows = sorted(table.live, key=lambda row: (row.block.dba, row.slot))
+    return [(row.rowid, row.cells) for row in rows]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines)
+
+
+def log_files(folder: Path, logs: list[Path]) -> LogSink:
+    """Return a sink that writes logs into a folder and notes their paths."""
+
+    def archive(log: OpenLog, next_scn: int, time: int) -> None:
+        path = folder / log.name
+        path.write_bytes(log.close(next_scn, time))
+        logs.append(path)
+
+    return archive
+
+
+def prepare_directory(directory: Path) -> Path:
+    """Make ``logs/`` in a directory.
+
+    Raises:
+        OlrPgError: 8002 it cannot be made or holds logs.
+    """
+    try:
+        (directory / "logs").mkdir(parents=True, exist_ok=True)
+        taken = any((directory / "logs").iterdir())
+    except OSError as error:
+        raise OlrPgError(
+            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory}: {error.strerror}"
+        ) from error
+    if taken:
+        raise OlrPgError(Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory / 'logs'} is not empty")
+    return directory

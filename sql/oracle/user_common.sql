@@ -1,0 +1,15 @@
+-- The account of olr_pg for several pluggable databases (12.1 to 23ai): a common user, who enters each
+-- of them (docs/containers.md). Run as SYS in the root, then grants.sql in each PDB that holds tables:
+--
+--   sqlplus / as sysdba @user_common.sql C##OLR "a password"
+--   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql C##OLR
+--   sqlplus sys@host:1521/orclpdb2 as sysdba @grants.sql C##OLR
+--
+-- `source.server` names a service of the database, `source.containers` the PDBs.
+
+SET VERIFY OFF
+DEFINE olr_user = &1
+DEFINE olr_password = &2
+
+CREATE USER &olr_user IDENTIFIED BY "&olr_password" CONTAINER = ALL;
+GRANT CREATE SESSION, SET CONTAINER TO &olr_user CONTAINER = ALL;

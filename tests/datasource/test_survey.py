@@ -1,0 +1,57 @@
+"""The survey: read ahead by several threads, found as if by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.capture.logs import discover_logs
+from olr_pg.datasource import survey as surveying
+from olr_pg.datasource.survey import survey
+from olr_pg.errors import Code, OlrPgError
+from tests.replicator.decoded_seeds import SimulatedSeed
+
+if TYPE_CHECKING:
+    from tests.replicator.decoded_seeds import Source
+
+_SPLIT_BYTES = 6_000
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    return SimulatedSeed(3, 60_000).simulated(tmp_path_factory.mktemp("survey"))
+
+
+def test_threads_that_read_ahead_find_what_one_finds(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for readers in (1, 5):
+        monkeypatch.setattr(surveying, "_READERS", readers)
+        found.append(
+            survey(source.snapshot, [str(source.folder / "logs")], split_bytes=_SPLIT_BYTES)
+        )
+    one, many = found
+    assert len(one.splits) > 5
+    assert one.splits == many.splits
+    assert one.decoding.sessions
+    assert one.decoding.sessions == many.decoding.sessions
+
+
+def test_a_log_that_cannot_be_read_is_told_in_its_turn(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surveying, "_READERS", 5)
+    logs = discover_logs([str(source.folder / "logs")])
+    assert len(logs) > 1
+    for log in map(Path, (one.path for one in logs)):
+        damaged = bytearray(log.read_bytes())
+        damaged[len(damaged) // 2] ^= 0xFF
+        (tmp_path / log.name).write_bytes(damaged)
+    with pytest.raises(OlrPgError) as caught:
+        survey(source.snapshot, [str(tmp_path)], split_bytes=_SPLIT_BYTES)
+    assert caught.value.code == Code.BLOCK_CORRUPT
+    first = min(logs, key=lambda log: log.header.first_scn)
+    assert caught.value.where["file"] == str(tmp_path / Path(first.path).name)
