@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any, Final
@@ -103,6 +104,7 @@ def test_an_applier_with_other_tables_follows_the_one_before() -> None:
     target.renew(configured("two tables"))
     while len(made) < 2:
         assert target.is_alive
+        time.sleep(0.002)
     assert made[1].began.wait(60)
     assert [one.tables for one in made] == ["one table", "two tables"]
     assert not target.is_renewed
@@ -163,6 +165,7 @@ def test_a_full_disk_is_waited_for(
     assert not is_full
     while len(made) < 2:
         assert target.is_alive
+        time.sleep(0.002)
     target.stop()
     target.join()
     assert len(made) == 2

@@ -51,10 +51,7 @@ def test_lost_connections_are_made_again(replication: Replication) -> None:
         target=lambda: applier.run(once=True, drained=r.script.complete.is_set)
     )
     runner.start()
-    while r.rows("SELECT to_regclass('olr_pg.ledger') IS NULL OR NOT EXISTS (SELECT FROM s.t)") == [
-        (True,)
-    ]:
-        time.sleep(0.01)
+    r.wait_for("SELECT to_regclass('olr_pg.ledger') IS NOT NULL AND EXISTS (SELECT FROM s.t)")
     thread.start()
     runner.join()
     ended.set()
@@ -169,8 +166,7 @@ def test_postgres_killed_and_started_again(
 
     runner = threading.Thread(target=run)
     runner.start()
-    while r.rows("SELECT count(*) FROM s.t")[0][0] < 100:
-        time.sleep(0.01)
+    r.wait_for("SELECT count(*) >= 100 FROM s.t")
     pid = cluster.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -202,12 +198,14 @@ def test_kill_9_in_the_middle_and_start_again(replication: Replication) -> None:
             r.insert({"ID": i, "N": i}), r.update({"ID": 0}, {"V": str(i)}), scn=10 + i // 4
         )
     _, port = r.serve()
+    reached = "SELECT count(*) >= %s FROM s.t"
     for at_least in (50, 300, 700):
         process = subprocess.Popen([sys.executable, "-c", _PROCESS, r.target, str(port)])
         try:
-            while r.rows("SELECT count(*) FROM s.t")[0][0] < at_least:
-                assert process.poll() is None
-                time.sleep(0.005)
+            with psycopg.connect(r.target, autocommit=True) as connection:
+                while connection.execute(reached, (at_least,)).fetchone() != (True,):
+                    assert process.poll() is None
+                    time.sleep(0.005)
         finally:
             process.kill()
             process.wait()

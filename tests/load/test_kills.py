@@ -42,13 +42,16 @@ def start(project: Loads, *arguments: str) -> subprocess.Popen[bytes]:
 
 def killed_at(project: Loads, query: str, *arguments: str) -> int:
     """The exit code of a command that is killed once the query gives true."""
-    with start(project, *arguments) as process:
+    # One connection for all looks: to open one costs both sides more than what is asked.
+    with (
+        psycopg.connect(project.database, autocommit=True) as connection,
+        start(project, *arguments) as process,
+    ):
         while process.poll() is None:
             try:
-                with psycopg.connect(project.database, autocommit=True) as connection:
-                    if connection.execute(query.encode()).fetchone() == (True,):
-                        process.kill()
-                        break
+                if connection.execute(query.encode()).fetchone() == (True,):
+                    process.kill()
+                    break
             except psycopg.errors.UndefinedTable:
                 pass
             time.sleep(0.002)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 from rich.console import Console
@@ -96,4 +97,4 @@ def test_without_a_terminal_there_is_a_line_now_and_then(monkeypatch: pytest.Mon
     with row_progress("loading", {"A.B": 10}) as progress:
         progress.update({"A.B": Amount(5)})
         while not any("5 of 10 rows" in line for line in lines):
-            pass
+            time.sleep(0.005)

@@ -82,13 +82,16 @@ class Migration:
 
     def killed_when(self, query: str) -> int:
         """Kill it once the query is true; its exit code."""
-        with self.start("--once") as process:
+        # One connection for all looks: to open one costs both sides more than what is asked.
+        with (
+            psycopg.connect(self.database, autocommit=True) as connection,
+            self.start("--once") as process,
+        ):
             while process.poll() is None:
                 try:
-                    with psycopg.connect(self.database, autocommit=True) as connection:
-                        if connection.execute(query.encode()).fetchone() == (True,):
-                            process.kill()
-                            break
+                    if connection.execute(query.encode()).fetchone() == (True,):
+                        process.kill()
+                        break
                 except psycopg.errors.UndefinedTable:
                     pass
                 time.sleep(0.005)

@@ -66,15 +66,15 @@ def kill_at(config: Path, database: str, query: str) -> int:
     command = [sys.executable, "-m", "olr_pg", "run", "--once", "--config", str(config)]
     with (config.parent / "stderr.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
-    while process.poll() is None:
-        try:
-            with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(database, autocommit=True) as connection:
+        while process.poll() is None:
+            try:
                 if connection.execute(query.encode()).fetchone() == (True,):
                     process.kill()
                     break
-        except psycopg.errors.UndefinedTable:
-            pass
-        time.sleep(0.002)
+            except psycopg.errors.UndefinedTable:
+                pass
+            time.sleep(0.002)
     return process.wait()
 
 

@@ -55,6 +55,7 @@ def connected(port: int, over: threading.Event | None = None) -> RawClient:
         with suppress(ConnectionRefusedError):
             return RawClient(port)
         assert time.monotonic() < deadline
+        time.sleep(0.01)
     raise ConnectionRefusedError
 
 
@@ -123,7 +124,7 @@ def test_what_another_client_has_confirmed_the_applier_does_not_pass_over(
         # Until the server has ended: everything that is there is decoded and confirmed then.
         with suppress(OSError, AssertionError):
             while client.ask(3, struct.pack("<Q", COMMIT_SCN)) == NO_MORE:
-                pass
+                time.sleep(0.01)
     saved = read_saved(tmp_path / "data" / "checkpoint.json").scn
     assert saved is not None
     with capture_logs() as lines:
@@ -178,6 +179,7 @@ def state_of(folder: Path, *passing: str) -> tuple[str, str]:
             if state["name"] not in passing:
                 return state["name"], state["reason"] or ""
         assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.timeout(600)  # it starts Spark

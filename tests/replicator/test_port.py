@@ -96,6 +96,7 @@ def served(folder: Path, real: Path, port: int) -> Iterator[subprocess.Popen[byt
         while not _listens(port):
             assert process.poll() is None, f"the server ended with {process.returncode}"
             assert time.monotonic() < deadline
+            time.sleep(0.02)
         yield process
     finally:
         process.send_signal(signal.SIGKILL)

@@ -5,14 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.spark.standalone_cluster import StandaloneCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,12 +17,15 @@ PROGRAM = """
 import os
 import signal
 import sys
+import urllib.request
 from pathlib import Path
+
+import psutil
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, spark_session
-from tests.spark.standalone_cluster import conf
+from tests.spark.standalone_cluster import java_options
 
 def grow(payload, common):
     return payload * 40_000_000 if payload == b"3" else common + payload
@@ -44,7 +43,14 @@ def fail(payload):
 
 master, folder = sys.argv[1], Path(sys.argv[2])
 payloads = [b"%d" % number for number in range(9)]
-with spark_session(SparkSettings(master, conf())) as spark:
+settings = {
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": java_options(),
+}
+with spark_session(SparkSettings(master, settings)) as spark:
     results = list(
         run_tasks(spark, payloads, lambda p, c: grow(p, c), broadcast=b"<", sizes=[1] * 9)
     )
@@ -59,44 +65,7 @@ with spark_session(SparkSettings(master, conf())) as spark:
         next(results)
     except OlrPgError as error:
         assert (error.code, error.where) == (2006, {"block": 7})
-        print("all was right")
-"""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """A master, and a worker of two cores."""
-    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        cluster.add_worker(cores=2)
-        yield cluster
-
-
-def test_tasks_on_a_cluster(cluster: StandaloneCluster, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, cluster.url, str(tmp_path)],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("all was right\n")
-
-
-PAGE = """
-import sys
-import urllib.request
-
-import psutil
-
-from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.session import SparkSettings, spark_session
-from tests.spark.standalone_cluster import java_options
-
-page = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
-settings = SparkSettings(sys.argv[1], page | {"spark.executor.extraJavaOptions": java_options()})
-with spark_session(settings) as spark:
+        print("tasks", "all was right")
     says = "decode thread 1, log 7, 3 MB"
     assert list(run_tasks(spark, [b"1"], lambda p: p, description=says)) == [(0, b"1")]
     page = urllib.request.urlopen(spark.sparkContext.uiWebUrl + "/jobs/", timeout=60).read()
@@ -107,20 +76,33 @@ with spark_session(settings) as spark:
         for one in process.net_connections("inet")
         if one.status == psutil.CONN_LISTEN
     }
-    print(*sorted(listening))
+    print("listening", *sorted(listening))
 """
 
 
-def test_the_page_of_a_session_on_a_cluster_is_on_the_loopback_address(
-    cluster: StandaloneCluster,
-) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PAGE, cluster.url],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the program says on a master and a worker of two cores."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with StandaloneCluster(folder) as cluster:
+        cluster.add_worker(cores=2)
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PROGRAM, cluster.url, str(folder)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "127.0.0.1"
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines()[-2:])
+
+
+def test_tasks_on_a_cluster(said: dict[str, str]) -> None:
+    assert said["tasks"] == "all was right"
+
+
+def test_the_page_of_a_session_on_a_cluster_is_on_the_loopback_address(
+    said: dict[str, str],
+) -> None:
+    assert said["listening"] == "127.0.0.1"

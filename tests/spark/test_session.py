@@ -46,7 +46,8 @@ if "again" in sys.argv:
     except OlrPgError as error:
         tell("refused", error.code)
     tell("children", len(psutil.Process().children()))
-spark = get_session(SparkSettings("local[1]"))
+conf = {"spark.olr.secret": "tiger \\\\ = é", "spark.driver.memory": "600m"}
+spark = get_session(SparkSettings("local[1]", conf))
 tell("java", *[process.pid for process in psutil.Process().children(recursive=True)])
 tell("scratch", spark.sparkContext.getConf().get("spark.local.dir"))
 def wait(payload):
@@ -59,6 +60,8 @@ if "stop" in sys.argv:
     tell("children", len(psutil.Process().children()))
 elif "again" in sys.argv:
     [jvm] = psutil.Process().children()
+    tell("secret", spark.conf.get("spark.olr.secret") == conf["spark.olr.secret"])
+    tell("command", any("tiger" in word for word in jvm.cmdline()), "-Xmx600m" in jvm.cmdline())
     results = run_tasks(
         spark,
         [b"1", b"2", b"3"],
@@ -74,7 +77,7 @@ elif "again" in sys.argv:
                 pass
         except OlrPgError as error:
             tell("broken", error.code)
-    tell("again", get_session(SparkSettings("local[1]")).version)
+    tell("again", get_session(SparkSettings("local[1]", conf)).version)
     stop_session()
     tell("children", len(psutil.Process().children()))
 else:
@@ -141,7 +144,7 @@ def test_without_java_on_the_machine_it_starts_works_and_leaves_nothing(tmp_path
     assert not psutil.wait_procs(java, timeout=WAIT_SECONDS)[1]
 
 
-def test_another_session_starts_after_one_that_did_not_and_one_whose_java_died(
+def test_properties_reach_it_and_another_one_starts_after_what_did_not_and_a_java_that_died(
     tmp_path: Path,
 ) -> None:
     """With the machine's Java, whose classes are archived."""
@@ -150,6 +153,9 @@ def test_another_session_starts_after_one_that_did_not_and_one_whose_java_died(
         assert told(process, "children") == ["0"]
         java = [psutil.Process(int(pid)) for pid in told(process, "java")]
         [scratch] = told(process, "scratch")
+        # Properties reach Spark, but no command line.
+        assert told(process, "secret") == ["True"]
+        assert told(process, "command") == ["False", "True"]
         assert told(process, "first") == ["0", "b'1'"]
         assert told(process, "broken") == ["6005"]
         assert told(process, "broken") == ["6005"]
@@ -190,22 +196,6 @@ def test_there_is_one_session(spark: SparkSession) -> None:
     with pytest.raises(OlrPgError) as raised:
         get_session(SparkSettings("local[1]"))
     assert raised.value.code == 6007
-
-
-def test_properties_reach_spark_but_no_command_line() -> None:
-    program = (
-        "import psutil\n"
-        "from olr_pg.spark.session import SparkSettings, spark_session\n"
-        "conf = {'spark.olr.secret': 'tiger \\\\ = é', 'spark.driver.memory': '600m'}\n"
-        "with spark_session(SparkSettings('local[1]', conf)) as spark:\n"
-        "    print(spark.conf.get('spark.olr.secret') == conf['spark.olr.secret'])\n"
-        "    [jvm] = psutil.Process().children()\n"
-        "    print(any('tiger' in word for word in jvm.cmdline()), '-Xmx600m' in jvm.cmdline())\n"
-    )
-    command = [sys.executable, "-W", "error", "-c", program]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.split()[-3:] == ["True", "False", "True"]
 
 
 def test_what_a_killed_worker_leaves_goes_with_the_session(spark: SparkSession) -> None:

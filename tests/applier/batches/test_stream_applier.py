@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import psycopg
@@ -113,6 +114,7 @@ def test_each_table_has_a_position_and_counts_of_its_own(two_tables: Replication
         # Nothing is durable: whichever table one asks for, it may lack the first of them.
         while None in (pending := {t.name: t.pending for t in applier.tables}).values():
             assert thread.is_alive()
+            time.sleep(0.002)
         assert set(pending) == {"S.T", "S.O"}
         assert set(pending.values()) <= {both, first}
         assert {t.commit_scn for t in applier.tables} == {both}  # of the run before

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def test_logs_are_archived_one_after_the_other(tmp_path: Path) -> None:
             oracledb.connect(user="olr", password="olr", dsn=server.connect_string) as connection,
         ):
             while connection.cursor().execute(LOGS).fetchall() != [(count,)]:
-                pass
+                time.sleep(0.01)
 
     wait_for(0, 3_600.0)
     wait_for(len(summary.logs), 0.01)
@@ -103,6 +104,7 @@ def test_a_database_that_works_on_is_served_meanwhile(tmp_path: Path) -> None:
     try:
         while not servers:
             assert working.is_alive()
+            time.sleep(0.005)
         scns: list[int] = []
         counts: list[int] = []
         with oracledb.connect(
