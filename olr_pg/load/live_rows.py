@@ -25,7 +25,7 @@ from olr_pg.oracle import tables
 from olr_pg.oracle.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
 from olr_pg.oracle.facts import is_physical_standby, read_scn
 from olr_pg.oracle.large_row import LargeRow
-from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.rowids import (
     RowidRange,
     ranges_by_extents,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import Place
     from olr_pg.oracle.large_row import Pieces
-    from olr_pg.oracle.oracle_connection import OracleDatabase
 
 BATCH_BYTES: Final = 4 << 20
 """Bytes of values that one batch may hold by the columns' declared lengths, about."""

@@ -83,7 +83,7 @@ def test_the_status_of_a_running_process(
     assert (asked["health"], asked["state"]["name"]) == ("ok", "WAITING_FOR_CLIENT")
     assert asked["process"]["pid"] == process.pid
     text = cli("status", "--config", path.name).stdout
-    assert text.startswith("OK: WAITING_FOR_CLIENT for ")
+    assert text.startswith("OK: Waiting for a client (WAITING_FOR_CLIENT) for ")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert cli("status", "--config", path.name).returncode == 12

@@ -126,8 +126,8 @@ def test_a_database_that_keeps_archiving_is_replicated_row_for_row(
         live.copy(late)
         wait_until(lambda: applied_scn(postgres_database) > first)
         live.archive_all()
-        last = max(live.commit_scns())
-        wait_until(lambda: applied_scn(postgres_database) == last)
+        # One table may be at the last commit while another is not: each is applied by itself.
+        wait_until(lambda: differences(postgres_database, summary) == [])
 
     run_beside(config, keep_archiving)
     assert differences(postgres_database, summary) == []
