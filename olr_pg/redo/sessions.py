@@ -23,7 +23,8 @@ from olr_pg.redo.format.file_fields import (
 )
 from olr_pg.redo.format.opcodes import Opcode
 from olr_pg.redo.format.undo_fields import SESSION_TEXTS
-from olr_pg.redo.integers import u16, u32
+from olr_pg.redo.integers import u32
+from olr_pg.redo.vectors import field_at, vector_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -134,7 +135,7 @@ def _texts(
     )  # fmt: skip
     data = batch.data.data
     return [
-        [_text(data[at : at + size]) for at, size in zip(places, sizes, strict=True)]
+        [_text(data[at : at + max(size, 0)]) for at, size in zip(places, sizes, strict=True)]
         for places, sizes in zip(offset.tolist(), length.tolist(), strict=True)
     ]
 
@@ -162,25 +163,18 @@ def session_fields(
         opcode: ``layer << 8 | code``.
         numbers: the fields, from 1.
         offset, length: filled: of record i's field `numbers[k]` in `data`; [records, fields], left
-            as they are where there is no such vector or field.
+            as they are where there is no such vector. The length is −1 where it has no such field.
     """
     header, big = layout
     for record in range(starts.size):
         start = starts[record]
         stop = start + u32(data, start, big)
         at = start + (LWN_RECORD_HEADER if data[start + RECORD_VLD] & VLD_LWN else RECORD_HEADER)
-        is_found = False
-        while at < stop and not is_found:
-            is_found = int(data[at]) << 8 | int(data[at + VECTOR_CODE]) == opcode
-            listed = u16(data, at + header, big)
-            field = at + header + ((listed + 2) & ~3)
-            for number in range(1, ((listed - 2) >> 1) + 1):
-                size = u16(data, at + header + 2 * number, big)
-                for k in range(numbers.size):
-                    if is_found and numbers[k] == number:
-                        offset[record, k], length[record, k] = field, size
-                field += (size + 3) & ~3
-            at = field
+        while at < stop and int(data[at]) << 8 | int(data[at + VECTOR_CODE]) != opcode:
+            at = vector_end(data, at, header, big)
+        if at < stop:
+            for k in range(numbers.size):
+                offset[record, k], length[record, k] = field_at(data, at, header, numbers[k], big)
 
 
 class SessionDirectory:

@@ -79,6 +79,16 @@ VECTOR: Final = row_type(
 
 
 @inlined
+def vector_end(payload: Any, at: int, header: int, big: bool) -> int:
+    """Find where the vector at `at` ends, whose field list is whole: behind its last field."""
+    listed = u16(payload, at + header, big)
+    end = at + header + ((listed + 2) & ~3)
+    for field in range(at + header + 2, at + header + listed, 2):
+        end += (u16(payload, field, big) + 3) & ~3
+    return end
+
+
+@inlined
 def scan_record(
     payload: Any, records: RecordColumns | Table, record: int, layout: tuple[int, bool],
     count: int, vectors: VectorColumns | Table,
@@ -102,19 +112,17 @@ def scan_record(
         listed = u16(payload, at + header, big)
         if listed < 2 or listed & 1 or at + header + ((listed + 2) & ~3) > stop:
             return 2, at, count
-        data = at + header + ((listed + 2) & ~3)
-        for field in range(at + header + 2, at + header + listed, 2):
-            data += (u16(payload, field, big) + 3) & ~3
-        if data > stop:
+        end = vector_end(payload, at, header, big)
+        if end > stop:
             return 3, at, count
         if count == vectors.position.size:
             return 4, at, count
         vectors.position[count] = at
-        vectors.end[count] = data
+        vectors.end[count] = end
         vectors.record[count] = record
         vectors.opcode[count] = int(payload[at]) << 8 | int(payload[at + VECTOR_CODE])
         count += 1
-        at = data
+        at = end
     return 0, at, count
 
 
