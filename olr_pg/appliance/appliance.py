@@ -48,7 +48,7 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.private import private_umask, tighten, tighten_tree
+from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
@@ -192,10 +192,10 @@ def run_appliance(
 
 def _close_files(config: Config, data: Path) -> None:
     """Close to other users what an earlier version, or somebody else, has left open."""
-    loose = tighten(data, passable=is_passable(config))
+    loose = close_to_others(data, passable=is_passable(config))
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         vault = Path(config.source.vault.directory)
-        loose += tighten_tree(vault) if vault.is_dir() else []
+        loose += close_tree_to_others(vault) if vault.is_dir() else []
     if loose:
         error = OlrPgError(
             Code.FILES_NOT_PRIVATE, f"{len(loose)} of them, the first is {loose[0]}", path=str(data)

@@ -49,7 +49,7 @@ class ReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
-        _have_stdout()
+        _ensure_stdout()
         as_json = bool(ctx.params.get("json_errors"))
         config = config_named(sys.argv[1:])
         try:
@@ -149,7 +149,7 @@ def _take_signals() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _have_stdout() -> None:
+def _ensure_stdout() -> None:
     """Print to nowhere where the parent has closed the standard output."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good

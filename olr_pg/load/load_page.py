@@ -21,10 +21,10 @@ from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.config.model import MIB
 from olr_pg.config.tls import server_context
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.watch import Amount, LoadWatch
-from olr_pg.monitor.asking import ask_status
+from olr_pg.load.load_watch import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, StatusService
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import (
     LoadStatus,
     PortStatus,

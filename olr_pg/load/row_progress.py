@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from olr_pg.load.watch import Amount
+    from olr_pg.load.load_watch import Amount
 
 LINE_SECONDS: Final = 15.0
 """Between two lines, where there is no terminal; shorter work prints none."""

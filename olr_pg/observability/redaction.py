@@ -75,7 +75,7 @@ class Redactor:
 _known = Redactor()
 
 
-def know_secrets(secrets: Iterable[str | SecretStr]) -> None:
+def register_secrets(secrets: Iterable[str | SecretStr]) -> None:
     """Let `mask` know what must never be printed by this process."""
     global _known
     _known = Redactor(secrets)

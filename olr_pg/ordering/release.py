@@ -24,7 +24,7 @@ class _Next(NamedTuple):
     lowest_begin_scn: int
 
 
-class Leaving:
+class Release:
     """Transactions that left the merger together; true while there is anything.
 
     Args:

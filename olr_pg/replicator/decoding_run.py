@@ -27,7 +27,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
 from olr_pg.ordering.ready_transactions import by_view
-from olr_pg.ordering.release import Leaving
+from olr_pg.ordering.release import Release
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
@@ -135,7 +135,7 @@ class DecodingRun:
         try:
             logs = self._parts.logs.scan(self, self._scn, 0).logs
         finally:
-            self._parts.logs.scanned_last(self)
+            self._parts.logs.remove_reader(self)
         if restored is not None:
             orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
             if orphaning is None:
@@ -171,7 +171,7 @@ class DecodingRun:
             _log.exception("decoding has stopped")
             self._fail(OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
         finally:
-            self._parts.logs.scanned_last(self)
+            self._parts.logs.remove_reader(self)
             if not failed:
                 # Else it may have taken a half of what ended the run: the next one begins with what
                 # is durable.
@@ -414,7 +414,7 @@ class DecodingRun:
             self._parts.logs.delivering(self._left_scn)
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
-        leaving = Leaving(released)
+        leaving = Release(released)
         while leaving:
             if not self._events.publish_before(leaving.first_commit_scn):
                 return False

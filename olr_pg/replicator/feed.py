@@ -12,8 +12,8 @@ from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition
+from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.replicator.recovery.bounded_recovery import Need
-from olr_pg.replicator.told_events import ToldEvents
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -90,7 +90,7 @@ class Feed:
     last: CommitKey | None = None
     passed_scn: int = -1
     resumed: bool = False
-    told: ToldEvents = field(default_factory=ToldEvents)
+    told: PublishedEvents = field(default_factory=PublishedEvents)
 
     @property
     def names(self) -> frozenset[str]:

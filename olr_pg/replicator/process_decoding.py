@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.decoding.split import SplitResult, decode_split, open_split
 from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.result_files import ResultFile, ResultFiles, lost
+from olr_pg.files.result_files import ResultFile, ResultFiles, result_lost
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
 
@@ -75,7 +75,7 @@ class ProcessDecoding:
         try:
             self._folder = tempfile.mkdtemp(prefix="olr-pg-decode-", dir=parent)
         except OSError as error:
-            raise lost(error, directory=parent or tempfile.gettempdir()) from error
+            raise result_lost(error, directory=parent or tempfile.gettempdir()) from error
         self._results = ResultFiles(self._folder, _AHEAD * jobs)
         directory = str(self._results.directory)
         self._pool = ProcessPoolExecutor(

@@ -87,7 +87,7 @@ def error_cell(task: int, error: Exception) -> Cell:
     return Cell(task, Kind.ERROR, orjson.dumps(record))
 
 
-def joined(task: int, cells: list[Cell]) -> Result:
+def join_cells(task: int, cells: list[Cell]) -> Result:
     """Join the result that cells carry (on the driver).
 
     Args:

@@ -15,7 +15,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
 from olr_pg.load.initial import initial_load
 from olr_pg.migration.migration_steps import STEPS
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.server.checkpoint import Checkpoint, read_saved
 from tests.appliance.test_appliance import COMMIT_SCN, run_once, write_config
 from tests.replicator.test_port import NO_MORE, QUERY, RawClient, served

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Room:
+class UnappliedBound:
     """The bytes that wait, and their bound. All methods may be called from any thread.
 
     One table that gets all changes may use all of the room.
@@ -44,10 +44,10 @@ class Room:
             self._used -= size
             self._changed.notify_all()
 
-    def wait(self, is_hopeless: Callable[[], bool]) -> None:
+    def wait(self, has_stopped: Callable[[], bool]) -> None:
         """Wait until there is room, or none is to be hoped for (`wake` lets that be asked)."""
         with self._changed:
-            self._changed.wait_for(lambda: not self.is_short or is_hopeless())
+            self._changed.wait_for(lambda: not self.is_short or has_stopped())
 
     def wake(self) -> None:
         """Let whoever waits look again."""

@@ -13,7 +13,7 @@ import numpy as np
 import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM, rows_of
-from olr_pg.applier.statements.lost_marks import Marking
+from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.scalars import MAX_SCN, format_xid
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Distribution:
         for event in self._lost_of(table):
             rows = rows_of(selection, event.table, event.commit_scn, event.xid)
             if len(rows):
-                selection = Marking(event.table, event.lobs, len(rows)).mark(selection, rows)
+                selection = LostValueMarks(event.table, event.lobs, len(rows)).mark(selection, rows)
                 self._lost.remove(event)
                 continue
             before = selection.commit_scn <= np.uint64(event.commit_scn)
@@ -99,7 +99,7 @@ class Distribution:
         return [event for event in self._lost if table in (event.table, STREAM)]
 
     def _announce(self, event: SchemaEvent) -> None:
-        self._workers.of(STREAM if self._is_stream else event.table).announce(event)
+        self._workers.of(STREAM if self._is_stream else event.table).deliver_event(event)
 
 
 def _is_of(event: SchemaEvent, spooled: SpooledChanges) -> bool:

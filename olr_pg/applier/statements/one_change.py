@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 
 
-def single(plan: TablePlan, changes: Changes, number: int) -> Step:
+def one_change_step(plan: TablePlan, changes: Changes, number: int) -> Step:
     """Return the statement of one change, which must touch one row.
 
     Without a key the row is found by its old values; of equal rows one is taken.

@@ -12,7 +12,7 @@ from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import refuse_shared_sessions
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
     """
     connection = psycopg.connect(
-        vigilant(connect_string),
+        with_timeouts(connect_string),
         autocommit=True,
         application_name="olr_pg applier",
         # Plans must know how long an array is; a generic one would guess.
@@ -117,7 +117,7 @@ class OutageWatch(Protocol):
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Note an error that a connection met."""
 
-    def rested(self, connection: object) -> None:
+    def retry_ended(self, connection: object) -> None:
         """Note that a connection tries no more for now."""
 
     def reached(self, connection: object) -> None:
@@ -174,7 +174,7 @@ class KeptConnection:
     def rest(self) -> None:
         """Note that nobody tries again with it for now."""
         if self._outage is not None:
-            self._outage.rested(self)
+            self._outage.retry_ended(self)
 
     def _open(self) -> Connection[Any]:
         connection = connect(self._connect_string, replica=self._replica)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable
+    from olr_pg.load.load_watch import LoadWatch
     from olr_pg.load.row_progress import RowProgress
     from olr_pg.load.table_data import SourceTable
     from olr_pg.load.target_structure import Part
-    from olr_pg.load.watch import LoadWatch
 
 POLL_SECONDS: Final = 0.5
 
@@ -178,7 +178,7 @@ def load_progress(
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
     """Show on stderr how far the load is."""
-    from olr_pg.load.watch import LoadWatch
+    from olr_pg.load.load_watch import LoadWatch
 
     stop = threading.Event()
     with row_progress("loading", row_totals(work)) as progress:

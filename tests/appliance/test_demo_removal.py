@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from olr_pg.appliance.data_lock import only_one
-from olr_pg.appliance.demo_remains import PREFIX, folder_size, remove_demos
+from olr_pg.appliance.demo_removal import PREFIX, folder_size, remove_demos
 from olr_pg.postgres.embedded import start_embedded
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psycopg
 
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ class LoadWatch:
         self, connect_string: str, subscription: str, targets: Mapping[str, tuple[str, str]]
     ) -> None:
         self._connection = psycopg.connect(
-            vigilant(connect_string), autocommit=True, application_name="olr_pg load progress"
+            with_timeouts(connect_string), autocommit=True, application_name="olr_pg load progress"
         )
         self._subscription = subscription
         self._sources = {target: source for source, target in targets.items()}
