@@ -27,7 +27,7 @@ I64 = npt.NDArray[np.int64]
 Key = tuple[bytes, ...]
 
 ATTEMPTS_MAX: Final = 16
-"""Sets of changes sharing keys that may be refused in a transaction: each costs as much as all rows."""
+"""Sets of one transaction that may be refused for shared keys: each costs as much as all rows."""
 
 
 class Placed:
