@@ -191,7 +191,7 @@ def run_appliance(
 
 
 def _close_files(config: Config, data: Path) -> None:
-    """Close to other users what an earlier version, or somebody else, has left open."""
+    """Close to other users what a looser umask, or somebody else, has left open to them."""
     loose = close_to_others(data, passable=is_passable(config))
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         vault = Path(config.source.vault.directory)

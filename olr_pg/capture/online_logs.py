@@ -66,7 +66,7 @@ class _Group:
         """
         before = self.header
         if self.file is not None and self.file.is_replaced:
-            self._close()
+            self.close()
         for path in self.members if self.file is None else (self.file.path,):
             try:
                 file = self.file or OnlineFile(path)
@@ -78,20 +78,17 @@ class _Group:
             except OlrPgError as error:
                 self.problem = error
                 if error.code == Code.LOG_UNREADABLE:
-                    self._close()
+                    self.close()
                 continue
             self.problem = None
             break
         return self.header != before
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close its file."""
         if self.file is not None:
             self.file.close()
         self.file = self.header = self.blocks = None
-
-    def close(self) -> None:
-        """Close its file."""
-        self._close()
 
 
 def _begins_with(data: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:

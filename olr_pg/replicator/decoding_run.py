@@ -108,14 +108,13 @@ class DecodingRun:
         )
         self._recovery: RecoveryRun | None = None
         if parts.recovery is not None:
-            self._recovery = RecoveryRun(parts.recovery, self._scn, self._target_names)
+            self._recovery = RecoveryRun(
+                parts.recovery, self._scn, lambda: [feed.delivery.name for feed in self.feeds]
+            )
         self._reached: Mapping[int, Reached] = {}
         self._lobs_scn = -1
         self._left_scn = 0
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
-
-    def _target_names(self) -> list[str]:
-        return [feed.delivery.name for feed in self.feeds]
 
     def restore(self, image: NamedImage) -> None:
         """Begin with a recovery image, if it can be used.

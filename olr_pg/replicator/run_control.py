@@ -1,7 +1,7 @@
 """Keeps the runs of decoding: which there are, and which targets each of them feeds.
 
 One run feeds all targets: what they want is decoded once, from the lowest SCN that any of them
-needs; each is given what it lacks (`delivery.Feed`). There are more runs than one only while a
+needs; each is given what it lacks (`feed.Feed`). There are more runs than one only while a
 target is somewhere else than the others:
 
 - Targets that are started together are waited for (`expected`), and begin in one run.

@@ -408,15 +408,12 @@ class Worker:
                 commits may have gone that were not on disk.
         """
         applying = retrying(
-            self._is_harmless,
+            lambda error: isinstance(error, psycopg.Error) and not self._committed,
             partial(retry_seconds, self._settings),
             self._closing,
             partial(announce_retry, f"applying {queue.name} again"),
         )
         return applying(work)
-
-    def _is_harmless(self, error: BaseException) -> bool:
-        return isinstance(error, psycopg.Error) and not self._committed
 
     def _forget(self) -> None:
         """Forget what the ended connection had."""

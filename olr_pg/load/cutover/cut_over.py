@@ -356,9 +356,8 @@ class _Cutover:
     def _grants(self) -> list[str]:
         """Return what applications have to be granted on the tables and their sequences."""
         known = self.known(STEPS[4])
-        # A step of a former release did not note the target's names.
         advanced = known.detail.get("advanced", ()) if known is not None else ()
-        sequences = [(one["target"][0], one["target"][1]) for one in advanced if "target" in one]
+        sequences = [(one["target"][0], one["target"][1]) for one in advanced]
         with opened_target(self._config) as target:
             tables, settings = self._replicated(target)
             targets = [
