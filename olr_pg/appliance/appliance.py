@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
@@ -124,7 +124,7 @@ def run_appliance(
     data = data_directory(config)
     with ExitStack() as stack:
         stack.enter_context(private_umask())
-        stack.enter_context(only_one(data))
+        stack.enter_context(hold_data_lock(data))
         _close_files(config, data)
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
         checkpoints: list[Checkpoint] = []

@@ -22,7 +22,7 @@ FILE_NAME: Final = "lock"
 
 
 @contextmanager
-def only_one(data: Path) -> Iterator[None]:
+def hold_data_lock(data: Path) -> Iterator[None]:
     """Keep `data` for this process until the context ends, or the process does.
 
     Raises:

@@ -165,7 +165,7 @@ class Control:
             self._jobs[job.number] = job
             self._forget_old()
         named = {"action": action, "job": job.number, "by": who, "address": address}
-        _log.info("control", **named, arguments=document or None)
+        _log.info("command over HTTP begins", **named, arguments=document or None)
         if action == RELOAD:
             assert self._reload is not None
             self._reload()
@@ -290,7 +290,7 @@ class Job:
     def _follow(self, process: subprocess.Popen[bytes], named: Mapping[str, Any]) -> None:
         said = process.communicate()[0]
         code = process.returncode
-        _log.info("control has ended", **named, exit_code=code)
+        _log.info("command over HTTP has ended", **named, exit_code=code)
         self.end(code, said[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
 
     def end(self, code: int, output: str) -> None:

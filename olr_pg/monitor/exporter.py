@@ -90,7 +90,7 @@ class PostgresExporter:
                     reason,
                     table=f"{self._target.schema}.{self._target.table}",
                 )
-                _log.warning("metrics", error=failure)
+                _log.warning("metrics are not written", error=failure)
         else:
             if self._failing:
                 self._failing = False

@@ -18,7 +18,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
-import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.connection import OutageWatch
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
-
-_log = structlog.get_logger(__name__)
 
 _SETTLE_SECONDS: Final = 0.02
 """How long a commit that did not wait for the disk is left alone where nothing follows it."""

@@ -370,7 +370,9 @@ class Conversation:
         lowest = self._lowest_pending()
         # One less: another transaction may share the commit SCN.
         scn = max(0, (self._reception.last_scn if lowest is None else lowest) - 1)
-        _log.warning("going back", scn=scn, rewind=self._rewinds, error=str(failure))
+        _log.warning(
+            "transactions are asked for again", scn=scn, rewind=self._rewinds, error=str(failure)
+        )
         self._forget()
         self._exchange.send(BackToScn(scn))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from olr_pg.cli.migration.migration_display import LinesNow, migration_display, progress_view
+from olr_pg.cli.migration.migration_display import ProgressLines, migration_display, progress_view
 from olr_pg.config.model import Config
 from olr_pg.migration.migration_progress import LoadingTable, MigrationWatch, Progress
 from olr_pg.migration.migration_steps import STEPS
@@ -52,7 +52,7 @@ def test_lines_come_where_there_is_no_terminal(
 
 
 def test_what_needs_somebody_is_told_when_it_is_new(capsys: pytest.CaptureFixture[str]) -> None:
-    show = LinesNow()
+    show = ProgressLines()
     now = Progress("load", "tables", 1.0)
     for needs in (("look",), ("look",), (), ("look", "again")):
         show(now._replace(needs=needs))
