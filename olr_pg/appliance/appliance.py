@@ -213,7 +213,7 @@ def _open(
     share: int,
     apply: bool,
 ) -> RunningTarget:
-    """Open one target: its port is open and its applier made.
+    """Open the port of one target and make its applier.
 
     Args:
         config: of this target by itself.
@@ -410,4 +410,4 @@ def applier_settings(
 
 
 def _nothing() -> None:
-    """Do nothing now and then, where nobody can ask for anything."""
+    """Do nothing: the poll of an appliance that reloads nothing."""

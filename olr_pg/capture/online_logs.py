@@ -150,7 +150,7 @@ class OnlineLogs:
             tail.remove()
 
     def use(self, groups: Iterable[Sequence[str]]) -> None:
-        """Say which groups there are: the paths of the members of each."""
+        """Take over the groups that there are: the paths of the members of each."""
         members = [tuple(group) for group in groups]
         known = {group.members: group for group in self._groups}
         for group in self._groups:
@@ -272,7 +272,7 @@ class OnlineLogs:
                 _log.debug("the online log was used again", sequence=position.sequence)
 
     def _forget(self) -> None:
-        """Remove what nobody wants any more."""
+        """Remove the copies of logs that nobody wants any more."""
         for position, tail in list(self._tails.items()):
             over = tail.is_whole or tail.is_lost or position in self._wanted.archived
             if over and tail.scn < self._wanted.scn:

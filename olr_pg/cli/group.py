@@ -150,7 +150,7 @@ def _take_signals() -> None:
 
 
 def _ensure_stdout() -> None:
-    """Print to nowhere where the parent has closed the standard output."""
+    """Replace a standard output that the parent has closed by /dev/null."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
@@ -161,7 +161,7 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _raise_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat a signal whose exception was lost where none can be raised.
+    """Send a signal again whose exception was lost where none can be raised.
 
     So it is in a callback of machine code, such as those in which kernels are compiled: the command
     would go on as if nobody had told it to end.

@@ -252,7 +252,7 @@ class Filters:
 
     @property
     def concerns_transactions(self) -> bool:
-        """True if transactions are left out at all."""
+        """Tell whether transactions are left out at all."""
         return bool(self.sessions or self.xids)
 
     def drops(self, xid: int, attributes: SessionAttributes | None) -> bool:

@@ -56,7 +56,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def removed_on_failure(path: Path) -> Iterator[Path]:
-    """Remove a file again that cannot be written: a part of it would take what room there is."""
+    """Remove the file where writing it fails: a part of it would take what room there is."""
     try:
         yield path
     except OSError:

@@ -193,7 +193,7 @@ def _plan(
 def _check(
     connection: Connection[Any], source: SourceTable, table: LoadTable, options: LoadOptions
 ) -> None:
-    """Refuse what would lose or double rows.
+    """Refuse loads that would lose or double rows.
 
     Raises:
         OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,

@@ -139,7 +139,7 @@ class _Loading:
         return replace(self._status, at=time.time())
 
     def look(self) -> None:
-        """Read what is in; a target that does not answer leaves the last look."""
+        """Read which rows are in; keep the last figures where the target does not answer."""
         looks = LoadsUnderWay(self._subscription)
         try:
             with LoadWatch(self._target, self._subscription, self._targets) as watch:

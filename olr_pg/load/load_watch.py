@@ -70,7 +70,7 @@ class LoadWatch:
         return self._connection
 
     def read(self) -> dict[str, Amount]:
-        """Read what each table has, by ``OWNER.NAME``."""
+        """Read the rows and bytes that each table has, by ``OWNER.NAME``."""
         found = dict[str, Amount]()
         for name, rows, size, done, parts in self._connection.execute(
             _PARTS, (self._subscription,)

@@ -210,7 +210,7 @@ class _Fetching:
         self._connection.execute(_FAILED, (reason, [line.id for line in lines]))
 
     def _fetch(self, lines: Sequence[_Line], scn: int) -> int:
-        """Mend some lines, in a transaction that holds the ledger's lock; how many."""
+        """Fetch the values of some lines, with the ledger's lock held; return how many."""
         findable = [line for line in lines if line.key is not None and line.row_id]
         others = [line for line in lines if line not in findable]
         if others:
@@ -237,7 +237,7 @@ class _Fetching:
         return len(done)
 
     def _fetch_column(self, lines: Sequence[_Line], scn: int) -> list[int]:
-        """Mend a column of some rows; the numbers of the lines."""
+        """Fetch a column of some rows; return the numbers of the lines."""
         target = self._target_plan()
         names = [target.target.columns[place].name for place in target.key]
         key = {column.name for column in self._table.columns if column.intcol in self._table.key}

@@ -35,7 +35,7 @@ _SHOWN_MAX: Final = 12
 
 
 class Meter:
-    """Measures how far one thing is, and how fast it went of late.
+    """Measures the progress of one table, and its rate over the last seconds.
 
     Args:
         total: rows in all; None where nobody knows.
@@ -84,7 +84,7 @@ class Meter:
         return max(self.total - self.rows, 0) / self.rate
 
     def words(self) -> str:
-        """Say it on one line."""
+        """Return the progress as one line of text."""
         share, left = self.share, self.seconds_left
         parts = [
             f"{self.rows:,} rows" if share is None else f"{self.rows:,} of {self.total:,} rows",

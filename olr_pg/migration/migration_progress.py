@@ -104,7 +104,7 @@ class RowRates:
 def table_loads(
     amounts: Mapping[str, Amount], totals: Mapping[str, int | None], rates: RowRates
 ) -> tuple[LoadingTable, ...]:
-    """Tell of each table how far its load is."""
+    """Return the progress of each table's load."""
     found = []
     for name, total in totals.items():
         amount = amounts.get(name)
@@ -170,7 +170,7 @@ class MigrationWatch:
             self._noted = needs
 
     def read(self) -> Progress:
-        """Look how far it is; what cannot be seen just now is left out."""
+        """Read the progress; what cannot be read just now is left out."""
         with self._lock:
             step, title, noted, began = self._step, self._title, self._noted, self._began
         tables = self._tables()
@@ -208,7 +208,7 @@ class MigrationWatch:
 
 
 def replicating(record: Mapping[str, Any]) -> Replicating:
-    """Tell of replication what the appliance's status says."""
+    """Return the state of replication out of the appliance's status."""
     tables = record["tables"]
     return Replicating(
         state=record["state"]["name"],
@@ -226,7 +226,7 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def progress_lines(progress: Progress) -> list[str]:
-    """Write it for people, a line for each table that is under way."""
+    """Return the progress as text, with a line for each table that is under way."""
     head = f"{progress.step or 'ready'}: {progress.title}, {_span(progress.seconds)}"
     lines = [head]
     under_way = [table for table in progress.tables if table.rows and table.seconds_left != 0.0]

@@ -76,7 +76,7 @@ _known = Redactor()
 
 
 def register_secrets(secrets: Iterable[str | SecretStr]) -> None:
-    """Let `mask` know what must never be printed by this process."""
+    """Register the secrets that `mask` must never let through."""
     global _known
     _known = Redactor(secrets)
 

@@ -48,7 +48,7 @@ class Release:
         return min(view[0].lowest_begin_scn for view in self._views)
 
     def take(self, barrier: int | None) -> tuple[list[ReadyRun], int]:
-        """Take the next ones: everything that commits up to an SCN, and that SCN.
+        """Take the next transactions: everything that commits up to an SCN, and that SCN.
 
         Args:
             barrier: a commit SCN behind the first, from which on nothing may go; None: no such.

@@ -197,7 +197,7 @@ class DecodingRun:
         self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
-        """Why there is nothing to decode."""
+        """Note why there is nothing to decode."""
         reasons = [*scan.unusable, *missing, *self._admission.reasons()]
         reason = next(iter(reasons), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
@@ -245,7 +245,7 @@ class DecodingRun:
             if self._is_through():
                 self._end_until()
                 return
-            self._listener.consider(self)
+            self._listener.join_with_near(self)
             if logs:
                 idle = 0
                 continue
@@ -384,7 +384,7 @@ class DecodingRun:
             self._recovery.log_read(log, self.merger)
         self.reached = self.merger.watermark
         self.recent_scn = log.header.first_scn
-        self._listener.consider(self)
+        self._listener.join_with_near(self)
         return not self.ending.is_set()
 
     def _begin_incarnation(self, scn: int) -> bool:
@@ -495,5 +495,5 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """LOB values of transactions that are queued behind them must not wait for one another."""
+        """Tell whether an event waits for room: of one SCN's LOB values only the first does."""
         return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)

@@ -123,7 +123,7 @@ class Feed:
         return taken
 
     def note_open(self, scn: int) -> None:
-        """No transaction that may still come began before `scn`."""
+        """Note that no transaction that may still come began before `scn`."""
         self.open_scn = max(self.open_scn, scn)
 
     def note_passed(self, scn: int) -> None:
@@ -141,7 +141,7 @@ class Feed:
             self.last = scn, CommitPosition(0, 0, 0, 0)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
-        """Tell what happened to a table; the error that ends the delivery for it, if any.
+        """Put an event of a table into the queue; return the error that ends the delivery, if any.
 
         An event that the queue was given already, by an earlier run, is not told again.
         """
@@ -194,7 +194,7 @@ class Feed:
         )
 
     def fail(self, error: OlrPgError) -> None:
-        """Nothing more comes."""
+        """End the session's queue with an error."""
         self.delivery.failure = error
         self.delivery.monitor.enter(CapturePhase.STOPPED, error)
         self.queue.fail(error)

@@ -121,6 +121,6 @@ class SharedLogs:
             self.source.delivering(scn)
 
     def remove_reader(self, reader: object) -> None:
-        """Forget a reader: it asks no more."""
+        """Remove a reader, which asks no more."""
         with self._lock:
             self._wanted.pop(reader, None)

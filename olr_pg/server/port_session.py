@@ -124,7 +124,7 @@ class Session:
 
     @property
     def subscribed(self) -> bool:
-        """Tell whether it has the claim."""
+        """Tell whether the session has the claim to replicate."""
         return self._claim.holder is self
 
     @property

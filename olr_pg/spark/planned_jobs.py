@@ -100,7 +100,7 @@ def _run(task: Callable[[], Callable[..., None]], payload: bytes, result: TaskRe
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds to wait, again and again: little at first."""
+    """Yield the seconds to wait before each look: few at first."""
     seconds, longest = _POLL_SECONDS
     while True:
         yield seconds

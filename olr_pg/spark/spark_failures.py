@@ -36,7 +36,7 @@ _MISSING_ON_EXECUTOR: Final = (
 
 
 def _missing_on_executor(words: str) -> str | None:
-    """Say what a machine lacks to run tasks; None where that was not it."""
+    """Return what a machine lacks to run tasks; None where the error is another one."""
     for pattern, meaning in _MISSING_ON_EXECUTOR:
         if found := re.search(rf".*{pattern}.*", words):
             return f"{meaning}: {found[0].strip()}"

@@ -23,8 +23,8 @@ network does not take: nothing is fetched from the queue before the piece in fro
 
 A run of equal LastCommitedSCN requests — what a pipelining client sends — is counted at once and
 answered by slices of prebuilt messages, so the work per element is a fraction of a microsecond.
-What the run means is still one confirmation before each element: `SessionOperations.take` ends its batch
-where the next request would confirm something.
+What the run means is still one confirmation before each element: `SessionOperations.take` ends its
+batch where the next request would confirm something.
 
 A client inside of this process is also told what happened to tables. Where such an event is next,
 `answers` ends in front of it, with the request unanswered, until `event` has handed it over.

@@ -106,7 +106,7 @@ class SpoolFiles:
             self._used += size
 
     def release(self, size: int) -> None:
-        """Give a part back."""
+        """Return a part of the limit that was reserved."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
@@ -181,7 +181,7 @@ class SpooledChanges:
         return self._file.size
 
     def close(self) -> None:
-        """Give the room back now: it is applied, or comes again."""
+        """Free the room: the transaction is applied, or comes again."""
         self._file.close()
 
     def __len__(self) -> int:

@@ -69,13 +69,13 @@ class Batch(NamedTuple):
         return sum(one.held for one in self.queued)
 
     def give_back(self) -> None:
-        """Give its room back: it is done, or will be delivered again."""
+        """Free the spool's room: the batch is applied, or will be delivered again."""
         if self.spooled is not None:
             self.spooled.close()
 
     @property
     def parts(self) -> int:
-        """The number of waiting things that it takes."""
+        """The number of entries that were taken from the queue."""
         return len(self.queued) or 1
 
 
@@ -105,7 +105,7 @@ class TableQueue:
     def append(
         self, part: QueuedChanges | SchemaEvent | SpooledChanges, commit_scn: int, changes: int
     ) -> None:
-        """Let something wait; `commit_scn` is its first."""
+        """Append changes or an event; `commit_scn` is that of its first transaction."""
         if not self.waiting:
             self.since = time.monotonic()
         self.waiting.append(part)
@@ -150,7 +150,7 @@ class TableQueue:
         return self.since + seconds - time.monotonic()
 
     def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
-        """Tell whether such a part of the largest batch waits."""
+        """Tell whether 1/`part` of the largest batch waits."""
         return (
             self.waiting_changes * part >= settings.batch_changes
             or self.waiting_bytes * part >= settings.batch_bytes

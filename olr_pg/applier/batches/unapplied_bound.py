@@ -34,12 +34,12 @@ class UnappliedBound:
         return self._used > self._bytes_max // 2
 
     def take(self, size: int) -> None:
-        """Count something more that waits, however much there is."""
+        """Count bytes that wait from now on, also past the bound."""
         with self._changed:
             self._used += size
 
     def give_back(self, size: int) -> None:
-        """Count something that does not wait any more."""
+        """Count bytes that wait no more."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
@@ -50,6 +50,6 @@ class UnappliedBound:
             self._changed.wait_for(lambda: not self.is_short or has_stopped())
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Wake the threads that wait for room."""
         with self._changed:
             self._changed.notify_all()

@@ -201,12 +201,12 @@ class Worker:
         return min(firsts, default=None)
 
     def is_drained(self) -> bool:
-        """Tell whether all is durable."""
+        """Tell whether everything that was delivered is durable."""
         with self._changed:
             return not any(queue.pending for queue in self._queues.values())
 
     def queues(self) -> list[TableQueue]:
-        """Return the tables."""
+        """Return the queues of all tables."""
         with self._changed:
             return list(self._queues.values())
 
@@ -316,7 +316,7 @@ class Worker:
             return batch
 
     def _work(self, batch: Batch) -> None:
-        """Do a batch, and see what is on disk."""
+        """Apply a batch, and note which commits are on disk."""
         failure: OlrPgError | None = None
         place = flushed = 0
         reached: Mapping[str, int] = {}
@@ -367,7 +367,7 @@ class Worker:
         return self._ahead is not None and self._may_take()
 
     def _do(self, batch: Batch) -> CommitDurability:
-        """Do a batch once; return how it was committed.
+        """Apply a batch once; return how its commit is made durable.
 
         Raises:
             psycopg.Error: an error that may pass.
@@ -398,7 +398,7 @@ class Worker:
     def _with_retries(
         self, queue: TableQueue, work: Callable[[], CommitDurability]
     ) -> CommitDurability:
-        """Do something, again while the error may pass; return its result.
+        """Call `work`, again while its error may pass; return its result.
 
         Raises:
             psycopg.Error: an error that may pass, and did not in time; or with which
@@ -413,6 +413,6 @@ class Worker:
         return applying(work)
 
     def _forget(self) -> None:
-        """Forget what the ended connection had."""
+        """Forget what was known over the connection that ended."""
         for queue in self.queues():
             queue.applier.forget()

@@ -65,7 +65,7 @@ class Workers:
             worker.apply_waiting(unless_ready=unless_ready)
 
     def are_drained(self) -> bool:
-        """Tell whether all is durable."""
+        """Tell whether everything that was delivered is durable."""
         return all(worker.is_drained() for worker in self._workers)
 
     def lowest_pending(self) -> int | None:

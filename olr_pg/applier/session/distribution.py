@@ -19,7 +19,7 @@ from olr_pg.scalars import MAX_SCN, format_xid
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from olr_pg.applier.batches.spool import Spool, SpooledChanges
+    from olr_pg.applier.batches.spool import Spool
     from olr_pg.applier.batches.worker_pool import Workers
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.transactions.schema_event import SchemaEvent
@@ -80,7 +80,8 @@ class Distribution:
         for table, spooled in spool.finish().items():
             self.release(spooled.commit_scn)
             for event in self._lost_of(table):
-                if _is_of(event, spooled) and spooled.add_lost(event.table, event.lobs):
+                is_its = event.commit_scn == spooled.commit_scn and event.xid == spooled.xid
+                if is_its and spooled.add_lost(event.table, event.lobs):
                     self._lost.remove(event)
             self._workers.of(table).deliver_spooled(table, spooled)
 
@@ -100,7 +101,3 @@ class Distribution:
 
     def _announce(self, event: SchemaEvent) -> None:
         self._workers.of(STREAM if self._is_stream else event.table).deliver_event(event)
-
-
-def _is_of(event: SchemaEvent, spooled: SpooledChanges) -> bool:
-    return event.commit_scn == spooled.commit_scn and event.xid == spooled.xid

@@ -89,7 +89,7 @@ class NotedPositions:
         self._start_scn, self._is_saved = scn, True
 
     def note(self) -> None:
-        """Write down what has moved.
+        """Store the positions that have moved in the target.
 
         Up to `confirmed_scn` all tables are complete (`ledger.sql`); an initial load is left behind
         once everything up to its SCN is confirmed.

@@ -45,7 +45,7 @@ class Placed:
         self._row: dict[Key, int] = {}
 
     def note(self, changes: Changes, number: int) -> None:
-        """Note that a change is in."""
+        """Note the keys of a change that was applied."""
         before, after = images(changes, number, self._key)
         row = int(changes.row[number])
         if before == after:

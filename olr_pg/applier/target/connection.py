@@ -112,7 +112,7 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
 
 
 class OutageWatch(Protocol):
-    """Watches what connections meet; `outage.TargetOutage` tells of it."""
+    """Is told what connections meet; implemented by `outage.TargetOutage`."""
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Note an error that a connection met."""
@@ -152,7 +152,7 @@ class KeptConnection:
         self._connection: Connection[Any] | None = None
 
     def use(self, work: Callable[[Connection[Any]], T]) -> T:
-        """Do something with it.
+        """Call `work` with the connection, which is opened where there is none.
 
         Raises:
             what `connect`, `check` and `work` raise.
@@ -172,7 +172,7 @@ class KeptConnection:
         return result
 
     def rest(self) -> None:
-        """Note that nobody tries again with it for now."""
+        """Note that retries over this connection end for now."""
         if self._outage is not None:
             self._outage.retry_ended(self)
 
@@ -186,7 +186,7 @@ class KeptConnection:
         return connection
 
     def close(self) -> None:
-        """End it; the next `use` opens another."""
+        """Close the connection; the next `use` opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

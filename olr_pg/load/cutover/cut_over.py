@@ -198,18 +198,18 @@ class _Cutover:
         }
 
     def known(self, step: Step) -> StepState | None:
-        """Tell how far a step is; None where it has not begun."""
+        """Return the stored state of a step; None where it has not begun."""
         with opened_target(self._config) as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
     def note(self, step: Step, state: str, detail: dict[str, Any]) -> None:
-        """Note how far it is."""
+        """Store the state of a step in the target."""
         with opened_target(self._config) as target:
             note_step(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("cut-over", step=step.name, state=state)
 
     def do(self, step: Step) -> tuple[str, dict[str, Any]]:
-        """Do a step; its state and what it found."""
+        """Carry out a step; return its state and its findings."""
         return self._work[step.name]()
 
     def _replicated(self, target: OpenedTarget) -> tuple[tuple[Table, ...], ApplierSettings]:
