@@ -278,7 +278,7 @@ class Catalogue:
         for table in query.versioned:
             if column in self.versioned[table]:
                 return self.versioned[table][column]
-        return self._clobs.get(name) or kind_of(values, lob=name in self._lob_columns)
+        return self._clobs.get(column) or kind_of(values, lob=column in self._lob_columns)
 
     def _check_scns(self, scns: list[tuple[str, int]]) -> None:
         for name, scn in scns:

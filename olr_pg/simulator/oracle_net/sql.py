@@ -43,7 +43,8 @@ class Query:
         objects: names of everything that might be a table, in upper case where unquoted.
         flashback: of these, with the number or the index of the bind that ``AS OF SCN`` gives.
         versioned: the tables with rows at every SCN among these.
-        columns: what stands before ``AS``, alone or as the only value of a CASE, by the alias.
+        columns: what stands before ``AS``, alone or as the only value of a CASE, by the alias;
+            empty of what is computed, whose alias may be the name of a column.
         binds: how many of the binds, from the first on, are named in `sql`.
     """
 
@@ -132,6 +133,8 @@ class _Translation:
         if kind == "bind":
             self._out.append(self._bind())
         elif kind in _NAME:
+            if text.upper() == "AS" and rest[1][0] in _NAME:
+                self._columns.setdefault(_plain(rest[1][1]), "")
             self._objects.add(_plain(text))
             self._out.append(_name(kind, text))
             self._note_table()
@@ -172,7 +175,7 @@ class _Translation:
             self._found.add(table)
 
     def _note_alias(self, rest: list[tuple[str, str]]) -> None:
-        before = self._out[-2:-1]
+        before = self._out[-4:-3] if self._out[-2:-1] == ["."] else self._out[-2:-1]
         if before == ["THEN"] and _words(rest[1:2]) == ["END"]:
             rest = [rest[0], *rest[2:]]
         elif before not in (["SELECT"], [","]):
