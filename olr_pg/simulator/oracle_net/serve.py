@@ -36,6 +36,9 @@ TRUTH: Final = "truth.jsonl"
 SOURCE: Final = "source.jsonl"
 """In place of the truth where not all of the source's changes are in its redo."""
 
+DDL: Final = "ddl.jsonl"
+"""Only beside what does not run on."""
+
 TABLES: Final = "tables"
 LOGS: Final = "logs"
 ONLINE: Final = "online"
@@ -188,6 +191,7 @@ class _Rows:
     ) -> None:
         source = directory / SOURCE
         self._truth = source if source.exists() else directory / TRUTH
+        self._ddl = directory / DDL
         self._read = 0
         self._versions = RowVersions(state.catalogue, _own(snapshot), prefix)
         self._versions.read_start(directory / TABLES, snapshot.scn)
@@ -200,7 +204,8 @@ class _Rows:
             file.seek(self._read)
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
-        self._versions.read_truth(whole.splitlines())
+        ddl = self._ddl.read_bytes().splitlines() if self._ddl.exists() else ()
+        self._versions.read_truth(whole.splitlines(), ddl)
         self._versions.unfinished = unfinished
         self._read += len(whole)
 
