@@ -1,7 +1,8 @@
-"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in in-memory SQLite.
+"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in SQLite.
 
-The rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite
-has not, and the way from a statement to its rows or its ORA error.
+What Oracle knows of itself is in memory, tables of users are in a temporary file of SQLite's. The
+rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite has
+not, and the way from a statement to its rows or its ORA error.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import weakref
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -154,6 +156,7 @@ class Catalogue:
         self._schemas = {"SYS", "XDB"}
         self.versioned: dict[tuple[str, str], dict[str, Kind]] = {}
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
+        self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
         self._rows_made = 0
         self._lock = threading.RLock()
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -169,7 +172,7 @@ class Catalogue:
         self._add_functions()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Forget everything; once is enough."""
         with self._lock:
             self._sqlite.close()
 
@@ -208,7 +211,7 @@ class Catalogue:
     def add_schema(self, owner: str) -> None:
         """Make room for the tables of a user; once is enough."""
         if owner not in self._schemas:
-            self.update(f"ATTACH ':memory:' AS \"{owner}\"")
+            self.update(f"ATTACH '' AS \"{owner}\"")
             self._schemas.add(owner)
 
     def _next_rowid(self, table: str) -> str:
@@ -306,9 +309,20 @@ class Catalogue:
             self.add_function(name, count, function)
 
     def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
-        """Let queries call `function` with `count` arguments."""
+        """Let queries call `function` with `count` arguments.
+
+        What SQLite holds no garbage collector sees: through it the catalogue must not hold itself.
+        """
+        self._functions[name, count] = function
+        own = weakref.ref(self)
+
+        def call(*values: SqlValue) -> SqlValue:
+            catalogue = own()
+            assert catalogue is not None
+            return catalogue._functions[name, count](*values)
+
         with self._lock:
-            self._sqlite.create_function(name, count, function)
+            self._sqlite.create_function(name, count, call)
 
     def _sys_context(self, namespace: str, name: str) -> str | None:
         return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None
