@@ -62,6 +62,7 @@ VIEWS: Final = {
     " STATUS PRIOR_INCARNATION#",
     "V$ARCHIVED_LOG": "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# NAME BLOCKS BLOCK_SIZE"
     " RESETLOGS_ID RESETLOGS_CHANGE# DEST_ID ARCHIVED DELETED STATUS STANDBY_DEST FIRST_TIME",
+    "DBA_SUPPLEMENTAL_LOGGING": "MINIMAL PRIMARY_KEY UNIQUE_INDEX FOREIGN_KEY ALL_COLUMN",
     "V$LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE MEMBERS ARCHIVED STATUS FIRST_CHANGE#"
     " FIRST_TIME NEXT_CHANGE#",
     "V$LOGFILE": "GROUP# STATUS TYPE MEMBER",
@@ -78,10 +79,9 @@ VIEWS: Final = {
     "DBA_EXTENTS": "OWNER SEGMENT_NAME PARTITION_NAME RELATIVE_FNO BLOCK_ID BLOCKS",
     "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
     "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
-    "ALL_TABLES": "OWNER TABLE_NAME",
     "DBA_LOB_PARTITIONS": "TABLE_OWNER TABLE_NAME COLUMN_NAME PARTITION_NAME LOGGING",
     "V$DATAFILE": "FILE# NAME UNRECOVERABLE_CHANGE# UNRECOVERABLE_TIME",
-    "USER_TABLES": "OWNER TABLE_NAME",
+    "USER_TABLES": "TABLE_NAME",
     "DUAL": "DUMMY",
     "ALL_DIRECTORIES": "OWNER DIRECTORY_NAME DIRECTORY_PATH",
     **{
@@ -118,6 +118,10 @@ _READ_ONLY: Final = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
+_ALL_TABLES: Final = """
+CREATE VIEW SYS.ALL_TABLES AS
+    SELECT OWNER, TABLE_NAME FROM SYS.DBA_TABLES WHERE MAY_READ(TABLE_NAME)
+"""
 _NO_TABLE: Final = re.compile(r"no such table: (.+)")
 _NO_COLUMN: Final = re.compile(r"no such column: (?:\w+\.)?(.+)")
 
@@ -168,6 +172,7 @@ class Catalogue:
             self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
         self._sqlite.execute("ATTACH ':memory:' AS XDB")
         self._sqlite.execute('CREATE TABLE XDB."XDB$TTSET" (TOKSUF, FLAGS)')
+        self._sqlite.execute(_ALL_TABLES)
         self._sqlite.execute("INSERT INTO SYS.DUAL VALUES ('X')")
         self._add_functions()
 
@@ -303,6 +308,7 @@ class Catalogue:
             ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
+            ("MAY_READ", 1, lambda table: table not in self.denied),
             ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:

@@ -118,6 +118,9 @@ class OracleState:
             SUPPLEMENTAL_LOG_DATA_UI="NO", SUPPLEMENTAL_LOG_DATA_FK="NO",
             SUPPLEMENTAL_LOG_DATA_ALL="YES", CON_DBID=database.dbid or dbid,
         )  # fmt: skip
+        if database.con_id:
+            levels = ("MINIMAL", "PRIMARY_KEY", "UNIQUE_INDEX", "FOREIGN_KEY", "ALL_COLUMN")
+            put("DBA_SUPPLEMENTAL_LOGGING", **dict.fromkeys(levels, "NO"))
         ids = list(reversed(database.resetlogs))
         for number, resetlogs in enumerate(ids, 1):
             self._insert_incarnation(number, resetlogs, resetlogs_scn, current=number == len(ids))
