@@ -777,8 +777,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_QUERY_INVALID: ErrorEntry(
         "the table query is not valid",
-        "correct the query: one SELECT of owner and table name from ALL_TABLES, DBA_TABLES or"
-        " USER_TABLES",
+        "correct the query: one SELECT of owner and table name from DBA_TABLES (ALL_TABLES has"
+        " only what the account may read)",
     ),
     Code.TABLE_QUERY_NOT_TWO_COLUMNS: ErrorEntry(
         "the table query does not return two columns",
@@ -1450,9 +1450,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "check that the database is open; the appliance connects again by itself",
     ),
     Code.ORACLE_CLIENT_LIBRARY: ErrorEntry(
-        "Oracle's client libraries do not load",
-        "install Oracle Instant Client and name its directory in `source.client-library`, or leave"
-        " `source.thick-mode` out",
+        "Oracle's client libraries do not load, or this database takes them only",
+        "install Oracle Instant Client, set `source.thick-mode` and name its directory in"
+        " `source.client-library`; or, where the database takes connections without it (12.1 or"
+        " later, no native network encryption), leave `source.thick-mode` out",
     ),
     Code.ORACLE_ERROR: ErrorEntry(
         "Oracle reports an error",
