@@ -79,7 +79,7 @@ def kernels(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 def is_changed(node: ast.AST) -> bool:
     """Turn a node of the syntax into another one; False if it is none that can be."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OTHER:
-        node.ops[0] = OTHER[type(node.ops[0])]()  # type: ignore[call-overload]
+        node.ops = [OTHER[type(node.ops[0])](), *node.ops[1:]]  # type: ignore[list-item]
     elif isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in OTHER:
         node.op = OTHER[type(node.op)]()  # type: ignore[assignment]
     elif isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -101,7 +101,7 @@ def faults(kernel: ast.FunctionDef, each: int) -> Iterator[Fault]:
     for number in range(min(each, len(places))):
         node = body[places[(2 * number + 1) * len(places) // (2 * min(each, len(places)))]]
         what = ast.unparse(node).partition("\n")[0]
-        kept = copy.deepcopy(node.__dict__)
+        kept = dict(node.__dict__)
         assert is_changed(node)
         changed = copy.deepcopy(kernel)
         node.__dict__.update(kept)
