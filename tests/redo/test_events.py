@@ -88,7 +88,7 @@ def at_hand(payload: bytes, *, big: bool = False) -> Any:
 
 @pytest.mark.parametrize("big", [False, True])
 def test_the_links_of_a_ktub(big: bool) -> None:
-    """Its bytes as redo-format §4.2 has them: objn, objd, tsn, prev dba, opc, slt, rci, flg, wrp."""
+    """As redo-format §4.2 has it: objn, objd, tsn, prev dba, opc, slt, rci, flg, wrp."""
     ktub = struct.pack((">" if big else "<") + "4I4BHH", 1, 72_726, 3, 0x00C00011, 11, 1, 4, 27,
                        0x0C08, 0x1234)  # fmt: skip
     walk = at_hand(b"\xee" * 5 + ktub, big=big)
