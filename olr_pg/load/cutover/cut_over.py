@@ -39,7 +39,7 @@ from olr_pg.load.verification.verification import verify
 from olr_pg.observability.redaction import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from psycopg import Connection
@@ -106,7 +106,7 @@ class CutoverOptions(NamedTuple):
     Attributes:
         tables: directory of the source's rows as of the end; None for the configuration's, or the
             live database.
-        dictionary: of an offline source, exported at the end.
+        dictionary: of an offline source, exported at the end; a file for each container.
         final_scn: of an offline source, where it ends.
         unverified: leave the comparison out.
         until: the last step to do; None does all.
@@ -114,7 +114,7 @@ class CutoverOptions(NamedTuple):
     """
 
     tables: Path | None = None
-    dictionary: Path | None = None
+    dictionary: Sequence[Path] = ()
     final_scn: int | None = None
     unverified: bool = False
     until: str | None = None

@@ -272,13 +272,13 @@ def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: P
     ready.tables = None
     _, code = cut(tables=None)
     assert code == 5125
-    skipped, code = cut(tables=None, unverified=True, dictionary=None)
+    skipped, code = cut(tables=None, unverified=True)
     assert code == 5126
     assert states(skipped)["verified"] == "skipped"
     with pytest.raises(typer.BadParameter):
         cutover(ready.write(), until="tomorrow")
     execute(ready, "UPDATE olr_pg.ledger SET stopped = true WHERE source_table = 'SHOP.ORDERS'")
     final = ready.source.folder / "final" / "dictionary.json"
-    stopped, code = cut(dictionary=final)
+    stopped, code = cut(dictionary=[final])
     assert code == 5128
     assert states(stopped)["report"] == "failed"
