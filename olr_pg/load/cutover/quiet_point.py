@@ -106,7 +106,8 @@ class _Offline:
         return ends
 
     def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
-        snapshot, files = offline_dictionary(self._config, self._source), self._source.dictionary
+        snapshot = offline_dictionary(self._config, self._source)
+        files: Sequence[Path] = self._source.dictionary
         if self._dictionary:
             snapshot, files = self._final_dictionary(snapshot.database.containers)
         found = tuple(one for one in snapshot.structure.sequences if one.owner in owners)

@@ -28,7 +28,7 @@ class _Files(asyncssh.SFTPServer):
         self._held = path.endswith(HELD)
         return file
 
-    async def read(self, file_obj: object, offset: int, size: int) -> bytes:  # type: ignore[override]
+    async def read(self, file_obj: object, offset: int, size: int) -> bytes:
         if self._held and offset == 2 * PIECE:
             self._third_asked.set()
         if self._held and offset == PIECE:
