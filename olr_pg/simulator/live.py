@@ -35,13 +35,12 @@ from olr_pg.simulator.stamping.stamped_simulation import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
-    from datetime import timezone
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.online_redo.player import Stop
     from olr_pg.simulator.online_redo.steps import Step
     from olr_pg.simulator.online_redo.written_redo import Redo
     from olr_pg.simulator.writer.instance import LogSink
@@ -147,26 +146,10 @@ class LiveWatch(Protocol):
         """Look at a step that was carried out."""
 
 
-class _Work(Protocol):
-    """Where the redo comes from.
-
-    Attributes:
-        zone: of the database's host.
-    """
-
-    zone: timezone
-
-    def redo(self, stop: Stop) -> Iterator[Redo]:
-        """Make redo until there is enough, or `stop` is set."""
-
-    def summary(self) -> Summary:
-        """Return the extent of what was made."""
-
-
 def simulate_live(
     seed: int,
     out_dir: Path,
-    stop: Stop,
+    stop: threading.Event,
     options: LiveOptions,
     *,
     workload: str,
@@ -192,7 +175,7 @@ def simulate_live(
         seed,
     )
     asked = _Asked(seed, directory, options, workload, shape, prefilled, truth)
-    work: _Work
+    work: _CopiedWork | _ModelWork
     if options.is_copied and watch is None:
         work = _CopiedWork(asked)
     else:
@@ -243,7 +226,7 @@ class _ModelWork:
         self._summary: Summary | None = None
         self.zone = self._feed.simulation.instance.zone
 
-    def redo(self, stop: Stop) -> Iterator[Redo]:
+    def redo(self, stop: threading.Event) -> Iterator[Redo]:
         """Make redo; ahead of all, if that is asked for."""
         if not self._options.ahead:
             yield from self._making(stop)
@@ -252,7 +235,7 @@ class _ModelWork:
         spool.fill(self._making(stop))
         yield from spool.empty()
 
-    def _making(self, stop: Stop) -> Iterator[Redo]:
+    def _making(self, stop: threading.Event) -> Iterator[Redo]:
         options, made = self._options, 0
         tick = max(int(options.rate * TICK), 1)
         while not stop.is_set() and (options.size is None or made < options.size):
@@ -294,20 +277,19 @@ class _CopiedWork:
         )
         self.zone = template.zone
 
-    def redo(self, stop: Stop) -> Iterator[Redo]:
+    def redo(self, stop: threading.Event) -> Iterator[Redo]:
         """Yield the redo of the logs that were made, which are gone then."""
-        logs = [WrittenLog(_mapped(path)) for path in self._summary.logs]
+        logs = list[WrittenLog]()
+        for path in self._summary.logs:
+            with path.open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+            logs.append(WrittenLog(memoryview(mapped)))
         shutil.rmtree(self._folder)
         yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
 
     def summary(self) -> Summary:
         """Return the extent of what was made."""
         return self._summary
-
-
-def _mapped(path: Path) -> memoryview:
-    with path.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
 
 class _LiveDatabase:
@@ -331,7 +313,7 @@ class _LiveDatabase:
         self.logs: list[Path] = []
         self.log_bytes = 0
 
-    def run(self, work: _Work, stop: Stop) -> None:
+    def run(self, work: _CopiedWork | _ModelWork, stop: threading.Event) -> None:
         """Work until `stop` is set or the time is over."""
         zone = work.zone
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from olr_pg.simulator.online_redo.steps import Event, EventKind
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable
 
     from olr_pg.simulator.online_redo.online_files import OnlineFiles
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
 
 LONGEST_DELAY: Final = 1.0
 _WAITING_PAUSE: Final = 0.05
-
-
-class Stop(Protocol):
-    """Ends the pacing once it is set; as `threading.Event`."""
-
-    def is_set(self) -> bool:
-        """Tell whether it is set."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set or so many seconds are over; tell whether it is set."""
 
 
 class Pacing:
@@ -40,7 +31,9 @@ class Pacing:
         clock: seconds that only grow.
     """
 
-    def __init__(self, rate: int, stop: Stop, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: int, stop: threading.Event, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate, self._stop, self._clock = rate, stop, clock
         self._due: float | None = None
 

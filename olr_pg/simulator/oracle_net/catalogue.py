@@ -14,12 +14,12 @@ import weakref
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.dictionary.lob_delivery import lob_delivery
+from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.inventory_views import INVENTORY_VIEWS
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import CLOB, Bfile, Kind, ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.values import Bfile, Kind, ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

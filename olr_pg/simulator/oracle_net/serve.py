@@ -17,7 +17,8 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.session import PASSWORD, USER
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, UNDO_RETENTION, OracleState
 
 if TYPE_CHECKING:
