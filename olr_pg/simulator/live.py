@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import encode_redo_time
@@ -23,8 +23,8 @@ from olr_pg.simulator.online_redo.flush_times import timed
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.player import FlushLog, Pacing, play
-from olr_pg.simulator.online_redo.redo_spool import RedoSpool
+from olr_pg.simulator.online_redo.player import Pacing, note_flush, play
+from olr_pg.simulator.online_redo.redo_spool import spooled
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
@@ -228,12 +228,8 @@ class _ModelWork:
 
     def redo(self, stop: threading.Event) -> Iterator[Redo]:
         """Make redo; ahead of all, if that is asked for."""
-        if not self._options.ahead:
-            yield from self._making(stop)
-            return
-        spool = RedoSpool(self._directory / "redo.part")
-        spool.fill(self._making(stop))
-        yield from spool.empty()
+        made = self._making(stop)
+        yield from spooled(made, self._directory / "redo.part") if self._options.ahead else made
 
     def _making(self, stop: threading.Event) -> Iterator[Redo]:
         options, made = self._options, 0
@@ -309,7 +305,7 @@ class _LiveDatabase:
     ) -> None:
         self._directory, self._options, self._redo = directory, options, redo
         self._database, self._watch = database, watch
-        self._flush_log: FlushLog | None = None
+        self._flushes: BinaryIO
         self.logs: list[Path] = []
         self.log_bytes = 0
 
@@ -323,8 +319,8 @@ class _LiveDatabase:
         redo = timed(self._redo, work.redo(stop), now)
         making = None if self._options.growing else self._directory / "archiving"
         with ExitStack() as open_files:
-            file = open_files.enter_context((self._directory / FLUSHES).open("wb"))
-            self._flush_log = FlushLog(file)
+            path = self._directory / FLUSHES
+            self._flushes = open_files.enter_context(path.open("wb"))
             files = OnlineFiles(self._directory / ONLINE, self._directory / LOGS, making)
             open_files.enter_context(files)
             steps = self._database.steps(redo)
@@ -332,8 +328,7 @@ class _LiveDatabase:
 
     def _stepped(self, step: Step) -> None:
         if isinstance(step, Event) and step.kind is EventKind.FLUSHED:
-            assert self._flush_log is not None
-            self._flush_log.note(step)
+            note_flush(self._flushes, step)
         if isinstance(step, Archived):
             path = self._directory / LOGS / step.name
             self.logs.append(path)

@@ -50,29 +50,22 @@ class Pacing:
         self._stop.wait(_WAITING_PAUSE)
 
 
-class FlushLog:
-    """Writes down when what was flushed, a JSON line each: for measurements of latency.
+def note_flush(file: BinaryIO, event: Event) -> None:
+    """Write down when what was flushed, in a JSON line: for measurements of latency.
 
-    Args:
-        file: gets lines with the Unix time, thread, sequence, block behind the last whole LWN, and
-            the SCN above all that was flushed.
+    It has the Unix time, thread, sequence, block behind the last whole LWN, and the SCN above all
+    that was flushed.
     """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def note(self, event: Event) -> None:
-        """Write a flush down."""
-        line = {
-            "time": time.time(),
-            "thread": event.thread,
-            "sequence": event.sequence,
-            "block": event.block,
-            "bytes": event.size,
-            "scn": event.scn,
-        }
-        self._file.write(json.dumps(line).encode() + b"\n")
-        self._file.flush()
+    line = {
+        "time": time.time(),
+        "thread": event.thread,
+        "sequence": event.sequence,
+        "block": event.block,
+        "bytes": event.size,
+        "scn": event.scn,
+    }
+    file.write(json.dumps(line).encode() + b"\n")
+    file.flush()
 
 
 def play(
