@@ -222,7 +222,7 @@ def _kind(column: Column) -> Kind:
         return Kind(OracleType.NUMBER, 22, precision=column.precision or 0, scale=scale)
     if code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
         return float_kind(code)
-    fixed = {OracleType.CLOB: 4000, OracleType.BLOB: 4000, OracleType.LONG: 0}
+    fixed: dict[int, int] = {OracleType.CLOB: 4000, OracleType.BLOB: 4000, OracleType.LONG: 0}
     if code in (*fixed, OracleType.RAW, OracleType.LONG_RAW, OracleType.BOOLEAN):
         own = form if code in (OracleType.CLOB, OracleType.LONG) else 0
         return Kind(code, fixed.get(code, column.length), own)

@@ -392,8 +392,8 @@ class ChainWriter:
         if not changed or (table.logging is Logging.NONE and changed > 1):
             return False
         known = dict(sorted(ChainMap(*(before for before, _ in reversed(changes))).items()))
-        after = {at: cells[at] for _, own in changes for at in own}
-        return self._finish_update(row, cells, chain, steps, (known, after), rewritten=False)
+        new = {at: cells[at] for _, own in changes for at in own}
+        return self._finish_update(row, cells, chain, steps, (known, new), rewritten=False)
 
     def _piece_sides(
         self, piece: StoredPiece, columns: Sequence[Value], changed: Sequence[int]
