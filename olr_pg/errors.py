@@ -55,7 +55,6 @@ class Code(IntEnum):
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
     DATA_DISK_FULL = 1160
-    NOT_OF_SEVERAL_CONTAINERS = 1170
     CONTAINER_NAMES_UNUSABLE = 1171
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
@@ -368,11 +367,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the disk of `context.data` is full",
         "make room there: replication waits for it, and goes on by itself from what is saved;"
         " nothing is lost",
-    ),
-    Code.NOT_OF_SEVERAL_CONTAINERS: ErrorEntry(
-        "this cannot be done for several containers together",
-        "do it with a configuration that names one of them; docs/containers.md says what goes with"
-        " several",
     ),
     Code.CONTAINER_NAMES_UNUSABLE: ErrorEntry(
         "the names that the containers' schemas were given cannot be kept or read",
