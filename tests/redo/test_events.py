@@ -146,7 +146,8 @@ def test_the_place_of_an_event_counts_the_headers_of_blocks() -> None:
     builder.add_group([[begin(at) for at in range(6)]], scn)
     builder.time += 9
     builder.add_group([[begin(6)]], scn)
-    no_objects = Objects(*np.zeros((3, 0), np.int64))
+    nothing = np.empty(0, np.int32)
+    no_objects = Objects(np.empty(0, np.uint64), nothing, nothing)
     events = whole_log(open_log(builder.build()), no_objects)[0].events
     places = list(zip(events.block.tolist(), events.offset.tolist(), strict=True))
     # The fifth goes over into block 3, of which it takes eight bytes.

@@ -92,7 +92,7 @@ def batch_of(*events: tuple[EventKind, int, list[LobOp]]) -> ChangeBatch:
         data += LOB_ID[:9] + bytes([at]) if has_id else b""
         entries.offset[2 * at + 1], entries.length[2 * at + 1] = len(data), at or -1
         data += bytes([at] * at)
-    return ChangeBatch(rows, pieces, entries, np.frombuffer(bytes(data), np.uint8))
+    return ChangeBatch(rows, pieces, entries, np.frombuffer(bytes(data), np.uint8).copy())
 
 
 def test_a_piece_has_its_space_its_lob_and_its_number() -> None:
