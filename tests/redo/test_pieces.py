@@ -184,5 +184,5 @@ def test_a_piece_begins_with_nothing_but_its_operation() -> None:
     for column in columns_of(rows).values():
         column[:] = 77
     interpreted(pieces_module.open_piece)(rows, 1, IRP)
-    assert rows[1].tolist() == (IRP, *[0] * (len(rows.dtype) - 1))
+    assert rows[1].tolist() == (IRP, *[0] * (len(columns_of(rows)) - 1))
     assert set(rows[0].tolist()) == {77}

@@ -172,7 +172,7 @@ def test_the_lob_number_of_a_locator_that_may_be_cut() -> None:
     entries = columns_of(VALUE, len(parts))
     entries.next[:], entries.length[:] = -1, [len(part) or -1 for part in parts]
     entries.offset[:] = 3 + np.cumsum([0, *map(len, parts[:-1])])
-    chosen = []
+    chosen: list[int] = []
     for one in cuts:
         at = chosen[-1] + len(cuts[len(chosen) - 1]) if chosen else 0
         entries.next[at : at + len(one) - 1] = np.arange(at + 1, at + len(one))
