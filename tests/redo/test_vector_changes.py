@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -201,7 +201,7 @@ def test_vectors_of_lob_storage_are_events_of_their_table(tmp_path: Path) -> Non
     redo.direct_page(3, 7, 0x102, b"page")
     redo.long_field(3, 8, 0, 0x103, b"page")
     batch, tally = walked_with_lobs(redo, tmp_path, *TWO_TABLES)
-    events = batch.events[1:]
+    events: Any = batch.events[1:]
     assert events.kind.tolist() == [EventKind.LOB] * 5
     assert events.table.tolist() == [1] * 5
     assert events.con_id.tolist() == [3] * 5

@@ -92,7 +92,7 @@ def batch_of(*events: tuple[EventKind, int, list[LobOp]]) -> ChangeBatch:
         data += LOB_ID[:9] + bytes([at]) if has_id else b""
         entries.offset[2 * at + 1], entries.length[2 * at + 1] = len(data), at or -1
         data += bytes([at] * at)
-    return ChangeBatch(rows, pieces, entries, np.frombuffer(bytes(data), np.uint8))
+    return ChangeBatch(rows, pieces, entries, np.frombuffer(bytes(data), np.uint8).copy())
 
 
 def test_a_piece_has_its_space_its_lob_and_its_number() -> None:
@@ -172,7 +172,7 @@ def test_the_lob_number_of_a_locator_that_may_be_cut() -> None:
     entries = columns_of(VALUE, len(parts))
     entries.next[:], entries.length[:] = -1, [len(part) or -1 for part in parts]
     entries.offset[:] = 3 + np.cumsum([0, *map(len, parts[:-1])])
-    chosen = []
+    chosen: list[int] = []
     for one in cuts:
         at = chosen[-1] + len(cuts[len(chosen) - 1]) if chosen else 0
         entries.next[at : at + len(one) - 1] = np.arange(at + 1, at + len(one))
