@@ -218,7 +218,7 @@ class Observer:
         )
 
     def _noted(self, state: str, now: float) -> float:
-        """Return since when it is in a state that only looking at it tells."""
+        """Return since when a state has lasted that only sampling tells."""
         with self._lock:
             if self._seen != state:
                 self._seen, self._seen_since = state, now

@@ -189,7 +189,7 @@ def remove(
     What the target knows of how far they are is forgotten: to replicate one again it must be loaded
     again (`olr-pg tables add`, with an empty table).
     """
-    from olr_pg.load.load_progress import TableProgress
+    from olr_pg.load.load_progress import TableLoadProgress
 
     del by
     loaded = read_config(config, target_name)
@@ -208,7 +208,9 @@ def remove(
     _take(loaded, apply.changes.minus(names), removed=removed)
     with open_target_of(loaded) as (connection, settings):
         for left in removed:
-            TableProgress(settings.subscription, left, _target(settings, left)).leave(connection)
+            TableLoadProgress(settings.subscription, left, _target(settings, left)).leave(
+                connection
+            )
 
 
 def parse_name(text: str) -> TableName:
@@ -270,7 +272,7 @@ def _take(
 
 def _tables_at_work(config: Config) -> set[str] | None:
     """Return the tables of the running appliance; None where none runs, or cannot be asked."""
-    from olr_pg.monitor.asking import ask_status
+    from olr_pg.monitor.status_client import ask_status
 
     page = f"status.json?target={config.name}" if config.name else "status.json"
     try:

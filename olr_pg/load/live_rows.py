@@ -339,7 +339,7 @@ def _as_of(
 
 
 def _reached(source: OracleSource) -> int:
-    """Ask for the current SCN.
+    """Read the source's current SCN.
 
     Raises:
         OlrPgError: 7001 to 7009.

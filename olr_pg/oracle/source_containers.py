@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
 
-_ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES"
+_ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES"
+"""Not of ALL_TABLES, which has only what the account may read the rows of."""
 
 
 def sources_of(source: OracleSource) -> dict[str, OracleSource]:

@@ -237,7 +237,9 @@ class _ModelWork:
             *(make, asked.plan, asked.seed), threads=asked.shape.threads, idle_threads=idle
         )
         self._options, self._watch, self._directory = options, watch, asked.directory
-        self.files = SimulatedFiles(self._feed.simulation, asked.directory, truth=asked.truth)
+        self.files = SimulatedFiles(
+            self._feed.simulation, asked.directory, truth=asked.truth, forgets=True
+        )
         self._summary: Summary | None = None
         self.zone = self._feed.simulation.instance.zone
 

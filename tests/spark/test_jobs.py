@@ -13,8 +13,8 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.files.result_files import ResultFiles
 from olr_pg.spark import call
-from olr_pg.spark.call import SparkCall
 from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.spark_call import SparkCall
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

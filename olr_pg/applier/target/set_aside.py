@@ -132,7 +132,7 @@ class Firing(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Name it for people."""
+        """Return the name to be printed."""
         return f"{self.kind} {self.name} of {self.schema}.{self.table}"
 
     @property

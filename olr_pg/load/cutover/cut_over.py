@@ -213,18 +213,18 @@ class _Cutover:
         }
 
     def known(self, step: Step) -> StepState | None:
-        """Tell how far a step is; None where it has not begun."""
+        """Return the stored state of a step; None where it has not begun."""
         with opened_target(self._config) as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
     def note(self, step: Step, state: str, detail: dict[str, Any]) -> None:
-        """Note how far it is."""
+        """Store the state of a step in the target."""
         with opened_target(self._config) as target:
             note_step(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("cut-over", step=step.name, state=state)
 
     def do(self, step: Step) -> tuple[str, dict[str, Any]]:
-        """Do a step; its state and what it found."""
+        """Carry out a step; return its state and its findings."""
         return self._work[step.name]()
 
     def _replicated(self, target: OpenedTarget) -> tuple[tuple[Table, ...], ApplierSettings]:
@@ -375,9 +375,8 @@ class _Cutover:
     def _grants(self) -> list[str]:
         """Return what applications have to be granted on the tables and their sequences."""
         known = self.known(STEPS[4])
-        # A step of a former release did not note the target's names.
         advanced = known.detail.get("advanced", ()) if known is not None else ()
-        sequences = [(one["target"][0], one["target"][1]) for one in advanced if "target" in one]
+        sequences = [(one["target"][0], one["target"][1]) for one in advanced]
         with opened_target(self._config) as target:
             tables, settings = self._replicated(target)
             targets = [

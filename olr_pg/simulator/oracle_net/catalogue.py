@@ -1,7 +1,8 @@
-"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in in-memory SQLite.
+"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in SQLite.
 
-The rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite
-has not, and the way from a statement to its rows or its ORA error.
+What Oracle knows of itself is in memory, tables of users are in a temporary file of SQLite's. The
+rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite has
+not, and the way from a statement to its rows or its ORA error.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import weakref
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -60,6 +62,7 @@ VIEWS: Final = {
     " STATUS PRIOR_INCARNATION#",
     "V$ARCHIVED_LOG": "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# NAME BLOCKS BLOCK_SIZE"
     " RESETLOGS_ID RESETLOGS_CHANGE# DEST_ID ARCHIVED DELETED STATUS STANDBY_DEST FIRST_TIME",
+    "DBA_SUPPLEMENTAL_LOGGING": "MINIMAL PRIMARY_KEY UNIQUE_INDEX FOREIGN_KEY ALL_COLUMN",
     "V$LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE MEMBERS ARCHIVED STATUS FIRST_CHANGE#"
     " FIRST_TIME NEXT_CHANGE#",
     "V$LOGFILE": "GROUP# STATUS TYPE MEMBER",
@@ -76,10 +79,9 @@ VIEWS: Final = {
     "DBA_EXTENTS": "OWNER SEGMENT_NAME PARTITION_NAME RELATIVE_FNO BLOCK_ID BLOCKS",
     "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
     "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
-    "ALL_TABLES": "OWNER TABLE_NAME",
     "DBA_LOB_PARTITIONS": "TABLE_OWNER TABLE_NAME COLUMN_NAME PARTITION_NAME LOGGING",
     "V$DATAFILE": "FILE# NAME UNRECOVERABLE_CHANGE# UNRECOVERABLE_TIME",
-    "USER_TABLES": "OWNER TABLE_NAME",
+    "USER_TABLES": "TABLE_NAME",
     "DUAL": "DUMMY",
     "ALL_DIRECTORIES": "OWNER DIRECTORY_NAME DIRECTORY_PATH",
     **{
@@ -116,6 +118,10 @@ _READ_ONLY: Final = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
+_ALL_TABLES: Final = """
+CREATE VIEW SYS.ALL_TABLES AS
+    SELECT OWNER, TABLE_NAME FROM SYS.DBA_TABLES WHERE MAY_READ(TABLE_NAME)
+"""
 _NO_TABLE: Final = re.compile(r"no such table: (.+)")
 _NO_COLUMN: Final = re.compile(r"no such column: (?:\w+\.)?(.+)")
 
@@ -154,6 +160,7 @@ class Catalogue:
         self._schemas = {"SYS", "XDB"}
         self.versioned: dict[tuple[str, str], dict[str, Kind]] = {}
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
+        self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
         self._rows_made = 0
         self._lock = threading.RLock()
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -165,11 +172,12 @@ class Catalogue:
             self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
         self._sqlite.execute("ATTACH ':memory:' AS XDB")
         self._sqlite.execute('CREATE TABLE XDB."XDB$TTSET" (TOKSUF, FLAGS)')
+        self._sqlite.execute(_ALL_TABLES)
         self._sqlite.execute("INSERT INTO SYS.DUAL VALUES ('X')")
         self._add_functions()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Forget everything; once is enough."""
         with self._lock:
             self._sqlite.close()
 
@@ -208,7 +216,7 @@ class Catalogue:
     def add_schema(self, owner: str) -> None:
         """Make room for the tables of a user; once is enough."""
         if owner not in self._schemas:
-            self.update(f"ATTACH ':memory:' AS \"{owner}\"")
+            self.update(f"ATTACH '' AS \"{owner}\"")
             self._schemas.add(owner)
 
     def _next_rowid(self, table: str) -> str:
@@ -278,7 +286,7 @@ class Catalogue:
         for table in query.versioned:
             if column in self.versioned[table]:
                 return self.versioned[table][column]
-        return self._clobs.get(name) or kind_of(values, lob=name in self._lob_columns)
+        return self._clobs.get(column) or kind_of(values, lob=column in self._lob_columns)
 
     def _check_scns(self, scns: list[tuple[str, int]]) -> None:
         for name, scn in scns:
@@ -300,15 +308,27 @@ class Catalogue:
             ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
+            ("MAY_READ", 1, lambda table: table not in self.denied),
             ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:
             self.add_function(name, count, function)
 
     def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
-        """Let queries call `function` with `count` arguments."""
+        """Let queries call `function` with `count` arguments.
+
+        What SQLite holds no garbage collector sees: through it the catalogue must not hold itself.
+        """
+        self._functions[name, count] = function
+        own = weakref.ref(self)
+
+        def call(*values: SqlValue) -> SqlValue:
+            catalogue = own()
+            assert catalogue is not None
+            return catalogue._functions[name, count](*values)
+
         with self._lock:
-            self._sqlite.create_function(name, count, function)
+            self._sqlite.create_function(name, count, call)
 
     def _sys_context(self, namespace: str, name: str) -> str | None:
         return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None

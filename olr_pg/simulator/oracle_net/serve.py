@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +18,7 @@ from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
-from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
+from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, UNDO_RETENTION, OracleState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,9 +38,13 @@ TRUTH: Final = "truth.jsonl"
 SOURCE: Final = "source.jsonl"
 """In place of the truth where not all of the source's changes are in its redo."""
 
+DDL: Final = "ddl.jsonl"
+"""Only beside what does not run on."""
+
 TABLES: Final = "tables"
 LOGS: Final = "logs"
 ONLINE: Final = "online"
+UNDO_STEPS: Final = 20
 ARCHIVE_DIRECTORY: Final = "ARCHIVELOG_DIR"
 """The directory object that leads to `LOGS`, named as on RDS."""
 
@@ -108,9 +114,21 @@ class LiveServer:
         directory: that it writes to; gets `CONFIG`.
         port: 0 for any that is free.
         opened: called with the server once the port is open.
+        undo_seconds: for which tables can be read as of an SCN; what is older takes no room.
     """
 
-    def __init__(self, directory: Path, port: int, opened: Callable[[StandIn], None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        port: int,
+        opened: Callable[[StandIn], None],
+        *,
+        undo_seconds: float = UNDO_RETENTION,
+    ) -> None:
+        self._undo_seconds = undo_seconds
+        self._kept = deque[tuple[float, int]]()
+        """When which SCN was the current one."""
+
         self._directory = directory
         self._port = port
         self._opened = opened
@@ -133,6 +151,20 @@ class LiveServer:
         simulation = files.simulation
         self._rows.read_more(simulation.open_begins())
         self._state.advance(simulation.snapshot().structure.sequences)
+        self._keep_undo(time.monotonic())
+
+    def _keep_undo(self, now: float) -> None:
+        """Forget what is older than the undo retention, a twentieth of it at a time."""
+        assert self._state is not None
+        assert self._rows is not None
+        step = self._undo_seconds / UNDO_STEPS
+        if not self._kept or now - self._kept[-1][0] >= step:
+            self._kept.append((now, self._state.scn))
+            oldest = None
+            while self._kept[0][0] < now - self._undo_seconds:
+                oldest = self._kept.popleft()
+            if oldest is not None:
+                self._rows.forget(oldest[1])
 
     def stepped(self, step: Step) -> None:
         """Follow the online logs and the archive.
@@ -165,6 +197,8 @@ class LiveServer:
         """Close the port."""
         if self._server is not None:
             self._server.close()
+        elif self._state is not None:
+            self._state.close()
 
 
 def _state(
@@ -188,6 +222,7 @@ class _Rows:
     ) -> None:
         source = directory / SOURCE
         self._truth = source if source.exists() else directory / TRUTH
+        self._ddl = directory / DDL
         self._read = 0
         self._versions = RowVersions(state.catalogue, _own(snapshot), prefix)
         self._versions.read_start(directory / TABLES, snapshot.scn)
@@ -200,9 +235,14 @@ class _Rows:
             file.seek(self._read)
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
-        self._versions.read_truth(whole.splitlines())
+        ddl = self._ddl.read_bytes().splitlines() if self._ddl.exists() else ()
+        self._versions.read_truth(whole.splitlines(), ddl)
         self._versions.unfinished = unfinished
         self._read += len(whole)
+
+    def forget(self, scn: int) -> None:
+        """Forget what the rows were before `scn`."""
+        self._versions.forget(scn)
 
 
 def _own(snapshot: Snapshot) -> list[Table]:

@@ -37,7 +37,7 @@ class StandIn:
     """A server that python-oracledb takes for an Oracle.
 
     Args:
-        state: what it knows.
+        state: what it knows; closed with it, as `containers` are.
         port: 0 for any that is free.
 
     Attributes:
@@ -86,7 +86,10 @@ class StandIn:
         self.close()
 
     def close(self) -> None:
-        """Close the port and every connection, and wait for their threads; once is enough."""
+        """Close the port, every connection and what is known; once is enough.
+
+        Threads of connections are waited for.
+        """
         if self.stopping:
             return
         self.stopping = True
@@ -97,6 +100,8 @@ class StandIn:
         self.cut()
         for thread in self._threads:
             thread.join()
+        for state in (self.state, *self.containers.values()):
+            state.close()
 
     def cut(self) -> None:
         """Cut every connection."""

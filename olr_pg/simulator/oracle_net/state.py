@@ -32,9 +32,12 @@ ORADATA: Final = "/u01/app/oracle/oradata/SIMDB"
 
 DESTINATION: Final = 1
 _PLATFORMS: Final = ((13, "Linux x86 64-bit", "Little"), (6, "AIX-Based Systems (64-bit)", "Big"))
+UNDO_RETENTION: Final = 900
+"""Seconds for which a database at work can be read as of an SCN."""
+
 _PARAMETERS: Final = {
     "compatible": "19.0.0",
-    "undo_retention": "900",
+    "undo_retention": str(UNDO_RETENTION),
     "db_block_checksum": "TYPICAL",
 }
 _NAME: Final = r'"?([\w$#]+)"?'
@@ -98,6 +101,10 @@ class OracleState:
         self._insert_facts(dbid, resetlogs_scn)
         tell_logging(self.catalogue, snapshot, logging or {})
 
+    def close(self) -> None:
+        """Forget everything; once is enough."""
+        self.catalogue.close()
+
     def _insert_facts(self, dbid: int, resetlogs_scn: int) -> None:
         database = self.snapshot.database
         platform, name, _ = _PLATFORMS[bool(database.big_endian)]
@@ -111,6 +118,9 @@ class OracleState:
             SUPPLEMENTAL_LOG_DATA_UI="NO", SUPPLEMENTAL_LOG_DATA_FK="NO",
             SUPPLEMENTAL_LOG_DATA_ALL="YES", CON_DBID=database.dbid or dbid,
         )  # fmt: skip
+        if database.con_id:
+            levels = ("MINIMAL", "PRIMARY_KEY", "UNIQUE_INDEX", "FOREIGN_KEY", "ALL_COLUMN")
+            put("DBA_SUPPLEMENTAL_LOGGING", **dict.fromkeys(levels, "NO"))
         ids = list(reversed(database.resetlogs))
         for number, resetlogs in enumerate(ids, 1):
             self._insert_incarnation(number, resetlogs, resetlogs_scn, current=number == len(ids))

@@ -18,7 +18,7 @@ _NAME: Final = r'"?([\w$#]+)"?'
 _DATA: Final = r"(ADD|DROP)\s+SUPPLEMENTAL\s+LOG\s+DATA"
 _COLUMNS: Final = r"\(\s*([\w ]+?)\s*\)\s*COLUMNS"
 _OF_DATABASE: Final = re.compile(
-    rf"ALTER\s+DATABASE\s+{_DATA}(?:\s*{_COLUMNS})?\s*$", re.IGNORECASE
+    rf"ALTER\s+(PLUGGABLE\s+)?DATABASE\s+{_DATA}(?:\s*{_COLUMNS})?\s*$", re.IGNORECASE
 )
 _OF_TABLE: Final = re.compile(
     rf"ALTER\s+TABLE\s+{_NAME}\s*\.\s*{_NAME}\s+{_DATA}\s*{_COLUMNS}\s*$", re.IGNORECASE
@@ -33,7 +33,15 @@ _OF_SCHEMA: Final = re.compile(
     r"\s*'(none|keys|all)'\s*\)\s*;\s*END\s*;?\s*$",
     re.IGNORECASE,
 )
-_DATABASE_LEVELS: Final = {"PRIMARY KEY": "PK", "UNIQUE": "UI", "FOREIGN KEY": "FK", "ALL": "ALL"}
+_DATABASE_LEVELS: Final = {
+    None: ("MIN", "MINIMAL"),
+    "PRIMARY KEY": ("PK", "PRIMARY_KEY"),
+    "UNIQUE": ("UI", "UNIQUE_INDEX"),
+    "FOREIGN KEY": ("FK", "FOREIGN_KEY"),
+    "ALL": ("ALL", "ALL_COLUMN"),
+}
+"""Columns of V$DATABASE and, of a PDB's own levels, of DBA_SUPPLEMENTAL_LOGGING."""
+
 _TABLE_LEVELS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL": 17}
 _NAMED_GROUP: Final = 12
 """CDEF$.TYPE# (dictionary §2.5)."""
@@ -87,9 +95,16 @@ def _level(words: str) -> str:
     return " ".join(words.upper().split())
 
 
-def _of_database(catalogue: Catalogue, _: Snapshot, verb: str, level: str | None) -> None:
-    column = "MIN" if level is None else _DATABASE_LEVELS[_level(level)]
-    _set_database(catalogue, column, on=verb.upper() == "ADD")
+def _of_database(
+    catalogue: Catalogue, _: Snapshot, of_pdb: str | None, verb: str, level: str | None
+) -> None:
+    column, own = _DATABASE_LEVELS[level if level is None else _level(level)]
+    on = verb.upper() == "ADD"
+    if of_pdb is None:
+        _set_database(catalogue, column, on=on)
+        return
+    sql = f'UPDATE SYS."DBA_SUPPLEMENTAL_LOGGING" SET "{own}" = ?'  # noqa: S608
+    catalogue.update(sql, "YES" if on else "NO")
 
 
 def _of_table(
