@@ -135,9 +135,8 @@ class LobRedo:
         self, op: tuple[int, int], fields: Sequence[bytes], obj: int = 0, **block: int
     ) -> bytes:
         """One vector."""
-        return change_vector(
-            self.redo, op, VectorBlock(obj=obj, **block), fields, con_id=self.con_id
-        )
+        where = VectorBlock(obj=obj, **block)
+        return change_vector(self.redo, op, where, fields, con_id=self.con_id)
 
     @property
     def xid(self) -> bytes:
