@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.dictionary_export import export_dictionary
 from olr_pg.capture.logs import discover_logs
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.inventory_file import inventory_path
-from olr_pg.dictionary.loader import load_dictionary
+from olr_pg.dictionary.loader import load_dictionary, load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
@@ -132,3 +133,25 @@ def test_a_dictionary_of_one_is_exported_by_its_name(database: Database, tmp_pat
     ((found, _),) = export_dictionary(config, None, 0, tmp_path / "dictionary.json")
     assert (found.database.con_id, found.database.con_name) == (4, "PDB2")
     assert found.find("SHOP", "A") is not None
+
+
+@pytest.mark.usefixtures("one_session")
+def test_where_one_has_no_undo_left_all_dictionaries_are_of_one_later_moment(
+    database: Database, postgres_database: str
+) -> None:
+    """In local undo mode each PDB has its own, which may reach back less far."""
+    database.write_rows()
+    database.states[1].catalogue.undo_scn = database.start_scn + 1
+    config = database.config(postgres_database, ["SHOP.A"])
+    with capture_logs() as logged:
+        assert run_appliance(load_config(config), once=True, apply=True) == 0
+    assert [line["start_scn"] for line in logged if "read as of now" in line["event"]] == [
+        database.start_scn
+    ]
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "pdb1_shop.a") == database.one.rows("A")
+        assert rows_of(connection, "pdb2_shop.a") == database.other.rows("A")
+    data = database.folder / "data"
+    kept = {load_snapshot(str(path)).scn for path in data.glob("dictionary.*.json")}
+    assert len(kept) == 1
+    assert kept != {database.start_scn}
