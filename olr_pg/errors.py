@@ -212,6 +212,7 @@ class Code(IntEnum):
     POOLER_SHARES_SESSIONS = 5029
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
+    CONTAINER_RENAMED = 5091
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -1178,6 +1179,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "make space on the disk of the PostgreSQL server (its message names the file); the work"
         " goes on by itself, or after a start if it has ended by then: nothing is lost",
     ),
+    Code.CONTAINER_RENAMED: ErrorEntry(
+        "a PDB has another name than the one that the target knows its tables by",
+        "rename it back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME); or take the new name: remove"
+        " the old one's line under `containers` in the file named above, and load the PDB's tables"
+        " with `olr-pg initial-load`",
+    ),
     Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",
         "write the column with one of the types that docs/initial-load.md lists",
@@ -1421,9 +1428,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " expired (sql/oracle/ creates it)",
     ),
     Code.ORACLE_SERVICE_UNKNOWN: ErrorEntry(
-        "Oracle's listener does not know the service",
+        "Oracle's listener does not know the service, or the PDB is not there or not open",
         "check the service in `source.server`: `lsnrctl services` lists what there is; for the"
-        " tables of a PDB it is the PDB's service",
+        " tables of a PDB it is the PDB's service. Of `source.containers`, V$PDBS lists what there"
+        " is, and ALTER PLUGGABLE DATABASE … OPEN opens one",
     ),
     Code.ORACLE_PRIVILEGE: ErrorEntry(
         "a privilege is missing in Oracle",

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.changed_tables import TableChanges
     from olr_pg.config.model import Apply, Config
     from olr_pg.config.names import TableName
-    from olr_pg.config.table_changes import TableChanges
 
 _TAKING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
@@ -249,7 +249,7 @@ def _take(
     Raises:
         OlrPgError: 8015 they cannot be written, 8016 it does not take them.
     """
-    from olr_pg.config.table_changes import write_changes
+    from olr_pg.config.changed_tables import write_changes
 
     write_changes(config.changes_file(), changes)
     deadline = time.monotonic() + _TAKING_SECONDS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from olr_pg.capture.state import CapturePhase
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.errors import Code, OlrPgError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from olr_pg.capture.state import CaptureMonitor
+    from olr_pg.capture.capture_state import CaptureMonitor
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
     from olr_pg.replicator.decoding_progress import DecodeProgress

@@ -87,7 +87,8 @@ class Catalogue:
     Attributes:
         current_scn: what V$DATABASE gives; newer SCNs cannot be asked for.
         undo_scn: the oldest SCN that a table can still be read as of.
-        denied: objects that the user may not read.
+        readable: tables that the user may read.
+        denied: objects that it may not read.
         no_flashback: objects that the user may not read as of an SCN.
         context: what SYS_CONTEXT('USERENV', name) gives.
         versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
@@ -97,6 +98,7 @@ class Catalogue:
     def __init__(self, current_scn: Callable[[], int]) -> None:
         self.current_scn = current_scn
         self.undo_scn = 0
+        self.readable: set[str] = set()
         self.denied: set[str] = set()
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
@@ -253,7 +255,7 @@ class Catalogue:
             ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
-            ("MAY_READ", 1, lambda table: table not in self.denied),
+            ("MAY_READ", 1, lambda table: table in self.readable - self.denied),
             ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:

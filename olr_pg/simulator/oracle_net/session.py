@@ -323,8 +323,16 @@ class Session:
         self._entered = container
 
     def _state(self) -> OracleState:
-        """Return what the container knows that the session is in."""
-        return self._server.containers[self._entered] if self._entered else self._server.state
+        """Return what the container knows that the session is in.
+
+        Raises:
+            OraError: ORA-01109, it was closed meanwhile.
+        """
+        if not self._entered:
+            return self._server.state
+        if self._entered not in self._server.containers:
+            raise OraError(1109, "database not open")
+        return self._server.containers[self._entered]
 
     def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
         for at, define in enumerate(defines):
