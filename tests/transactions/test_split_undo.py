@@ -212,7 +212,7 @@ def test_parts_of_another_object_are_not_joined(tmp_path: Path) -> None:
     ktb, kdo, *rest = undo_fields(redo)
     redo.emit(undo(redo, ktub(redo, TAIL, objd=99), rest))
     delete(redo, (HEAD, [ktb, kdo]))
-    redo.emit(undo(redo, ktub(redo, TAIL, objd=0), rest))  # it names none (§4.8)
+    redo.emit(undo(redo, ktub(redo, TAIL, objd=0), rest))  # it names none (redo-format §4.8)
     delete(redo, (HEAD, [ktb, kdo]))
     delete(redo, (TAIL, rest), (HEAD, [ktb, kdo[:20]]))  # its row does not fit
     found, made, job = joined(redo, tmp_path / "log")
