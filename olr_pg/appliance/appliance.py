@@ -50,6 +50,7 @@ from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import private_umask, tighten, tighten_tree
 from olr_pg.postgres.embedded import start_embedded
+from olr_pg.postgres.supervision import supervised
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -240,7 +241,7 @@ def _open(
         is_told=section is not None,
         ends_with_table=section is None and share > 1,
     )
-    connect_string = "" if section is None else open_target(section, directory, stack)
+    connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
     listener = stack.enter_context(
         Listener(
             delivery,
@@ -346,12 +347,18 @@ def _following(
     return follow
 
 
-def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
-    """Return the target's connection string; an embedded one runs for the stack's span."""
+def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:
+    """Return the target's connection string; an embedded one runs for the stack's span.
+
+    Args:
+        kept: start an embedded one again when it ends on the way.
+    """
     if not apply.embedded:
         return apply.connect_string.get_secret_value()
     cluster = start_embedded(data / "postgres")
     stack.callback(cluster.stop)
+    if kept:
+        stack.enter_context(supervised(cluster))
     _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
     return cluster.connect_string
 
