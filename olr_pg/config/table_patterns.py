@@ -1,5 +1,8 @@
 """Patterns of Oracle tables in `apply.tables`, and the TableList query that finds them.
 
+It reads DBA_TABLES: ALL_TABLES has only what the account may read, and to replicate a table nobody
+need be able to read its rows.
+
 ``*``, ``?`` and ``[abc]`` mean what they mean in `filter`; a pattern that begins with ``!`` takes
 tables out again that other patterns find. The query runs against Oracle and against the offline
 source's SQLite database alike, so it is of LIKE, which knows no sets: these are written out. What
@@ -119,7 +122,7 @@ def pattern_query(pattern: TablePattern, excluded: Sequence[TablePattern]) -> st
         where += f" AND OWNER NOT IN ({schemas})"
     for one in excluded:
         where += f" AND NOT ({_condition(one)})"
-    found = f"SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE {where}"  # noqa: S608 - quoted
+    found = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {where}"  # noqa: S608 - quoted
     owner, _, name = pattern.text.rpartition(".")
     nothing = f"SELECT {_quoted(owner)} AS OWNER, {_quoted(name)} AS TABLE_NAME FROM DUAL"  # noqa: S608 - quoted
     return f"{found} UNION ALL {nothing} WHERE NOT EXISTS ({found})"

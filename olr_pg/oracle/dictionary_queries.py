@@ -24,6 +24,7 @@ from olr_pg.oracle.compression import read_compression
 from olr_pg.oracle.driver_failures import SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.flashback import as_of
+from olr_pg.oracle.supplemental import read_levels
 from olr_pg.oracle.tables import among
 from olr_pg.oracle.xml_tokens import read_xml_tokens
 
@@ -88,7 +89,8 @@ def read_snapshot(
     wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
     rows = _Reader(connection, scn).rows(list(wanted))
     compression = read_compression(connection, rows, scn)
-    rows = rows.model_copy(update=_database_levels(connection))
+    levels = map(int, read_levels(connection))
+    rows = rows.model_copy(update=dict(zip(sys_rows.DATABASE_LEVELS, levels, strict=True)))
     all_logged = rows.supp_log_db_all == 1
     found = join_tables(rows, _WHERE, all_columns_logged=all_logged, compression=compression)
     has_binary_xml = any(
@@ -98,22 +100,6 @@ def read_snapshot(
     snapshot = Snapshot(scn, database, found, rows, tokens)
     check_unique_tables(snapshot, _WHERE)
     return snapshot
-
-
-def _database_levels(connection: Connection) -> dict[str, int]:
-    """Read what the database logs supplementally of every table, as `SysRows` has it."""
-    columns = tables.DATABASE.c
-    row = connection.execute(
-        select(
-            columns.SUPPLEMENTAL_LOG_DATA_MIN,
-            columns.SUPPLEMENTAL_LOG_DATA_PK,
-            columns.SUPPLEMENTAL_LOG_DATA_ALL,
-        )
-    ).one()
-    # MIN may be IMPLICIT: by another level.
-    return {
-        name: int(value != "NO") for name, value in zip(sys_rows.DATABASE_LEVELS, row, strict=True)
-    }
 
 
 def read_dictionary(

@@ -32,7 +32,9 @@ PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
 _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
     **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
-    **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720"), PRIVILEGE),
+    # A PDB, or the database, that is not there or not open.
+    **dict.fromkeys(("ORA-65011", "ORA-01109", "ORA-01219"), SERVICE),
+    **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720", "ORA-41900"), PRIVILEGE),
     **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
     # Only of an SCN that lies ahead: undo that is gone is ORA-01555.
     "ORA-08181": NOT_REACHED,
@@ -42,6 +44,9 @@ _CODES: Final[dict[str, int]] = {
             *("ORA-03113", "ORA-03114", "ORA-03135", "ORA-00028", "ORA-01012", "ORA-01033"),
             *("ORA-01034", "ORA-01089", "ORA-01090", "ORA-01092", "ORA-12537", "ORA-12571"),
             *("ORA-12528", "ORA-12526", "ORA-02396", "DPY-4011", "DPY-1001", "DPY-6010"),
+            # Restricted, not open yet, no process or session free: it takes connections later.
+            *("ORA-12527", "ORA-01035", "ORA-01109", "ORA-01219", "ORA-00018", "ORA-00020"),
+            *("ORA-12516", "ORA-12518", "ORA-12519", "ORA-12520"),
         ),
         LOST,
     ),
@@ -55,6 +60,9 @@ _CODES: Final[dict[str, int]] = {
         ),
         NO_PLACE,
     ),
+    # What the thin mode does not speak to: a release before 12.1, native network encryption, an old
+    # kind of password.
+    **dict.fromkeys(("DPY-3010", "DPY-3001", "DPY-3015"), CLIENT_LIBRARY),
     **dict.fromkeys(("DPI-1047", "DPI-1072", "DPY-2019", "DPY-2053"), CLIENT_LIBRARY),
 }
 _NUMBER: Final = re.compile(r"\b(?:ORA|DPY|DPI)-\d{4,5}\b")

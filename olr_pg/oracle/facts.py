@@ -17,7 +17,7 @@ _STANDBY: Final = "PHYSICAL STANDBY"
 _WRITES_REDO: Final = frozenset(("PRIMARY", "LOGICAL STANDBY"))
 """Roles of databases whose redo is their own; a snapshot standby's is passed over in the end."""
 
-_FIRST_CDB: Final = (12, 1)
+FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
 
 
@@ -39,7 +39,7 @@ class DatabaseFacts(NamedTuple):
 
 def read_facts(connection: Connection) -> DatabaseFacts:
     """Read the facts of the container that the connection is in."""
-    is_cdb_release = (connection.dialect.server_version_info or ()) >= _FIRST_CDB
+    is_cdb_release = (connection.dialect.server_version_info or ()) >= FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
     columns = [column for column in DATABASE.c if column.name not in left_out]
     row = connection.execute(select(*columns)).mappings().one()

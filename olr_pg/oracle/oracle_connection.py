@@ -8,6 +8,8 @@ import oracledb
 import sqlalchemy.exc
 import structlog
 from sqlalchemy import create_engine, event, text
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.oracle.oracledb import OracleDialect_oracledb
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from olr_pg.oracle.driver_failures import is_transient, oracle_error
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine.interfaces import IsolationLevel
     from tenacity import RetryCallState
 
     from olr_pg.config.source_section import OracleSource
@@ -24,6 +27,10 @@ CONNECT_SECONDS: Final = 15.0
 ATTEMPTS: Final = 4
 FIRST_WAIT_SECONDS: Final = 0.1
 LAST_WAIT_SECONDS: Final = 3.0
+
+_SESSION: Final = "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
+"""TO_CHAR of dates follows the calendar, comparisons of names follow NLS_COMP (Globalization
+Support Guide); both may be set for a whole database."""
 
 _Result = TypeVar("_Result")
 
@@ -40,10 +47,17 @@ def open_connection(source: OracleSource) -> oracledb.Connection:
         library = source.client_library
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
     connection = oracledb.connect(**_connect_arguments(source))
-    connection.call_timeout = source.query_timeout * 1000
-    if source.containers:
-        _enter(connection, source.containers[0])
+    _prepare(connection, source, next(iter(source.containers), None))
     return connection
+
+
+def _prepare(connection: Any, source: OracleSource, container: str | None) -> None:
+    """Bound the calls of a new session, and let its answers not depend on the database's NLS."""
+    connection.call_timeout = source.query_timeout * 1000
+    with connection.cursor() as cursor:
+        cursor.execute(_SESSION)
+    if container is not None:
+        _enter(connection, container)
 
 
 def _enter(connection: Any, container: str) -> None:
@@ -139,7 +153,7 @@ def _make_engine(source: OracleSource, container: str | None) -> Engine:
         options["thick_mode"] = {"lib_dir": str(library)} if library else True
     try:
         engine = create_engine(
-            "oracle+oracledb://",
+            "olr_pg+oracledb://",
             connect_args=_connect_arguments(source),
             pool_pre_ping=True,
             pool_size=2,
@@ -149,12 +163,25 @@ def _make_engine(source: OracleSource, container: str | None) -> Engine:
     except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
         raise oracle_error(error, "loading the Oracle client libraries") from error
 
-    milliseconds = source.query_timeout * 1000
-
-    def bound(connection: Any, _record: object) -> None:
-        connection.call_timeout = milliseconds
-        if container is not None:
-            _enter(connection, container)
-
-    event.listen(engine, "connect", bound)
+    # Before SQLAlchemy asks the first connection what it wants to know.
+    event.listen(
+        *(engine, "connect", lambda one, _record: _prepare(one, source, container)), insert=True
+    )
     return engine
+
+
+class ReadingDialect(OracleDialect_oracledb):
+    """SQLAlchemy's dialect, but for a question that begins a transaction in the source.
+
+    To learn the isolation level it would ask DBMS_TRANSACTION for a transaction's number, which
+    takes a slot of an undo segment, and then V$TRANSACTION, which the account may not read.
+    """
+
+    supports_statement_cache = True
+
+    def get_default_isolation_level(self, dbapi_conn: object) -> IsolationLevel:
+        """Return what Oracle's sessions begin with."""
+        return "READ COMMITTED"
+
+
+registry.register("olr_pg.oracledb", __name__, ReadingDialect.__name__)

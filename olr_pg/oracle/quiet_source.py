@@ -30,7 +30,8 @@ class Activity(NamedTuple):
 
 def read_activity(connection: Connection) -> Activity:
     """Read the open transactions, and an SCN that is not before any that has ended."""
-    query = select(func.count(), func.min(TRANSACTION.c.START_SCN)).select_from(TRANSACTION)
+    begun = func.nullif(TRANSACTION.c.START_SCN, bound(0))  # 0: it has not changed anything yet
+    query = select(func.count(), func.min(begun)).select_from(TRANSACTION)
     count, oldest = connection.execute(query).one()
     return Activity(read_scn(connection), int(count), int(oldest or 0))
 

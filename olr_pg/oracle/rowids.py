@@ -11,7 +11,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
 from olr_pg.oracle import tables
 from olr_pg.oracle.tables import bound
@@ -137,7 +137,7 @@ def read_sample(connection: Connection, table: Table) -> list[str]:
         f'SELECT ROWIDTOCHAR(ROWID) FROM "{table.owner}"."{table.name}"'  # noqa: S608 - quoted
         f" SAMPLE BLOCK ({SAMPLE_PERCENT})"
     )
-    return [rowid for (rowid,) in connection.execute(text(query)).fetchmany(SAMPLE_ROWS_MAX)]
+    return [rowid for (rowid,) in connection.exec_driver_sql(query).fetchmany(SAMPLE_ROWS_MAX)]
 
 
 def _between(data_obj: int, cuts: Sequence[int]) -> list[RowidRange]:

@@ -8,6 +8,8 @@ from sqlalchemy import select
 
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.oracle import tables
+from olr_pg.oracle.allowed_queries import is_allowed
+from olr_pg.oracle.facts import FIRST_CDB
 from olr_pg.oracle.tables import among, bound
 
 if TYPE_CHECKING:
@@ -35,6 +37,38 @@ _TABLE_ALL: Final = 17
 _SCHEMA_PRIMARY_KEY: Final = 1
 _SCHEMA_ALL: Final = 8
 """Bits of USER$.SPARE1 (dictionary §2.2)."""
+
+
+class Levels(NamedTuple):
+    """What is logged of every table: by the database, or by the container that we are in."""
+
+    minimal: bool
+    primary_key: bool
+    everything: bool
+
+
+def read_levels(connection: Connection) -> Levels:
+    """Read them: in V$DATABASE is what the whole database logs, of a PDB's own it says nothing.
+
+    Where the account may not read DBA_SUPPLEMENTAL_LOGGING, a PDB's own are not known.
+    """
+    columns = tables.DATABASE.c
+    told = [
+        connection.execute(
+            select(
+                columns.SUPPLEMENTAL_LOG_DATA_MIN,
+                columns.SUPPLEMENTAL_LOG_DATA_PK,
+                columns.SUPPLEMENTAL_LOG_DATA_ALL,
+            )
+        ).one()
+    ]
+    own = tables.SUPPLEMENTAL.c
+    query = select(own.MINIMAL, own.PRIMARY_KEY, own.ALL_COLUMN)
+    has_containers = (connection.dialect.server_version_info or ()) >= FIRST_CDB
+    if has_containers and is_allowed(connection, query):
+        told += connection.execute(query).all()
+    # MIN may be IMPLICIT: by another level.
+    return Levels(*(any(value != "NO" for value in level) for level in zip(*told, strict=True)))
 
 
 class Logged(NamedTuple):
@@ -122,17 +156,14 @@ def logged_columns(
 ) -> Iterator[tuple[Table, Logged]]:
     """Read what is logged of each table; minimal logging is not looked at."""
     assert snapshot.sys_rows is not None
-    columns = tables.DATABASE.c
-    database = connection.execute(
-        select(columns.SUPPLEMENTAL_LOG_DATA_PK, columns.SUPPLEMENTAL_LOG_DATA_ALL)
-    ).one()
+    database = read_levels(connection)
     levels, groups = _table_levels(snapshot.sys_rows)
     logged = _grouped_columns(connection, groups)
     for table in chosen:
         bits = _schema_bits(connection, table.owner)
         here = levels.get(table.obj, set())
-        everything = database.SUPPLEMENTAL_LOG_DATA_ALL == "YES" or _TABLE_ALL in here
-        by_key = database.SUPPLEMENTAL_LOG_DATA_PK == "YES" or _TABLE_PRIMARY_KEY in here
+        everything = database.everything or _TABLE_ALL in here
+        by_key = database.primary_key or _TABLE_PRIMARY_KEY in here
         yield (
             table,
             Logged(

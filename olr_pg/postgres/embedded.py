@@ -493,7 +493,7 @@ def _copy_installation(installation: Path, target: Path) -> None:
 
 @contextmanager
 def _exclusive(file: Path) -> Iterator[None]:
-    """Let one process at a time in."""
+    """Hold a lock that one process at a time has."""
     with file.open("ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -7,6 +7,7 @@ own, and begins as the first one did, so that the redo of all differs only in wh
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.model.tables import Logging, Row
+    from olr_pg.simulator.model.tables import Logging, Row, SimTable
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.placement import TableSpec
     from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, NamedWorkload
@@ -264,6 +265,22 @@ class NamedSimulation:
         self._count()
         taken, self.instance.committed, self._counted = self.instance.committed, [], 0
         return taken
+
+    def take_finished(self) -> dict[SimTable, list[Row]]:
+        """Return committed rows that nothing will change any more, by table, and forget them.
+
+        The final tables have them beside those of `SimTable.live`.
+        """
+        finished: dict[SimTable, list[Row]] = defaultdict(list)
+        waiting, self._workload.finished = self._workload.finished, []
+        for row in waiting:
+            if row.owner is not None and row.owner.active:
+                self._workload.finished.append(row)
+            elif row.position >= 0:
+                finished[row.table].append(row)
+        for table in self.tables:
+            table.forget(finished[table])
+        return finished
 
     # --- what happens to a database at work ---
 

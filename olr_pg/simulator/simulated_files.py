@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.model.shop_inventory import write_dictionary
-from olr_pg.simulator.table_files import write_rows
+from olr_pg.simulator.table_files import TableFile, write_rows
 from olr_pg.simulator.truth import truth_lines
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.instance import LogSink
     from olr_pg.simulator.writer.log_file import OpenLog
     from olr_pg.transactions.finished_columns import DmlKind
+
+
+UNFINISHED: Final = "final.part"
+"""The folder of the final tables before they are whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +67,18 @@ class SimulatedFiles:
         simulation: before its first statement.
         directory: gets ``dictionary.json``, ``truth.jsonl``, ``tables/`` and ``final/``.
         truth: write the truth.
+        forgets: rows that nothing will change any more go to the final tables as soon as that is
+            known, so that they take no memory; those of a table then come in no order.
     """
 
-    def __init__(self, simulation: NamedSimulation, directory: Path, *, truth: bool) -> None:
+    def __init__(
+        self, simulation: NamedSimulation, directory: Path, *, truth: bool, forgets: bool = False
+    ) -> None:
         self.simulation, self._directory = simulation, directory
+        self._final: dict[SimTable, TableFile] = {}
+        if forgets:
+            unfinished = directory / UNFINISHED
+            self._final = {table: TableFile(unfinished, table) for table in simulation.tables}
         self._truth = (directory / "truth.jsonl").open("wb") if truth else None
         self.start = simulation.snapshot()
         """The dictionary at the start."""
@@ -82,6 +94,9 @@ class SimulatedFiles:
             self._truth.flush()
         for one in committed:  # rows and blocks know their last transactions for ever
             one.changes, one.delivered = [], []
+        if self._final:
+            for table, rows in self.simulation.take_finished().items():
+                self._final[table].add_rows((row.rowid, row.cells) for row in rows)
 
     def end(self) -> Summary:
         """Finish the truth, write the final tables and dictionary of what has ended.
@@ -93,14 +108,21 @@ class SimulatedFiles:
         if self._truth is not None:
             self._truth.close()
         simulation, final = self.simulation, self._directory / "final"
-        for table in simulation.tables:
-            write_rows(final, table, last_rows(table), simulation.instance.scn)
+        rows = {table.full_name: len(table.live) for table in simulation.tables}
+        for table, file in self._final.items():
+            file.add_rows(last_rows(table))
+            file.close(simulation.instance.scn)
+            rows[table.full_name] = file.rows
+        if self._final:
+            (self._directory / UNFINISHED).rename(final)
+        else:
+            for table in simulation.tables:
+                write_rows(final, table, last_rows(table), simulation.instance.scn)
         write_snapshot(simulation.snapshot(), str(final / "dictionary.json"))
         return Summary(
             *(simulation.seed, simulation.shape, self.start),
             *(simulation.transactions, simulation.changes),
-            {table.full_name: len(table.live) for table in simulation.tables},
-            simulation.tables,
+            *(rows, simulation.tables),
         )
 
 

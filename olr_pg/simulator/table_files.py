@@ -28,6 +28,9 @@ ROWID: Final = "ROWID"
 GROUP_ROWS: Final = 1 << 16
 """Rows of a row group, at least."""
 
+BATCH_ROWS: Final = 1_000
+"""Rows that are put into columns at a time, at least, where they come one by one."""
+
 SCN_KEYS: Final = ("olr_pg.scn", "olr_pg.start_scn")
 """Metadata: as of which SCN the rows are, and where the oldest open transaction began."""
 
@@ -59,6 +62,58 @@ def table_schema(table: SimTable) -> pa.Schema:
     return pa.schema([pa.field(ROWID, pa.string(), nullable=False), *fields])
 
 
+class TableFile:
+    """``OWNER.NAME.parquet`` of a table, written batch by batch; its rows are as of one SCN.
+
+    Args:
+        folder: made if it is not there.
+        metadata: of the schema; without it, `close` must be told the SCN.
+
+    Attributes:
+        rows: how many it has.
+    """
+
+    def __init__(
+        self, folder: Path, table: SimTable, metadata: dict[bytes | str, bytes | str] | None = None
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self.rows = 0
+        self._table, self._schema = table, table_schema(table).with_metadata(metadata or {})
+        self._rows: list[tuple[str, Sequence[Cell | None]]] = []
+        self._waiting = list[pa.RecordBatch]()
+        self._writer = pq.ParquetWriter(folder / f"{table.full_name}.parquet", self._schema)
+
+    def add(self, columns: Sequence[pa.Array[Any]]) -> None:
+        """Add rows: ROWIDs and column values."""
+        self._waiting.append(pa.RecordBatch.from_arrays(list(columns), schema=self._schema))
+        self.rows += self._waiting[-1].num_rows
+        if sum(one.num_rows for one in self._waiting) >= GROUP_ROWS:
+            self._write()
+
+    def add_rows(self, rows: Iterable[tuple[str, Sequence[Cell | None]]]) -> None:
+        """Add rows: cells by ROWID."""
+        self._rows += rows
+        if len(self._rows) >= BATCH_ROWS:
+            self._take_rows()
+
+    def _take_rows(self) -> None:
+        self.add(row_arrays(self._table, self._rows))
+        self._rows.clear()
+
+    def _write(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting.clear()
+
+    def close(self, scn: int | None = None) -> None:
+        """End the file; its rows are as of `scn`."""
+        if self._rows:
+            self._take_rows()
+        self._write()
+        if scn is not None:
+            self._writer.add_key_value_metadata(dict.fromkeys(SCN_KEYS, str(scn)))
+        self._writer.close()
+
+
 def write_batches(
     folder: Path, table: SimTable, batches: Iterable[Sequence[pa.Array[Any]]], scn: int
 ) -> int:
@@ -69,19 +124,11 @@ def write_batches(
     Returns:
         The number of rows.
     """
-    folder.mkdir(exist_ok=True)
-    metadata: dict[bytes | str, bytes | str] = dict.fromkeys(SCN_KEYS, str(scn))
-    schema, count = table_schema(table).with_metadata(metadata), 0
-    waiting = list[pa.RecordBatch]()
-    with pq.ParquetWriter(folder / f"{table.full_name}.parquet", schema) as writer:
-        for batch in batches:
-            waiting.append(pa.RecordBatch.from_arrays(list(batch), schema=schema))
-            count += waiting[-1].num_rows
-            if sum(one.num_rows for one in waiting) >= GROUP_ROWS:
-                writer.write_table(pa.Table.from_batches(waiting))
-                waiting.clear()
-        writer.write_table(pa.Table.from_batches(waiting, schema))
-    return count
+    file = TableFile(folder, table, dict.fromkeys(SCN_KEYS, str(scn)))
+    for batch in batches:
+        file.add(batch)
+    file.close()
+    return file.rows
 
 
 def read_table(folder: Path, full_name: str) -> pa.Table:

@@ -4,8 +4,10 @@
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR
 --
 -- It may read the dictionary, also as of an SCN, and the views that list the archived logs and tell
--- of work without redo. It may not read a single row of your tables. What a release does not have is passed over; every grant
--- that is made is printed. `olr-pg doctor` checks the result grant by grant.
+-- of work without redo. It may not read a single row of your tables. What a release does not have is
+-- passed over; every grant that is made is printed. `olr-pg doctor` checks the result grant by grant.
+-- A grant takes the views by themselves: the roles SELECT_CATALOG_ROLE and SELECT ANY DICTIONARY
+-- are not needed, and would not do: neither reads a table as of an SCN, the latter not SYS.USER$.
 
 SET VERIFY OFF
 SET SERVEROUTPUT ON
@@ -46,7 +48,7 @@ BEGIN
       'V_$ARCHIVE_DEST', 'V_$LOG', 'V_$THREAD', 'GV_$TRANSACTION', 'V_$DATAFILE',
       'V_$LOGFILE', 'V_$STANDBY_LOG',
       'DBA_TABLES', 'DBA_TAB_PARTITIONS', 'DBA_TAB_SUBPARTITIONS', 'DBA_LOBS',
-      'DBA_LOB_PARTITIONS'
+      'DBA_LOB_PARTITIONS', 'DBA_SUPPLEMENTAL_LOGGING'
     ))
   ) LOOP
     give('SELECT', v.name);

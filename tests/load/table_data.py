@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import ColumnType, SimTable
     from olr_pg.simulator.model.transactions import Transaction
-    from olr_pg.simulator.sessions.workload import Workload
+    from olr_pg.simulator.sessions.workload import RandomWorkload
     from olr_pg.simulator.simulated_files import Summary
     from olr_pg.simulator.truth import Rows
 
@@ -76,7 +76,7 @@ def simulated(
     folder: Path,
     size: int,
     shape: DatabaseShape,
-    workload: Callable[[Random, DatabaseShape, int], Workload] = order_entry,
+    workload: Callable[[Random, DatabaseShape, int], RandomWorkload] = order_entry,
 ) -> Source:
     """Simulate a source."""
     (folder / "logs").mkdir(parents=True)

@@ -6,9 +6,12 @@ import oracledb
 import pytest
 
 from olr_pg.oracle.driver_failures import (
+    CLIENT_LIBRARY,
     CREDENTIALS,
+    LOST,
     NOT_REACHED,
     OTHER,
+    PRIVILEGE,
     SERVICE,
     SNAPSHOT_AGE,
     UNREACHABLE,
@@ -25,6 +28,9 @@ from olr_pg.oracle.driver_failures import (
         ("DPY-6005: cannot connect\nDPY-6001: service is unknown", SERVICE),
         ("ORA-01555: snapshot too old", SNAPSHOT_AGE),
         ("ORA-08181: specified number is not a valid system change number", NOT_REACHED),
+        ('ORA-41900: missing FLASHBACK privilege on "SYS"."OBJ$"', PRIVILEGE),
+        ("DPY-6005: cannot connect\nDPY-3010: release 11.2 is not supported", CLIENT_LIBRARY),
+        ("DPY-6005: cannot connect\nORA-12516: no handler available", LOST),
         ("ORA-99999: new", OTHER),
         ("no number", OTHER),
     ],

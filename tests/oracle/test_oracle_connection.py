@@ -15,6 +15,7 @@ from olr_pg.oracle.oracle_connection import ATTEMPTS, open_connection
 if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.simulator.oracle_net.server import StandIn
 
 
 def lost() -> oracledb.Error:
@@ -85,3 +86,17 @@ def test_what_does_not_pass_is_not_tried_again(oracle: OracleDatabase) -> None:
     with pytest.raises(OlrPgError):
         oracle.read("testing", work)
     assert len(tried) == 1
+
+
+def test_a_session_changes_nothing_and_answers_as_every_other(
+    oracle: OracleDatabase, stand_in: StandIn, source: OracleSource
+) -> None:
+    oracle.read("testing", lambda one: one.execute(text("SELECT 'x' FROM DUAL")).all())
+    heard = [sql.strip() for sql, _ in stand_in.heard]
+    assert heard[0] == "ALTER SESSION SET NLS_CALENDAR = 'GREGORIAN' NLS_COMP = 'BINARY'"
+    # Nothing that begins a transaction but the one that is read-only.
+    others = [sql for sql in heard[1:] if not sql.upper().startswith("SELECT")]
+    assert others == ["SET TRANSACTION READ ONLY"]
+    stand_in.heard.clear()
+    with open_connection(source):
+        assert [sql for sql, _ in stand_in.heard] == heard[:1]

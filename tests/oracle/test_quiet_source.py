@@ -15,3 +15,6 @@ def test_open_transactions_are_counted(oracle: OracleDatabase, state: OracleStat
     assert oracle.read("asking", read_activity) == Activity(state.scn, 0, 0)
     state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 77}, {"START_SCN": 66}])
     assert oracle.read("asking", read_activity)[1:] == (2, 66)
+    # One that has changed nothing yet began nowhere.
+    state.catalogue.insert("GV$TRANSACTION", [{"START_SCN": 0}])
+    assert oracle.read("asking", read_activity)[1:] == (3, 66)

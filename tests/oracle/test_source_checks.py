@@ -174,6 +174,7 @@ def deny_flashback(name: str) -> Callable[[LiveSource], None]:
         (set_database("SUPPLEMENTAL_LOG_DATA_MIN", "NO"), "oracle.supplemental", Severity.ERROR),
         (deny("COL$"), "oracle.privileges", Severity.ERROR),
         (deny("GV$TRANSACTION"), "oracle.privileges", Severity.ERROR),
+        (deny("DBA_SUPPLEMENTAL_LOGGING"), "oracle.privileges", Severity.WARNING),
         (deny("V$ARCHIVED_LOG"), "oracle.privileges", Severity.ERROR),
         (deny_flashback("LOBFRAG$"), "oracle.privileges", Severity.ERROR),
     ],

@@ -55,6 +55,23 @@ def test_the_database_may_log_it(
     assert missing(oracle) == rest
 
 
+@pytest.mark.parametrize(
+    ("level", "rest"),
+    [("(PRIMARY KEY) COLUMNS", {"Notes": ALL, "LOOSE": ALL}), ("(ALL) COLUMNS", {})],
+)
+def test_the_pdb_may_log_it(
+    oracle: OracleDatabase, state: OracleState, level: str, rest: dict[str, str]
+) -> None:
+    """V$DATABASE tells of the whole database alone."""
+    state.command(f"ALTER PLUGGABLE DATABASE ADD SUPPLEMENTAL LOG DATA {level}")
+    assert missing(oracle) == rest
+    rows = read_dictionary(oracle, NAMES).sys_rows
+    assert rows is not None
+    assert (rows.supp_log_db_primary, rows.supp_log_db_all) == ((1, 0) if rest else (0, 1))
+    state.catalogue.denied.add("DBA_SUPPLEMENTAL_LOGGING")
+    assert missing(oracle) == {"ORDERS": PRIMARY_KEY, "Notes": ALL, "LOOSE": ALL}
+
+
 @pytest.mark.parametrize(("bits", "rest"), [(1, {"Notes": ALL, "LOOSE": ALL}), (8, {})])
 def test_the_schema_may_log_it(
     oracle: OracleDatabase, state: OracleState, bits: int, rest: dict[str, str]

@@ -8,6 +8,7 @@ import pytest
 
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.source_section import OracleSource
+from olr_pg.config.table_patterns import parse_pattern, pattern_query
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import table_list_query as table_list
 from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -42,6 +43,24 @@ pytestmark = pytest.mark.filterwarnings(
 def test_names_come_back(oracle: OracleDatabase, query: str) -> None:
     names = [("SHOP", "LOOSE"), ("SHOP", "Notes"), ("SHOP", "ORDERS")]
     assert sorted(run_table_list(oracle, query)) == names
+
+
+def test_a_pattern_finds_tables_whose_rows_may_not_be_read(
+    oracle: OracleDatabase, state: OracleState
+) -> None:
+    """The grants for replication let nobody read a row: ALL_TABLES then has none of the tables."""
+    state.catalogue.denied |= {"LOOSE", "Notes", "ORDERS"}
+    pattern = parse_pattern("SHOP.*")
+    assert pattern is not None
+    query = pattern_query(pattern, ())
+    assert sorted(run_table_list(oracle, query)) == [
+        ("SHOP", "LOOSE"),
+        ("SHOP", "Notes"),
+        ("SHOP", "ORDERS"),
+    ]
+    with pytest.raises(OlrPgError) as caught:
+        run_table_list(oracle, "SELECT owner, table_name FROM all_tables")
+    assert caught.value.code == 3014
 
 
 def test_a_name_that_is_given_twice_counts_once(oracle: OracleDatabase) -> None:

@@ -18,7 +18,7 @@ import pytest
 from olr_pg.appliance.target import target_directory
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.postgres.embedded import start_embedded
 from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
 

@@ -8,12 +8,14 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
-from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.simulated_files import SimulatedFiles, Summary
+from olr_pg.simulator.table_files import read_table
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.laws import broken_laws
 from tests.simulator.online_redo.completeness import read_online_log
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.online_redo.online_database import OnlineDatabase
+    from olr_pg.simulator.online_redo.steps import Step
 
 RATE = 60_000
 OPTIONS = LiveOptions(RATE, switch_seconds=0.5, seconds=2.0)
@@ -65,6 +69,58 @@ def test_the_logs_of_a_running_database_tell_the_truth(
         assert following.first_scn == own.next_scn
         assert following.first_time == own.next_time
     assert decoded(tmp_path) == (tmp_path / "truth.jsonl").read_bytes()
+
+
+class Held:
+    """Counts what the model holds while it works."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.blocks: list[int] = []
+
+    def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
+        pass
+
+    def made(self, files: SimulatedFiles) -> None:
+        tables = files.simulation.tables
+        self.rows.append(sum(len(table.live) for table in tables))
+        self.blocks.append(sum(len(table.blocks) for table in tables))
+
+    def stepped(self, step: Step) -> None:
+        pass
+
+
+@pytest.mark.parametrize("workload", ["orders", "bulk", "wide"])
+def test_rows_that_nothing_changes_any_more_take_no_memory(tmp_path: Path, workload: str) -> None:
+    held, options = Held(), LiveOptions(200_000, switch_seconds=0.5, seconds=8.0)
+    summary = simulate_live(
+        *(2, tmp_path, NoWaiting(), options),
+        workload=workload,
+        shape=small_logs(),
+        prefilled=True,
+        watch=held,
+    )
+    total = sum(summary.rows.values())
+    # What it updates, and of each session an open transaction and the orders that wait.
+    assert max(held.rows) < {"orders": 3_000, "bulk": 9_000, "wide": 100}[workload]
+    assert max(held.blocks) <= 3 * len(summary.tables)
+    if workload == "orders":
+        assert total > 1.3 * held.rows[-1]
+    final = {t.full_name: read_table(tmp_path / "final", t.full_name) for t in summary.tables}
+    assert {name: table.num_rows for name, table in final.items()} == summary.rows
+    assert_final_is_truth(tmp_path, final)
+
+
+def assert_final_is_truth(folder: Path, final: dict[str, pa.Table]) -> None:
+    """The final tables have the ROWIDs that the truth leads to."""
+    rowids = {name: set(read_table(folder / "tables", name)["ROWID"].to_pylist()) for name in final}
+    for line in (folder / "truth.jsonl").read_text("utf-8").splitlines():
+        change = json.loads(line)
+        if change["op"] == "insert":
+            rowids[change["table"]].add(change["rowid"])
+        elif change["op"] == "delete":
+            rowids[change["table"]].remove(change["rowid"])
+    assert {name: set(table["ROWID"].to_pylist()) for name, table in final.items()} == rowids
 
 
 def test_every_flush_is_written_down(tmp_path: Path) -> None:

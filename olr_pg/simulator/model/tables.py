@@ -21,7 +21,7 @@ from olr_pg.simulator.model.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from random import Random
 
     from olr_pg.simulator.fields.cells import Cell
@@ -162,6 +162,9 @@ class DataBlock(TransactionalBlock):
         self.free_slots.append(slot)
 
 
+OPEN_BLOCKS: Final = 3
+"""Of a segment, the last so many get new rows."""
+
 NOWHERE: Final = DataBlock(0, 0, 0)
 """The block of rows that have none yet."""
 
@@ -185,7 +188,7 @@ class SimSegment:
     """A segment of a table: its own, or a partition's. `blocks` in the order of formatting.
 
     `table_part` is the OBJ# of the table's partition where the segment is one of its index;
-    `open_from` is the first block that rows are still put into.
+    `open_from` is the first block that rows are still put into; `forgotten` blocks came before.
     """
 
     obj: int
@@ -195,6 +198,7 @@ class SimSegment:
     blocks: list[DataBlock] = field(default_factory=list)
     table_part: int = 0
     open_from: int = 0
+    forgotten: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -327,6 +331,18 @@ class SimTable:
             last.position = row.position
         row.position = -1
 
+    def forget(self, rows: Iterable[Row]) -> None:
+        """Forget rows that no statement will concern any more, and blocks that get no more rows."""
+        for row in rows:
+            self.drop_live(row)
+            for block, slot in ((row.block, row.slot), *((p.block, p.slot) for p in row.chain)):
+                block.rows[slot] = None
+        for segment in self.segments:
+            count = max(0, len(segment.blocks) - OPEN_BLOCKS)
+            segment.forgotten += count
+            del segment.blocks[:count]
+        del self.blocks[:-OPEN_BLOCKS]
+
     def segment_of(self, cells: Sequence[Cell | None]) -> SimSegment:
         """Return the segment that a row belongs to."""
         return self.routes[self.range_of(cells)]
@@ -355,14 +371,14 @@ class SimTable:
 
     def block_for(self, segment: SimSegment, size: int, scn: int) -> DataBlock:
         """Return a block with `size` bytes free for inserts: one of the last, or a new one."""
-        for block in segment.blocks[max(segment.open_from, len(segment.blocks) - 3) :]:
+        for block in segment.blocks[max(segment.open_from, len(segment.blocks) - OPEN_BLOCKS) :]:
             if block.used + size <= self.row_space:
                 return block
         return self.new_block(segment, scn)
 
     def new_block(self, segment: SimSegment, scn: int) -> DataBlock:
         """Add the next block of a segment."""
-        dba = segment.dba + 4 + len(segment.blocks)
+        dba = segment.dba + 4 + segment.forgotten + len(segment.blocks)
         block = DataBlock(segment.afn, dba, scn, obj=segment.obj, dataobj=segment.dataobj,
                           segment_dba=segment.dba)  # fmt: skip
         block.first_itl = 2 if self.index_organised else 1

@@ -1,7 +1,8 @@
-"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in in-memory SQLite.
+"""The stand-in's knowledge: SYS tables, fixed views, tables of users, in SQLite.
 
-The rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite
-has not, and the way from a statement to its rows or its ORA error.
+What Oracle knows of itself is in memory, tables of users are in a temporary file of SQLite's. The
+rows are put there by `state`; here are the columns, the functions that Oracle has and SQLite has
+not, and the way from a statement to its rows or its ORA error.
 """
 
 from __future__ import annotations
@@ -9,85 +10,31 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import tomllib
+import weakref
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.dictionary.lob_delivery import lob_delivery
+from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.inventory_views import INVENTORY_VIEWS
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import CLOB, Bfile, Kind, ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.values import Bfile, Kind, ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from olr_pg.dictionary.model import Table
 
-SYS_TABLES: Final = {
-    "USER$": "USER# NAME TYPE# SPARE1",
-    "OBJ$": "OBJ# DATAOBJ# OWNER# NAME SUBNAME TYPE# FLAGS",
-    "TAB$": "OBJ# DATAOBJ# TS# FILE# BLOCK# CLUCOLS KERNELCOLS FLAGS PROPERTY",
-    "COL$": "OBJ# COL# SEGCOL# INTCOL# NAME TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID"
-    " NULL$ PROPERTY DEFAULT$",
-    "CDEF$": "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT CONDITION",
-    "CCOL$": "CON# OBJ# INTCOL# POS# SPARE1",
-    "IND$": "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY",
-    "ICOL$": "OBJ# BO# INTCOL# POS#",
-    "INDPART$": "OBJ# DATAOBJ# BO#",
-    "TABPART$": "OBJ# DATAOBJ# BO# TS# FILE# BLOCK#",
-    "TABCOMPART$": "OBJ# DATAOBJ# BO#",
-    "TABSUBPART$": "OBJ# DATAOBJ# POBJ# TS# FILE# BLOCK#",
-    "LOB$": "OBJ# COL# INTCOL# LOBJ# IND# TS# CHUNK FLAGS PROPERTY",
-    "LOBFRAG$": "FRAGOBJ# PARENTOBJ# TABFRAGOBJ# INDFRAGOBJ# TS#",
-    "LOBCOMPPART$": "PARTOBJ# LOBJ# TABPARTOBJ#",
-    "TS$": "TS# NAME BLOCKSIZE",
-    "ECOL$": "TABOBJ# COLNUM BINARYDEFVAL GUARD_ID",
-    "SEG$": "TS# FILE# BLOCK# SPARE1",
-    "DEFERRED_STG$": "OBJ# FLAGS_STG",
-    "CON$": "CON# OWNER# NAME",
-    "OPQTYPE$": "OBJ# INTCOL# TYPE FLAGS LOBCOL",
-    "SEQ$": "OBJ# INCREMENT$ MINVALUE MAXVALUE CYCLE# CACHE HIGHWATER",
+_KNOWN: Final = tomllib.loads(Path(__file__).with_name("dictionary.toml").read_text("utf-8"))
+SYS_TABLES: Final[dict[str, str]] = _KNOWN["tables"]
+INVENTORY_VIEWS: Final[dict[str, str]] = _KNOWN["inventory"]
+VIEWS: Final[dict[str, str]] = _KNOWN["views"] | {
+    view: " ".join(told.partition("=")[0] for told in columns.split())
+    for view, columns in INVENTORY_VIEWS.items()
 }
-"""The dictionary tables and their columns, as far as they are kept (dictionary §2)."""
-
-VIEWS: Final = {
-    "V$DATABASE": "DBID NAME DB_UNIQUE_NAME LOG_MODE CURRENT_SCN ACTIVATION# RESETLOGS_CHANGE#"
-    " DATABASE_ROLE OPEN_MODE CDB PLATFORM_ID PLATFORM_NAME FORCE_LOGGING"
-    " SUPPLEMENTAL_LOG_DATA_MIN SUPPLEMENTAL_LOG_DATA_PK SUPPLEMENTAL_LOG_DATA_UI"
-    " SUPPLEMENTAL_LOG_DATA_FK SUPPLEMENTAL_LOG_DATA_ALL CON_DBID",
-    "V$DATABASE_INCARNATION": "INCARNATION# RESETLOGS_CHANGE# PRIOR_RESETLOGS_CHANGE# RESETLOGS_ID"
-    " STATUS PRIOR_INCARNATION#",
-    "V$ARCHIVED_LOG": "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# NAME BLOCKS BLOCK_SIZE"
-    " RESETLOGS_ID RESETLOGS_CHANGE# DEST_ID ARCHIVED DELETED STATUS STANDBY_DEST FIRST_TIME",
-    "V$LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE MEMBERS ARCHIVED STATUS FIRST_CHANGE#"
-    " FIRST_TIME NEXT_CHANGE#",
-    "V$LOGFILE": "GROUP# STATUS TYPE MEMBER",
-    "V$STANDBY_LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE ARCHIVED STATUS FIRST_CHANGE#"
-    " FIRST_TIME NEXT_CHANGE#",
-    "V$THREAD": "THREAD# STATUS ENABLED INSTANCE SEQUENCE#",
-    "V$PARAMETER": "NAME VALUE",
-    "V$UNDOSTAT": "BEGIN_TIME TUNED_UNDORETENTION",
-    "V$INSTANCE": "INSTANCE_NAME HOST_NAME VERSION",
-    "V$ARCHIVE_DEST": "DEST_ID DEST_NAME STATUS TARGET DESTINATION ERROR",
-    "V$TRANSPORTABLE_PLATFORM": "PLATFORM_ID PLATFORM_NAME ENDIAN_FORMAT",
-    "V$CONTAINERS": "CON_ID NAME DBID OPEN_MODE",
-    "GV$TRANSACTION": "INST_ID XIDUSN XIDSLOT XIDSQN START_SCN",
-    "DBA_EXTENTS": "OWNER SEGMENT_NAME PARTITION_NAME RELATIVE_FNO BLOCK_ID BLOCKS",
-    "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
-    "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
-    "ALL_TABLES": "OWNER TABLE_NAME",
-    "DBA_LOB_PARTITIONS": "TABLE_OWNER TABLE_NAME COLUMN_NAME PARTITION_NAME LOGGING",
-    "V$DATAFILE": "FILE# NAME UNRECOVERABLE_CHANGE# UNRECOVERABLE_TIME",
-    "USER_TABLES": "OWNER TABLE_NAME",
-    "DUAL": "DUMMY",
-    "ALL_DIRECTORIES": "OWNER DIRECTORY_NAME DIRECTORY_PATH",
-    **{
-        view: " ".join(told.partition("=")[0] for told in columns.split())
-        for view, columns in INVENTORY_VIEWS.items()
-    },
-}
-"""Fixed views and the like (dictionary §4, §5)."""
+"""The columns of each; of the inventory's, with what they tell."""
 
 _KEYWORDS: Final = {
     table: {column.rstrip("#$"): column for column in columns.split()}
@@ -116,6 +63,10 @@ _READ_ONLY: Final = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
+_ALL_TABLES: Final = """
+CREATE VIEW SYS.ALL_TABLES AS
+    SELECT OWNER, TABLE_NAME FROM SYS.DBA_TABLES WHERE MAY_READ(TABLE_NAME)
+"""
 _NO_TABLE: Final = re.compile(r"no such table: (.+)")
 _NO_COLUMN: Final = re.compile(r"no such column: (?:\w+\.)?(.+)")
 
@@ -136,7 +87,8 @@ class Catalogue:
     Attributes:
         current_scn: what V$DATABASE gives; newer SCNs cannot be asked for.
         undo_scn: the oldest SCN that a table can still be read as of.
-        denied: objects that the user may not read.
+        readable: tables that the user may read.
+        denied: objects that it may not read.
         no_flashback: objects that the user may not read as of an SCN.
         context: what SYS_CONTEXT('USERENV', name) gives.
         versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
@@ -146,6 +98,7 @@ class Catalogue:
     def __init__(self, current_scn: Callable[[], int]) -> None:
         self.current_scn = current_scn
         self.undo_scn = 0
+        self.readable: set[str] = set()
         self.denied: set[str] = set()
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
@@ -154,6 +107,7 @@ class Catalogue:
         self._schemas = {"SYS", "XDB"}
         self.versioned: dict[tuple[str, str], dict[str, Kind]] = {}
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
+        self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
         self._rows_made = 0
         self._lock = threading.RLock()
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -165,11 +119,12 @@ class Catalogue:
             self._sqlite.execute(f'CREATE TABLE SYS."{name}" ({declared})')
         self._sqlite.execute("ATTACH ':memory:' AS XDB")
         self._sqlite.execute('CREATE TABLE XDB."XDB$TTSET" (TOKSUF, FLAGS)')
+        self._sqlite.execute(_ALL_TABLES)
         self._sqlite.execute("INSERT INTO SYS.DUAL VALUES ('X')")
         self._add_functions()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Forget everything; once is enough."""
         with self._lock:
             self._sqlite.close()
 
@@ -208,7 +163,7 @@ class Catalogue:
     def add_schema(self, owner: str) -> None:
         """Make room for the tables of a user; once is enough."""
         if owner not in self._schemas:
-            self.update(f"ATTACH ':memory:' AS \"{owner}\"")
+            self.update(f"ATTACH '' AS \"{owner}\"")
             self._schemas.add(owner)
 
     def _next_rowid(self, table: str) -> str:
@@ -278,7 +233,7 @@ class Catalogue:
         for table in query.versioned:
             if column in self.versioned[table]:
                 return self.versioned[table][column]
-        return self._clobs.get(name) or kind_of(values, lob=name in self._lob_columns)
+        return self._clobs.get(column) or kind_of(values, lob=column in self._lob_columns)
 
     def _check_scns(self, scns: list[tuple[str, int]]) -> None:
         for name, scn in scns:
@@ -300,15 +255,27 @@ class Catalogue:
             ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
+            ("MAY_READ", 1, lambda table: table in self.readable - self.denied),
             ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:
             self.add_function(name, count, function)
 
     def add_function(self, name: str, count: int, function: Callable[..., SqlValue]) -> None:
-        """Let queries call `function` with `count` arguments."""
+        """Let queries call `function` with `count` arguments.
+
+        What SQLite holds no garbage collector sees: through it the catalogue must not hold itself.
+        """
+        self._functions[name, count] = function
+        own = weakref.ref(self)
+
+        def call(*values: SqlValue) -> SqlValue:
+            catalogue = own()
+            assert catalogue is not None
+            return catalogue._functions[name, count](*values)
+
         with self._lock:
-            self._sqlite.create_function(name, count, function)
+            self._sqlite.create_function(name, count, call)
 
     def _sys_context(self, namespace: str, name: str) -> str | None:
         return self.context.get(name.upper()) if namespace.upper() == "USERENV" else None

@@ -7,28 +7,19 @@ from what the simulator writes: the tables at the start, and the truth.
 
 from __future__ import annotations
 
+import heapq
 import json
 import zlib
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.scalars import format_rowid, parse_rowid
+from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.values import (
-    BLOB,
-    BOOLEAN,
-    CHAR,
-    CLOB,
-    LONG,
-    LONG_RAW,
-    NUMBER,
-    RAW,
-    VARCHAR,
-    Kind,
-    float_kind,
-)
+from olr_pg.simulator.oracle_net.values import Kind, float_kind
 from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
@@ -103,23 +94,61 @@ class RowVersions:
         """
         for name, table in self._tables.items():
             found = read_table(folder, f"{self._prefix}{name}").to_pydict()
-            columns = [found[column.name] for column in table.delivered]
+            columns = [map(_from_parquet, found[column.name]) for column in table.delivered]
+            key = [at for at, column in enumerate(table.delivered) if column.intcol in table.key]
             rows = (
-                (scn, None, _rowid_bytes(rowid, ()), *map(_from_parquet, values))
+                (scn, None, _rowid_bytes(rowid, (str(values[at]) for at in key)), *values)
                 for rowid, *values in zip(found[ROWID], *columns, strict=True)
             )
             self._catalogue.insert_many(self._insertion(table), rows)
 
-    def read_truth(self, lines: Iterable[str | bytes]) -> None:
-        """Carry out committed changes, from lines of ``truth.jsonl``, in commit order."""
-        for line in lines:
-            change = json.loads(line, parse_int=str, parse_float=str)
-            commit_scn = int(change["commit_scn"])
+    def read_truth(self, lines: Iterable[str | bytes], ddl: Iterable[str | bytes] = ()) -> None:
+        """Carry out what has committed, in commit order.
+
+        Args:
+            lines: of ``truth.jsonl``.
+            ddl: lines of ``ddl.jsonl``.
+        """
+        now = self._catalogue.current_scn()
+        self._open = [(begin, commit) for begin, commit in self._open if commit > now]
+        told = (map(_parsed, one) for one in (lines, ddl))
+        for commit_scn, change in heapq.merge(*told, key=itemgetter(0)):
             if change["op"] == "begin":
                 self._open.append((int(change["scn"]), commit_scn))
             elif "table" in change and change["table"].startswith(self._prefix):
-                name = change["table"].removeprefix(self._prefix)
-                self._change(self._tables[name], change, commit_scn)
+                table = self._tables[change["table"].removeprefix(self._prefix)]
+                if "moved" in change:
+                    self._alter(table, change, commit_scn)
+                else:
+                    self._change(table, change, commit_scn)
+
+    def _alter(self, table: Table, change: dict[str, Any], scn: int) -> None:
+        """Carry out what DDL did to the rows; a new column is in none of them (`Table`'s are)."""
+        place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
+        update = self._catalogue.update
+        if change["op"] == TRUNCATE:
+            update(f'UPDATE {place} SET "/until" = ? WHERE "/until" IS NULL', scn)  # noqa: S608
+        for old, new in change["moved"].items():
+            current = _rowid_bytes(old, ())
+            (row,) = self._catalogue.rows(
+                f'SELECT * FROM {place} WHERE {ROWID} = ? AND "/until" IS NULL',  # noqa: S608
+                current,
+            )
+            self._end(place, current, scn)
+            moved = (scn, None, _rowid_bytes(new, ()), *row[3:])
+            self._catalogue.insert_many(self._insertion(table), [moved])
+
+    def _end(self, place: str, rowid: bytes, scn: int) -> None:
+        """Let a row's version end."""
+        end = f'UPDATE {place} SET "/until" = ? WHERE {ROWID} = ? AND "/until" IS NULL'  # noqa: S608
+        self._catalogue.update(end, scn, rowid)
+
+    def forget(self, scn: int) -> None:
+        """Forget what no row was any more at `scn`, the oldest SCN to be asked for from now on."""
+        self._catalogue.undo_scn = scn
+        for table in self._tables.values():
+            place = f"{_quoted(table.owner)}.{_quoted(table.name + VERSIONS)}"
+            self._catalogue.update(f'DELETE FROM {place} WHERE "/until" <= ?', scn)  # noqa: S608
 
     def _change(self, table: Table, change: dict[str, Any], scn: int) -> None:
         after, before = change.get("after", {}), change.get("before", {})
@@ -131,8 +160,7 @@ class RowVersions:
         if change["op"] != "insert":
             current = f'FROM {place} WHERE {ROWID} = ? AND "/until" IS NULL'
             ((_, _, _, *values),) = self._catalogue.rows(f"SELECT * {current}", rowid)
-            end = f'UPDATE {place} SET "/until" = ? WHERE {ROWID} = ? AND "/until" IS NULL'  # noqa: S608
-            self._catalogue.update(end, scn, rowid)
+            self._end(place, rowid, scn)
         if change["op"] == "delete":
             return
         for at, column in enumerate(table.delivered):
@@ -188,21 +216,18 @@ def _kind(column: Column) -> Kind:
     """Return the type that the driver is told of a column, or of the text made of it."""
     code, form = column.type_code, column.charset_form or 1
     if column.xml or code in _AS_CLOB:
-        return Kind(CLOB, 4000, 1)
-    if code == NUMBER:
+        return Kind(OracleType.CLOB, 4000, 1)
+    if code == OracleType.NUMBER:
         scale = -127 if column.scale is None else column.scale
-        return Kind(NUMBER, 22, precision=column.precision or 0, scale=scale)
-    if code == CLOB:
-        return Kind(CLOB, 4000, form)
-    if code == BLOB:
-        return Kind(BLOB, 4000)
+        return Kind(OracleType.NUMBER, 22, precision=column.precision or 0, scale=scale)
     if code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
         return float_kind(code)
-    if code in (RAW, LONG_RAW, BOOLEAN):
-        return Kind(code, column.length)
-    if code == LONG:
-        return Kind(LONG, 0, form)
-    return Kind(CHAR if code == CHAR else VARCHAR, max(column.length, 4000), form)
+    fixed: dict[int, int] = {OracleType.CLOB: 4000, OracleType.BLOB: 4000, OracleType.LONG: 0}
+    if code in (*fixed, OracleType.RAW, OracleType.LONG_RAW, OracleType.BOOLEAN):
+        own = form if code in (OracleType.CLOB, OracleType.LONG) else 0
+        return Kind(code, fixed.get(code, column.length), own)
+    text = code if code == OracleType.CHAR else OracleType.VARCHAR2
+    return Kind(text, max(column.length, 4000), form)
 
 
 def _rowid_bytes(rowid: str, key: Iterable[str]) -> bytes:
@@ -219,6 +244,11 @@ def _numbers(rowid: bytes) -> tuple[int, int, int]:
         int.from_bytes(rowid[4:8], "big"),
         int.from_bytes(rowid[8:], "big"),
     )
+
+
+def _parsed(line: str | bytes) -> tuple[int, dict[str, Any]]:
+    change = json.loads(line, parse_int=str, parse_float=str)
+    return int(change["commit_scn"]), change
 
 
 def _from_json(column: Column, value: Any) -> object:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import threading
-from contextlib import contextmanager
+import time
+from collections import deque
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -15,8 +17,9 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
-from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, OracleState
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.session import PASSWORD, USER
+from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, UNDO_RETENTION, OracleState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,9 +39,13 @@ TRUTH: Final = "truth.jsonl"
 SOURCE: Final = "source.jsonl"
 """In place of the truth where not all of the source's changes are in its redo."""
 
+DDL: Final = "ddl.jsonl"
+"""Only beside what does not run on."""
+
 TABLES: Final = "tables"
 LOGS: Final = "logs"
 ONLINE: Final = "online"
+UNDO_STEPS: Final = 20
 ARCHIVE_DIRECTORY: Final = "ARCHIVELOG_DIR"
 """The directory object that leads to `LOGS`, named as on RDS."""
 
@@ -108,31 +115,50 @@ class LiveServer:
         directory: that it writes to; gets `CONFIG`.
         port: 0 for any that is free.
         opened: called with the server once the port is open.
+        undo_seconds: for which tables can be read as of an SCN; what is older takes no room.
     """
 
-    def __init__(self, directory: Path, port: int, opened: Callable[[StandIn], None]) -> None:
-        self._directory = directory
-        self._port = port
-        self._opened = opened
-        self._database: OnlineDatabase | None = None
-        self._state: OracleState | None = None
-        self._rows: _Rows | None = None
+    def __init__(
+        self,
+        directory: Path,
+        port: int,
+        opened: Callable[[StandIn], None],
+        *,
+        undo_seconds: float = UNDO_RETENTION,
+    ) -> None:
+        self._undo_seconds = undo_seconds
+        self._kept = deque[tuple[float, int]]()
+        """When which SCN was the current one."""
+
+        self._directory, self._port, self._opened = directory, port, opened
         self._server: StandIn | None = None
+        self._open_things = ExitStack()
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
         """Get the database ready; the port opens once every thread has a log."""
         self._database = database
         self._state = _state(files.start, files.simulation.instance.identity.dbid, self._directory)
+        self._open_things.callback(self._state.close)
         self._state.show_online_logs(database.control)
         self._rows = _Rows(self._state, files.start, self._directory)
 
     def made(self, files: SimulatedFiles) -> None:
         """Let the rows be there before their redo is: only the SCN keeps them from being seen."""
-        assert self._state is not None
-        assert self._rows is not None
         simulation = files.simulation
         self._rows.read_more(simulation.open_begins())
         self._state.advance(simulation.snapshot().structure.sequences)
+        self._keep_undo(time.monotonic())
+
+    def _keep_undo(self, now: float) -> None:
+        """Forget what is older than the undo retention, a twentieth of it at a time."""
+        step = self._undo_seconds / UNDO_STEPS
+        if not self._kept or now - self._kept[-1][0] >= step:
+            self._kept.append((now, self._state.scn))
+            oldest = None
+            while self._kept[0][0] < now - self._undo_seconds:
+                oldest = self._kept.popleft()
+            if oldest is not None:
+                self._rows.forget(oldest[1])
 
     def stepped(self, step: Step) -> None:
         """Follow the online logs and the archive.
@@ -140,8 +166,6 @@ class LiveServer:
         Raises:
             OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
         """
-        assert self._state is not None
-        assert self._database is not None
         if isinstance(step, Event | Archived):
             self._state.scn = max(self._state.scn, self._database.current_scn())
         match step:
@@ -156,15 +180,13 @@ class LiveServer:
                 self._state.open_resetlogs(*own)
 
     def _open(self) -> None:
-        assert self._state is not None
-        self._server = StandIn(self._state, port=self._port)
+        self._server = self._open_things.enter_context(StandIn(self._state, port=self._port))
         _write_config((self._state.snapshot,), self._directory, self._server)
         self._opened(self._server)
 
     def close(self) -> None:
-        """Close the port."""
-        if self._server is not None:
-            self._server.close()
+        """Close the port, and forget what is known."""
+        self._open_things.close()
 
 
 def _state(
@@ -188,6 +210,7 @@ class _Rows:
     ) -> None:
         source = directory / SOURCE
         self._truth = source if source.exists() else directory / TRUTH
+        self._ddl = directory / DDL
         self._read = 0
         self._versions = RowVersions(state.catalogue, _own(snapshot), prefix)
         self._versions.read_start(directory / TABLES, snapshot.scn)
@@ -200,9 +223,14 @@ class _Rows:
             file.seek(self._read)
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
-        self._versions.read_truth(whole.splitlines())
+        ddl = self._ddl.read_bytes().splitlines() if self._ddl.exists() else ()
+        self._versions.read_truth(whole.splitlines(), ddl)
         self._versions.unfinished = unfinished
         self._read += len(whole)
+
+    def forget(self, scn: int) -> None:
+        """Forget what the rows were before `scn`."""
+        self._versions.forget(scn)
 
 
 def _own(snapshot: Snapshot) -> list[Table]:

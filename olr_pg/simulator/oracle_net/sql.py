@@ -34,6 +34,19 @@ _TEXT_OF: Final = {"XMLSERIALIZE": 3, "JSON_SERIALIZE": 2, "FROM_VECTOR": 2}
 """Functions that make a CLOB of a value, and which of their tokens names it."""
 
 
+RESERVED: Final = frozenset(
+    """ACCESS ADD ALL ALTER AND ANY AS ASC AUDIT BETWEEN BY CHAR CHECK CLUSTER COLUMN COLUMN_VALUE
+    COMMENT COMPRESS CONNECT CREATE CURRENT DATE DECIMAL DEFAULT DELETE DESC DISTINCT DROP ELSE
+    EXCLUSIVE EXISTS FILE FLOAT FOR FROM GRANT GROUP HAVING IDENTIFIED IMMEDIATE IN INCREMENT INDEX
+    INITIAL INSERT INTEGER INTERSECT INTO IS LEVEL LIKE LOCK LONG MAXEXTENTS MINUS MLSLABEL MODE
+    MODIFY NESTED_TABLE_ID NOAUDIT NOCOMPRESS NOT NOWAIT NULL NUMBER OF OFFLINE ON ONLINE OPTION OR
+    ORDER PCTFREE PRIOR PUBLIC RAW RENAME RESOURCE REVOKE ROW ROWID ROWNUM ROWS SELECT SESSION SET
+    SHARE SIZE SMALLINT START SUCCESSFUL SYNONYM SYSDATE TABLE THEN TO TRIGGER UID UNION UNIQUE
+    UPDATE USER VALIDATE VALUES VARCHAR VARCHAR2 VIEW WHENEVER WHERE WITH""".split()  # noqa: SIM905
+)
+"""Words that name nothing without quotation marks (SQL Language Reference, Reserved Words)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A translated query.
@@ -43,7 +56,8 @@ class Query:
         objects: names of everything that might be a table, in upper case where unquoted.
         flashback: of these, with the number or the index of the bind that ``AS OF SCN`` gives.
         versioned: the tables with rows at every SCN among these.
-        columns: what stands before ``AS``, alone or as the only value of a CASE, by the alias.
+        columns: what stands before ``AS``, alone or as the only value of a CASE, by the alias;
+            empty of what is computed, whose alias may be the name of a column.
         binds: how many of the binds, from the first on, are named in `sql`.
     """
 
@@ -132,6 +146,8 @@ class _Translation:
         if kind == "bind":
             self._out.append(self._bind())
         elif kind in _NAME:
+            if text.upper() == "AS" and rest[1][0] in _NAME:
+                self._alias(*rest[1:3])
             self._objects.add(_plain(text))
             self._out.append(_name(kind, text))
             self._note_table()
@@ -172,13 +188,23 @@ class _Translation:
             self._found.add(table)
 
     def _note_alias(self, rest: list[tuple[str, str]]) -> None:
-        before = self._out[-2:-1]
+        before = self._out[-4:-3] if self._out[-2:-1] == ["."] else self._out[-2:-1]
         if before == ["THEN"] and _words(rest[1:2]) == ["END"]:
             rest = [rest[0], *rest[2:]]
         elif before not in (["SELECT"], [","]):
             return
         if len(rest) > 2 and rest[1][1].upper() == "AS":
             self._columns[_plain(rest[2][1])] = _plain(rest[0][1])
+
+    def _alias(self, name: tuple[str, str], *behind: tuple[str, str]) -> None:
+        """Take what follows AS, of a column or, with a bracket behind it, a type.
+
+        Raises:
+            OraError: ORA-00923, it is a word of the language.
+        """
+        if name[1].upper() in RESERVED and behind[:1] != (("other", "("),):
+            raise OraError(923, "FROM keyword not found where expected")
+        self._columns.setdefault(_plain(name[1]), "")
 
     def _as_of(self, kind: str, text: str) -> None:
         is_bind, table = kind == "bind", self._table()

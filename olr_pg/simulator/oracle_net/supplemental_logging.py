@@ -9,7 +9,7 @@ from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.oracle_net.faults import OraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
@@ -18,7 +18,7 @@ _NAME: Final = r'"?([\w$#]+)"?'
 _DATA: Final = r"(ADD|DROP)\s+SUPPLEMENTAL\s+LOG\s+DATA"
 _COLUMNS: Final = r"\(\s*([\w ]+?)\s*\)\s*COLUMNS"
 _OF_DATABASE: Final = re.compile(
-    rf"ALTER\s+DATABASE\s+{_DATA}(?:\s*{_COLUMNS})?\s*$", re.IGNORECASE
+    rf"ALTER\s+(PLUGGABLE\s+)?DATABASE\s+{_DATA}(?:\s*{_COLUMNS})?\s*$", re.IGNORECASE
 )
 _OF_TABLE: Final = re.compile(
     rf"ALTER\s+TABLE\s+{_NAME}\s*\.\s*{_NAME}\s+{_DATA}\s*{_COLUMNS}\s*$", re.IGNORECASE
@@ -33,7 +33,15 @@ _OF_SCHEMA: Final = re.compile(
     r"\s*'(none|keys|all)'\s*\)\s*;\s*END\s*;?\s*$",
     re.IGNORECASE,
 )
-_DATABASE_LEVELS: Final = {"PRIMARY KEY": "PK", "UNIQUE": "UI", "FOREIGN KEY": "FK", "ALL": "ALL"}
+_DATABASE_LEVELS: Final = {
+    None: ("MIN", "MINIMAL"),
+    "PRIMARY KEY": ("PK", "PRIMARY_KEY"),
+    "UNIQUE": ("UI", "UNIQUE_INDEX"),
+    "FOREIGN KEY": ("FK", "FOREIGN_KEY"),
+    "ALL": ("ALL", "ALL_COLUMN"),
+}
+"""Columns of V$DATABASE and, of a PDB's own levels, of DBA_SUPPLEMENTAL_LOGGING."""
+
 _TABLE_LEVELS: Final = {"PRIMARY KEY": 14, "UNIQUE": 15, "FOREIGN KEY": 16, "ALL": 17}
 _NAMED_GROUP: Final = 12
 """CDEF$.TYPE# (dictionary §2.5)."""
@@ -59,25 +67,6 @@ def tell_logging(catalogue: Catalogue, snapshot: Snapshot, levels: Mapping[str, 
             _add_group(catalogue, table, _TABLE_LEVELS[level.name.replace("_", " ")])
 
 
-def change_logging(catalogue: Catalogue, snapshot: Snapshot, sql: str) -> bool:
-    """Carry out a statement on supplemental logging; False for others.
-
-    Raises:
-        OraError: ORA-00942 there is no such table, ORA-00904 no such column, ORA-01918 no user.
-    """
-    statements: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = (
-        (_OF_DATABASE, _of_database),
-        (_OF_TABLE, _of_table),
-        (_GROUP, _of_group),
-        (_OF_SCHEMA, _of_schema),
-    )
-    for pattern, do in statements:
-        if match := pattern.match(sql):
-            do(catalogue, snapshot, *match.groups())
-            return True
-    return False
-
-
 def _set_database(catalogue: Catalogue, column: str, *, on: bool) -> None:
     sql = f'UPDATE SYS."V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_{column}" = ?'  # noqa: S608
     catalogue.update(sql, "YES" if on else "NO")
@@ -87,9 +76,16 @@ def _level(words: str) -> str:
     return " ".join(words.upper().split())
 
 
-def _of_database(catalogue: Catalogue, _: Snapshot, verb: str, level: str | None) -> None:
-    column = "MIN" if level is None else _DATABASE_LEVELS[_level(level)]
-    _set_database(catalogue, column, on=verb.upper() == "ADD")
+def _of_database(
+    catalogue: Catalogue, _: Snapshot, of_pdb: str | None, verb: str, level: str | None
+) -> None:
+    column, own = _DATABASE_LEVELS[level if level is None else _level(level)]
+    on = verb.upper() == "ADD"
+    if of_pdb is None:
+        _set_database(catalogue, column, on=on)
+        return
+    sql = f'UPDATE SYS."DBA_SUPPLEMENTAL_LOGGING" SET "{own}" = ?'  # noqa: S608
+    catalogue.update(sql, "YES" if on else "NO")
 
 
 def _of_table(
@@ -137,3 +133,12 @@ def _add_group(catalogue: Catalogue, table: Table, kind: int) -> int:
     number = 1 + int(str(largest))
     catalogue.put("CDEF$", CON=number, OBJ=table.obj, TYPE=kind)
     return number
+
+
+STATEMENTS: Final = (
+    (_OF_DATABASE, _of_database),
+    (_OF_TABLE, _of_table),
+    (_GROUP, _of_group),
+    (_OF_SCHEMA, _of_schema),
+)
+"""What changes it: each takes the catalogue, the snapshot, and what its pattern has found."""

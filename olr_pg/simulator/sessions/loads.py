@@ -62,7 +62,8 @@ class BulkLoad(_Load):
     def _work(self, number: int, session: SimSession) -> Statements:
         while True:
             for _ in range(BULK_COMMIT):
-                insert_array(session, self._table, [self._row() for _ in range(ARRAY_ROWS)])
+                rows = [self._row() for _ in range(ARRAY_ROWS)]
+                self.finished += insert_array(session, self._table, rows)
                 yield
             session.commit()
             yield
@@ -90,7 +91,8 @@ class WideUpdates(_Load):
         rng = self._rng
         row, kind = rng.choice(self._started), rng.random()
         if kind < WIDE_INSERT:
-            session.insert(self._table, self._row())
+            inserted = session.insert(self._table, self._row())
+            self.finished += [] if inserted is None else [inserted]
         elif kind < WIDE_INSERT + WIDE_DELETE:
             session.delete(row)
         else:

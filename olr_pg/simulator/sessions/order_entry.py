@@ -204,6 +204,8 @@ class OrderEntry(NamedWorkload):
             session.commit()
             if len(own.queue) < QUEUE_MAX:
                 own.queue.append(order)
+            else:
+                self.finished += (order.queued, order.row, *order.lines)
         yield
 
     def _take_stock(self, own: _Warehouse, session: SimSession) -> None:
@@ -246,7 +248,8 @@ class OrderEntry(NamedWorkload):
         paid = {6: -amount, 7: amount, 8: 100}
         self._bill(session, customer, paid)
         yield
-        self._insert(session, PAYMENTS, self._payment_cells(own, customer, amount))
+        cells = self._payment_cells(own, customer, amount)
+        self.finished.append(self._insert(session, PAYMENTS, cells))
         yield
         session.commit()
         yield
@@ -263,6 +266,7 @@ class OrderEntry(NamedWorkload):
             for line in order.lines:
                 session.update(line, {6: date_at(self._now() // SECOND * SECOND)})
                 yield
+            self.finished += (order.row, *order.lines)
         session.commit()
         yield
 
@@ -277,7 +281,8 @@ class OrderEntry(NamedWorkload):
 
     def _customer(self, own: _Warehouse, session: SimSession) -> Statements:
         if self._rng.random() < 0.5:
-            self._insert(session, CUSTOMERS, self._customer_cells(own.number))
+            cells = self._customer_cells(own.number)
+            self.finished.append(self._insert(session, CUSTOMERS, cells))
             yield
         values = self._values[CUSTOMERS]
         new = {at: values.value(at) for at in (4, 5) if self._rng.random() < 0.7}

@@ -54,6 +54,7 @@ class NamedWorkload(ABC):
     Attributes:
         start_rows: of each table, before the first statement; all they are updated by.
         written_once: numbers of tables whose rows no copy has.
+        finished: rows that no statement will concern any more, once their transactions have ended.
     """
 
     start_rows: Sequence[Sequence[Cells]]
@@ -62,6 +63,7 @@ class NamedWorkload(ABC):
     def __init__(self, setting: WorkSetting) -> None:
         self._rng, self._keys = setting.rng, setting.keys
         self._working: dict[int, Statements] = {}
+        self.finished: list[Row] = []
 
     @abstractmethod
     def started(self, table: int, rows: Sequence[Row]) -> None:

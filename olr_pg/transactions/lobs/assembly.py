@@ -29,6 +29,7 @@ from olr_pg.transactions.lobs.value_tables import (
     ValueRoom,
     Values,
     ValueStatus,
+    distinct_keys,
     empty_rows,
     sort_rows,
     value_room,
@@ -299,7 +300,7 @@ def claims_of(dml: DmlColumns, dml_first: I64, owners: Owners, plan: RowPlan) ->
     is_lob = plan.column_lob[plan.column_first[table_of] + dml.entries.column] != LobDelivery.NONE
     change_of = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     owner_of = np.repeat(np.arange(owners.first.size), np.diff(dml_first))[change_of]
-    owner, lob = np.unique(_known_lobs(dml, is_lob, owner_of), axis=0).T
+    owner, lob = distinct_keys(_known_lobs(dml, is_lob, owner_of))[0].T
     key = lob_keys(owners.con_id[owner], lob)
     return Claims(key, owner, owners.begin_scn[owner], owners.commit.take(owner))
 
@@ -308,9 +309,10 @@ def _are_among(rows: I64, others: I64) -> npt.NDArray[np.bool_]:
     """Tell of each row of a table whether the other one has it."""
     if not len(rows) or not len(others):
         return np.zeros(len(rows), np.bool_)
-    _, number = np.unique(np.concatenate([rows, others]), axis=0, return_inverse=True)
-    number = number.reshape(-1)
-    return np.isin(number[: len(rows)], number[len(rows) :])
+    _, place = distinct_keys(np.concatenate([rows, others]))
+    is_other = np.zeros(place.size, np.bool_)
+    is_other[place[len(rows) :]] = True
+    return is_other[place[: len(rows)]]
 
 
 def _resolve(values: Values, rows: LobRows, allocate: Allocate) -> ValueRoom:
@@ -336,7 +338,7 @@ def _count_unclaimed(
     if not mine.any():
         return
     known = _known_lobs(dml, is_lob, owner_of)
-    found = np.unique(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1), axis=0)
+    found, _ = distinct_keys(np.stack([rows.owner[mine], rows.lob[mine], rows.table[mine]], 1))
     unknown = found[~_are_among(found[:, :2], known)]
     np.add.at(unclaimed, unknown[:, 2], 1)
 

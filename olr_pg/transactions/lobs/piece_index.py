@@ -30,6 +30,7 @@ from olr_pg.transactions.lobs.value_tables import (
     Space,
     Values,
     ValueStatus,
+    distinct_keys,
     empty_rows,
     sort_rows,
     value_room,
@@ -172,7 +173,7 @@ class LobIndex:
             rows = (pieces.is_known == 0) & (pieces.key != 0) & (pieces.key & _LIST == 0)
             tables = self._tables(pieces.event[rows])
             found.append(np.stack([pieces.key[rows], tables], axis=1))
-        np.add.at(unclaimed, np.unique(np.concatenate(found), axis=0)[:, 1], 1)
+        np.add.at(unclaimed, distinct_keys(np.concatenate(found))[0][:, 1], 1)
 
     def _tables(self, numbers: I64) -> I64:
         """Return the tables of events of one batch."""

@@ -156,3 +156,24 @@ def value_room(values: int, parts: int, extra: U8) -> ValueRoom:
 def sort_rows(rows: LobRows) -> LobRows:
     """Sort the rows for lookups; rows of one key stay in their order."""
     return take(rows, np.lexsort((rows.scn, rows.number, rows.lob, rows.space, rows.owner)))
+
+
+def distinct_keys(keys: I64) -> tuple[I64, I64]:
+    """Return the distinct rows of a table, in order, and for each of its rows the place in them.
+
+    As ``numpy.unique(keys, axis=0, return_inverse=True)``, which compares rows byte by byte and
+    takes three times as long.
+
+    Args:
+        keys: shape (n, m).
+
+    Returns:
+        Shapes (d, m) and (n).
+    """
+    order = np.lexsort(keys.T[::-1])
+    in_order = keys[order]
+    is_first = np.ones(order.size, np.bool_)
+    np.any(in_order[1:] != in_order[:-1], axis=1, out=is_first[1:])
+    place = np.empty(order.size, np.int64)
+    place[order] = np.cumsum(is_first) - 1
+    return in_order[is_first], place

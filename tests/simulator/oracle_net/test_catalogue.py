@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -82,3 +84,13 @@ def test_a_view_may_be_made_whenever_it_is_asked(catalogue: Catalogue) -> None:
     catalogue.made_when_asked["V$PARAMETER"] = answer
     query = 'SELECT "VALUE" FROM "SYS"."V$PARAMETER"'
     assert [rows(catalogue, query) for _ in range(2)] == [[("1",)], [("2",)]]
+
+
+def test_what_nobody_holds_is_closed() -> None:
+    """SQLite calls functions of the catalogue, which must not keep it, and its database, alive."""
+    made = Catalogue(lambda: SCN)
+    assert rows(made, "SELECT NVL(NULL, 1) AS X FROM DUAL") == [(1,)]
+    known = weakref.ref(made)
+    del made
+    gc.collect()
+    assert known() is None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import oracledb
+import pyarrow as pa
 import pytest
 
 from olr_pg.appliance.all_checks import diagnose
@@ -18,6 +19,8 @@ from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
+from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.table_query import read_rows, schema_of
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
 from olr_pg.simulator.oracle_net.serve import LiveServer, read_header, served
@@ -34,6 +37,9 @@ WHERE o."NAME" = 'ORDERS_SEQ'
 """
 CURRENT = "SELECT GROUP#, SEQUENCE#, FIRST_CHANGE# FROM V$LOG WHERE STATUS = 'CURRENT'"
 FILES = "SELECT MEMBER, STATUS FROM V$LOGFILE WHERE GROUP# = :1 ORDER BY MEMBER"
+EXACT = (1, 23, 96, 100, 101)
+"""COL$.TYPE# of what both write alike: a load reads times and some numbers as text of its own."""
+
 LOGS = "SELECT COUNT(*) FROM V$ARCHIVED_LOG"
 
 
@@ -79,6 +85,30 @@ def test_logs_are_archived_one_after_the_other(tmp_path: Path) -> None:
     wait_for(len(summary.logs), 0.01)
 
 
+# What they have: a computed value with a column's name as its alias; index-organised tables with
+# rows from before the first log; TRUNCATE.
+@pytest.mark.parametrize("seed", [2, 4, 7])
+def test_the_rows_of_random_tables_are_read_as_they_are(tmp_path: Path, seed: int) -> None:
+    summary = simulate(seed, tmp_path, size=30_000, prefilled=True)
+    with (
+        served(summary, tmp_path, port=0, every=0.0) as server,
+        oracledb.connect(user="olr", password="olr", dsn=server.connect_string) as connection,
+    ):
+        ((scn,),) = connection.cursor().execute("SELECT CURRENT_SCN FROM V$DATABASE")
+        for table in summary.snapshot.tables:
+            if table.owner != "SYS" and table.refusal is None:
+                wanted = read_table(tmp_path / "final", table.full_name)
+                rows = list(read_rows(connection, table, scn, None, 500))
+                found = pa.Table.from_batches(
+                    [one.batch if isinstance(one, LargeRow) else one for one in rows],
+                    schema_of(table),
+                )
+                assert found.num_rows == wanted.num_rows
+                for name in (one.name for one in table.delivered if one.type_code in EXACT):
+                    values = (sorted(map(str, one[name].to_pylist())) for one in (found, wanted))
+                    assert len(set(map(tuple, values))) == 1, (table.full_name, name)
+
+
 @pytest.mark.parametrize("port", [-1, 70_000])
 def test_a_port_that_cannot_be(tmp_path: Path, port: int) -> None:
     from typer.testing import CliRunner
@@ -87,6 +117,45 @@ def test_a_port_that_cannot_be(tmp_path: Path, port: int) -> None:
 
     command = ["simulate", "--seed", "4", "--out", str(tmp_path / "sim"), "--serve", str(port)]
     assert CliRunner().invoke(app, command).exit_code == 2
+
+
+class NoWaiting(threading.Event):
+    """What waits for it goes on at once."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self.is_set()
+
+
+def test_rows_older_than_the_undo_retention_are_forgotten(tmp_path: Path) -> None:
+    servers: list[StandIn] = []
+    live = LiveServer(tmp_path, 0, servers.append, undo_seconds=0.0)
+    options, shape = LiveOptions(100_000, switch_seconds=0.5, seconds=8.0), demo_shape()
+    summary = simulate_live(
+        *(4, tmp_path, NoWaiting(), options),
+        workload="orders",
+        shape=shape,
+        prefilled=True,
+        watch=live,
+    )
+    try:
+        truth = (tmp_path / "truth.jsonl").read_bytes()
+        catalogue = servers[0].state.catalogue
+        held = sum(
+            int(str(catalogue.rows(f'SELECT COUNT(*) FROM "SHOP"."{t.name}/versions"')[0][0]))
+            for t in summary.tables
+        )
+        # The rows that there are, and what they were before the last redo that was made.
+        rows = sum(summary.rows.values())
+        assert rows <= held < rows + truth.count(b'"rowid"') / 4
+        with oracledb.connect(
+            user="olr", password="olr", dsn=servers[0].connect_string
+        ) as connection:
+            cursor = connection.cursor()
+            assert orders(cursor, servers[0].state.scn) == summary.rows["SHOP.ORDERS"]
+            with pytest.raises(oracledb.DatabaseError, match="ORA-01555"):
+                orders(cursor, summary.snapshot.scn)
+    finally:
+        live.close()
 
 
 @pytest.mark.timeout(300)

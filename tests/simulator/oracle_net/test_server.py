@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -197,3 +198,13 @@ def test_a_taken_port_is_a_coded_error(stand_in: StandIn) -> None:
     with pytest.raises(OlrPgError) as caught:
         StandIn(stand_in.state, port=stand_in.port)
     assert caught.value.code == 8010
+
+
+def test_what_it_knows_is_closed_with_it() -> None:
+    database = Database("SIMDB", 0, None, 77, (1_000,), 55, big_endian=False)
+    one, other = (OracleState(Snapshot(5_000, database, ()), dbid=DBID) for _ in range(2))
+    with StandIn(one) as server:
+        server.containers = {"ONE": one, "OTHER": other}
+    for state in (one, other):
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            state.catalogue.rows("SELECT 1")

@@ -35,6 +35,15 @@ def test_names_with_a_hash_run_in_sqlite() -> None:
         assert database.execute(sql, [7]).fetchall() == [(7,)]
 
 
+def test_a_word_of_the_language_names_nothing() -> None:
+    for alias in ('"FILE"', "FILES", "TYPE"):
+        translate(f"SELECT file# AS {alias} FROM v$datafile")
+    translate("SELECT CAST(file# AS VARCHAR2(10)) AS x FROM v$datafile")
+    for alias in ("file", "ROW", "level"):
+        with pytest.raises(OraError, match="ORA-00923"):
+            translate(f"SELECT file# AS {alias} FROM v$datafile")
+
+
 def test_a_list_of_more_than_a_thousand_values_is_refused() -> None:
     for count in (1_000, 1_001):
         sql = f"SELECT 1 FROM dual WHERE 1 IN ({', '.join(['1'] * count)})"
