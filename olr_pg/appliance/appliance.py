@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.full_disk import full_disk_told
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
@@ -50,6 +51,7 @@ from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.postgres.embedded import start_embedded
+from olr_pg.postgres.supervision import supervised
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -124,6 +126,7 @@ def run_appliance(
     data = data_directory(config)
     with ExitStack() as stack:
         stack.enter_context(private_umask())
+        stack.enter_context(full_disk_told(data))
         stack.enter_context(hold_data_lock(data))
         _close_files(config, data)
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
@@ -240,7 +243,7 @@ def _open(
         is_told=section is not None,
         ends_with_table=section is None and share > 1,
     )
-    connect_string = "" if section is None else open_target(section, directory, stack)
+    connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
     listener = stack.enter_context(
         Listener(
             delivery,
@@ -346,12 +349,18 @@ def _following(
     return follow
 
 
-def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
-    """Return the target's connection string; an embedded one runs for the stack's span."""
+def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:
+    """Return the target's connection string; an embedded one runs for the stack's span.
+
+    Args:
+        kept: start an embedded one again when it ends on the way.
+    """
     if not apply.embedded:
         return apply.connect_string.get_secret_value()
     cluster = start_embedded(data / "postgres")
     stack.callback(cluster.stop)
+    if kept:
+        stack.enter_context(supervised(cluster))
     _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
     return cluster.connect_string
 

@@ -16,6 +16,7 @@ import psycopg
 from olr_pg.errors import OlrPgError
 from olr_pg.load.load_watch import LoadWatch
 from olr_pg.monitor.status_client import ask_status
+from olr_pg.observability.advised_commands import complete_commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -222,7 +223,8 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
     yield from record["problems"]
     stopped = [table["name"] for table in record["tables"] if table["stopped"]]
     if stopped:
-        yield f"stopped: {', '.join(stopped)} (`olr-pg errors show`)"
+        advice = complete_commands("`olr-pg errors list`", record["identity"]["config"])
+        yield f"stopped: {', '.join(stopped)} ({advice})"
 
 
 def progress_lines(progress: Progress) -> list[str]:

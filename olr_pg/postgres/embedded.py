@@ -6,6 +6,7 @@ TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own 
 
 A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
 ``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
+A running appliance starts a server again that was killed (`postgres.supervision`).
 """
 
 from __future__ import annotations
@@ -91,6 +92,27 @@ class EmbeddedPostgres:
         """Process id of the server, None once it has stopped."""
         running = _read_pid_file(self.directory / "data")
         return running.pid if running else None
+
+    def is_gone(self) -> bool:
+        """Tell whether its server has ended (killed, say), by its process; asks it nothing."""
+        running = _read_pid_file(self.directory / "data")
+        return running is None or not _is_process(running.pid)
+
+    def revive(self) -> None:
+        """Start the server again on its port, where it has ended; another process may have done so.
+
+        Raises:
+            OlrPgError: 5002, it does not start.
+        """
+        data = self.directory / "data"
+        with _exclusive(self.directory / "creating"):
+            running = _read_pid_file(data)
+            if running is not None:
+                if running.port == self.port and _is_our_server(running, data, self._password):
+                    return
+                _drop_stale_pid_file(running, data)
+            # No other port would do: the connections of this run go to this one.
+            self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
         """Stop the server, unless another process still uses this cluster.
@@ -278,6 +300,15 @@ def _read_pid_file(data: Path) -> _Running | None:
         return _Running(int(lines[0]), int(lines[3]))
     except (FileNotFoundError, IndexError, ValueError):
         return None
+
+
+def _is_process(pid: int) -> bool:
+    """Tell whether a process runs: one that nobody has waited for is there, but a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[-1].split()[0] not in "ZX"
 
 
 def _is_our_server(running: _Running, data: Path, password: str) -> bool:
