@@ -43,13 +43,8 @@ class ReportingGroup(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             _unwrap(command)
-            _prepare_help(command)
+            _name_values(command, ctx)
         return command
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help of the whole command line."""
-        _name_values(self, ctx)
-        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
@@ -98,39 +93,15 @@ _VALUE_NAMES: Final = {
 }
 
 
-def _prepare_help(command: Any) -> None:
-    """Make the parameters of a command, and of those below it, ready when its help is written."""
-    write = command.format_help
-
-    def format_help(ctx: Any, formatter: Any) -> None:
-        _name_values(command, ctx)
-        write(ctx, formatter)
-
-    command.format_help = format_help
-    for below in getattr(command, "commands", {}).values():
-        _prepare_help(below)
-
-
 def _name_values(command: Any, ctx: Any) -> None:
-    """Let the help of a command name values as manuals do, not types; nothing is parsed after it.
-
-    An option and its opposite stand below each other: side by side they leave no room for the text.
-    """
-    for parameter in command.get_params(ctx):
-        if not isinstance(parameter, TyperOption):
-            parameter.display_type_rich = _no_type  # its name says it
-            continue
-        if parameter.metavar is None:
-            kind = parameter.display_type(ctx)
-            is_switch = parameter.is_flag or parameter.count
-            parameter.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
-        if parameter.secondary_opts:
-            parameter.opts = ["\n".join((*parameter.opts, *parameter.secondary_opts))]
-            parameter.secondary_opts = []
-
-
-def _no_type(ctx: Any) -> None:
-    """Return nothing for the column of types."""
+    """Let the help of a command, and of those below it, name values as manuals do, not types."""
+    for option in command.get_params(ctx):
+        if isinstance(option, TyperOption) and option.metavar is None:
+            kind = option.display_type(ctx)
+            is_switch = option.is_flag or option.count
+            option.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
+    for below in getattr(command, "commands", {}).values():
+        _name_values(below, ctx)
 
 
 def coded(error: Exception) -> OlrPgError:

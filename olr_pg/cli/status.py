@@ -129,8 +129,8 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _scn(position: int | None) -> str:
-    """Say an SCN; there may be none that anybody has come to (versions up to 0.1 say 0 for it)."""
+def _scn(position: int) -> str:
+    """Say an SCN; 0 is none that anybody has come to."""
     return str(position) if position else "none yet"
 
 

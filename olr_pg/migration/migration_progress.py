@@ -16,7 +16,6 @@ import psycopg
 from olr_pg.errors import OlrPgError
 from olr_pg.load.load_watch import LoadWatch
 from olr_pg.monitor.status_client import ask_status
-from olr_pg.observability.advised_commands import complete_commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -223,8 +222,7 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
     yield from record["problems"]
     stopped = [table["name"] for table in record["tables"] if table["stopped"]]
     if stopped:
-        advice = complete_commands("`olr-pg errors list`", record["identity"]["config"])
-        yield f"stopped: {', '.join(stopped)} ({advice})"
+        yield f"stopped: {', '.join(stopped)} (`olr-pg errors show`)"
 
 
 def progress_lines(progress: Progress) -> list[str]:
