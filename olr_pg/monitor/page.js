@@ -3,7 +3,7 @@
    Everything from outside goes in as text: nothing is ever parsed as HTML. */
 const byId = id => document.getElementById(id);
 const whole = n => Math.round(n).toLocaleString("en");
-const scn = n => n ? String(n) : "–";
+const scn = n => n ? String(n) : "none yet";
 function make(name, kind, ...inner) {
   const one = document.createElement(name);
   if (kind) one.className = kind;
@@ -26,6 +26,7 @@ function span(s) {
   if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
   return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
 }
+const lag = s => s === null ? "unknown" : span(s);
 const short = s => span(s).replace(/\.0 s$| 0 (s|min|h)$/, (_, unit) => unit ? "" : " s");
 const few = n => n >= 1e6 ? +(n / 1e6).toFixed(1) + " M" : n >= 1e4 ? +(n / 1e3).toFixed(1) + " k"
   : n >= 10 ? whole(n) : String(+n.toFixed(1));
@@ -133,11 +134,13 @@ function loads(s) {
         + few(rate) + "/s" + left));
   }));
 }
-/* Before anybody has said where to start, nothing is known of what is missing. */
-const isKnown = s => !["STARTING", "WAITING_FOR_CLIENT", "LOADING"].includes(s.state.name);
+function largestLag(s) {
+  const known = s.tables.map(t => t.lag_seconds).filter(seconds => seconds !== null);
+  return known.length ? span(Math.max(...known)) : "unknown";
+}
 const SHOWN_MAX = 200;
 let latest = null, wanted = "";
-function tableRow(t, largest, known) {
+function tableRow(t, largest) {
   const name = make("button", "", t.name);
   name.type = "button";
   name.title = "Show its history";
@@ -146,8 +149,8 @@ function tableRow(t, largest, known) {
   if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["reading", "decoding", "queue", "apply"].map(cause =>
-    [cause, largest ? t.lag[cause] / largest : 0, cause + " " + span(t.lag[cause])]);
-  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + span(known ? t.lag_seconds : null), t.stopped ? "n stopped" : "n"),
+    [cause, largest && t.lag ? t.lag[cause] / largest : 0, cause + " " + lag(t.lag && t.lag[cause])]);
+  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + lag(t.lag_seconds), t.stopped ? "n stopped" : "n"),
     cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];
@@ -159,7 +162,7 @@ function tables(s) {
   const fitting = s.tables.filter(t => t.name.toLowerCase().includes(wanted))
     .sort((a, b) => !!b.stopped - !!a.stopped || b.lag_seconds - a.lag_seconds || (a.name < b.name ? -1 : 1));
   const focused = document.activeElement?.closest?.("#tables td.name")?.textContent;
-  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest, isKnown(s))));
+  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest)));
   if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();
   byId("table_count").textContent = s.tables.length === 1 ? "1" : whole(s.tables.length);
   byId("more_tables").hidden = fitting.length <= SHOWN_MAX;
@@ -173,11 +176,11 @@ function details(s) {
     ["restart from", scn(s.port.saved_scn)],
   ]);
   pairs("waiting", [
-    ["since the last archived log", span(s.archive_seconds)],
+    ["since the last archived log", s.archive_seconds === null ? "none yet" : span(s.archive_seconds)],
     ["for other redo threads", whole(s.source.waiting_transactions)],
     ["open transactions", whole(s.source.open_transactions)],
-    ["oldest, age", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "–"],
-    ["oldest, XID", s.source.oldest_open_xid || "–"],
+    ["oldest, age", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "none"],
+    ["oldest, XID", s.source.oldest_open_xid || "none"],
     ["spilled to disk", bytes(s.source.spilled_bytes)],
   ]);
   pairs("queue", [
@@ -216,11 +219,11 @@ function show(s) {
   byId("redo_rate").textContent = bytes(s.rates.redo_bytes) + "/s";
   byId("rows_rate").textContent = whole(s.rates.decoded_rows) + "/s";
   byId("apply_rate").textContent = whole(s.rates.applied_changes) + "/s";
-  byId("lag").textContent = s.tables.length && isKnown(s) ? span(Math.max(...s.tables.map(t => t.lag_seconds))) : "–";
+  byId("lag").textContent = largestLag(s);
   tables(s); details(s); choices(s);
   byId("threads").hidden = !s.source.threads.length && !s.source.gaps.length;
   rows("threads", s.source.threads.map(t => [cell(t.thread), cell(t.archived_sequence, "n"),
-    cell(t.decoded_sequence || "–", "n"), cell(scn(t.archived_scn), "n"),
+    cell(t.decoded_sequence || "none yet", "n"), cell(scn(t.archived_scn), "n"),
     cell(scn(t.decoded_scn), "n"), cell(span(s.at - t.archived_at) + " ago", "n")]));
   byId("gaps").replaceChildren(...s.source.gaps.map(gap => make("li", "", gap)));
   byId("no_events").hidden = s.events.length > 0;

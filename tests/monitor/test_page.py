@@ -124,6 +124,9 @@ def test_every_state_is_readable_on_every_screen(
                 words, code = shown.status.state.words, shown.status.state.name
                 browser.await_text("code", code)
                 assert browser.text("state") == words
+                if code == "STARTING":  # what nobody knows is no number
+                    await_true(lambda: browser.text("lag") == "unknown")
+                    assert browser.text("positions").count("none yet") == 4
                 await_true(lambda: browser.evaluate("document.querySelectorAll('svg').length") == 4)
                 assert browser.evaluate(OVERFLOWING) == []
                 assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
