@@ -51,7 +51,7 @@ def parse_place(text: str) -> str:
 LogArguments = Annotated[
     list[Path],
     typer.Argument(
-        metavar="LOG...",
+        metavar="LOG",
         help="Archived logs, or copies of online ones: files, directories or globs.",
         parser=parse_log,
     ),
@@ -62,7 +62,7 @@ def decode(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...",
+            metavar="LOG",
             help="Archived logs: files, directories or globs, or URLs of them (s3://…).",
             parser=parse_place,
         ),

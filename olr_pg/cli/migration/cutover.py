@@ -57,8 +57,8 @@ def cutover(
 ) -> None:
     """Cut over to the target, step by step; start it again to go on where it stopped.
 
-    quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run` before:
-    this command applies what is left itself. Nothing is changed in the source.
+    The steps: quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run`
+    before: this command applies what is left itself. Nothing is changed in the source.
     """
     from olr_pg.load.cutover.cut_over import (
         STEPS,

@@ -37,9 +37,9 @@ def migrate(
 ) -> None:
     """Bring everything over, step by step: start it again to go on where it stopped.
 
-    doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to be cut
-    over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are kept
-    in the target. No other appliance may run meanwhile.
+    The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to
+    be cut over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are
+    kept in the target. No other appliance may run meanwhile.
     """
     from olr_pg.migration.migration_run import is_ready, state_of
 
