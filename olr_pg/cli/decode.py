@@ -138,8 +138,8 @@ def decode(
         typer.Option(
             "--incident-dir",
             metavar="DIR",
-            help="Where the incident file of a decoding error goes, for `olr-pg dump --incident`."
-            " Default: the system's temporary directory.",
+            help="Where the incident file of a decoding error goes, for `olr-pg dump --incident"
+            " FILE`. Default: the system's temporary directory.",
         ),
     ] = None,
 ) -> None:

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from olr_pg.cli.advice import config_named, with_config
+from olr_pg.cli.advice import with_config
 from olr_pg.cli.help_texts import as_shown, describe
 from olr_pg.cli.printing import flush
 from olr_pg.errors import Code, OlrPgError
@@ -54,7 +54,6 @@ class ReportingGroup(TyperGroup):
         _take_signals()
         _have_stdout()
         as_json = bool(ctx.params.get("json_errors"))
-        config = config_named(sys.argv[1:])
         try:
             result = super().invoke(ctx)
             # Here, so that a reader who has gone is noticed here too.
@@ -70,7 +69,7 @@ class ReportingGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
             _discard_unwritten()
-            failure = with_config(coded(error), config)
+            failure = with_config(coded(error))
             report(
                 failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None
             )
