@@ -11,6 +11,9 @@ function make(name, kind, ...inner) {
   return one;
 }
 
+/* Text with its `commands` and `keys` in the type of code. */
+const prose = text => text.split("`").map((part, i) => i % 2 ? make("code", "", part) : part);
+
 /* --- amounts in words --- */
 
 function bytes(n) {
@@ -103,7 +106,7 @@ function head(s) {
   byId("since").textContent = "for " + span(s.at - s.state.since);
   const told = s.problems.some(problem => problem.includes(s.state.reason));
   byId("reason").hidden = !s.state.reason || told;
-  byId("reason").textContent = s.state.reason || "";
+  byId("reason").replaceChildren(...prose(s.state.reason || ""));
   const who = [
     ["Source", [s.identity.source, s.identity.source_place].filter(Boolean).join(", ")],
     ["Container", s.identity.container],
@@ -115,12 +118,20 @@ function head(s) {
   byId("who").replaceChildren(...who.map(([name, value]) =>
     make("div", "", make("dt", "", name), make("dd", "", value))));
 }
+/* What is wrong, and what to do about it, as errors say it: "what; action". */
+function told(problem) {
+  const end = problem.search(/; (?!\[)/);  // the second half of what a driver says begins with [
+  if (end < 0) return [make("p", "what", ...prose(problem))];
+  const action = problem.slice(end + 2);
+  return [make("p", "what", ...prose(problem.slice(0, end))),
+    make("p", "", ...prose(action[0].toUpperCase() + action.slice(1) + "."))];
+}
 function problems(s) {
   const section = byId("problems");
   section.hidden = !s.problems.length;
   if (!changed(section, [s.problems, s.commands])) return;
   section.querySelector("ol").replaceChildren(...s.problems.map((problem, i) =>
-    make("li", "", make("p", "", problem), ...(s.commands[i] || []).map(command))));
+    make("li", "", ...told(problem), ...(s.commands[i] || []).map(command))));
 }
 function loads(s) {
   byId("loads").hidden = !s.loads.length;
@@ -150,7 +161,7 @@ function tableRow(t, largest) {
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["reading", "decoding", "queue", "apply"].map(cause =>
     [cause, largest && t.lag ? t.lag[cause] / largest : 0, cause + " " + lag(t.lag && t.lag[cause])]);
-  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + lag(t.lag_seconds), t.stopped ? "n stopped" : "n"),
+  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + lag(t.lag_seconds), t.stopped ? "n lag stopped" : "n lag"),
     cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];
@@ -186,7 +197,7 @@ function details(s) {
   pairs("queue", [
     ["ready", whole(s.port.ready)],
     ["to be confirmed", whole(s.port.transmitted)],
-    ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "–"],
+    ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "none"],
     ["decoding waits", s.port.full ? "yes" : "no", s.port.full ? "warning" : ""],
   ]);
   const used = Math.max(s.port.bytes_max ? s.port.queued_bytes / s.port.bytes_max : 0,
@@ -200,7 +211,7 @@ function details(s) {
     ["threads, descriptors", s.process.threads + ", " + s.process.descriptors],
     ["port", s.port.address],
     ["client", s.port.client || "none"],
-    ["it last asked", s.port.client ? span(s.port.silent_seconds) + " ago" : "–"],
+    ...(s.port.client ? [["it last asked", span(s.port.silent_seconds) + " ago"]] : []),
     ["connections", whole(s.port.connections)],
     ["refused", refused || "none", refused ? "warning" : ""],
   ]);
@@ -222,17 +233,34 @@ function show(s) {
   byId("lag").textContent = largestLag(s);
   tables(s); details(s); choices(s);
   byId("threads").hidden = !s.source.threads.length && !s.source.gaps.length;
-  rows("threads", s.source.threads.map(t => [cell(t.thread), cell(t.archived_sequence, "n"),
-    cell(t.decoded_sequence || "none yet", "n"), cell(scn(t.archived_scn), "n"),
-    cell(scn(t.decoded_scn), "n"), cell(span(s.at - t.archived_at) + " ago", "n")]));
+  rows("threads", s.source.threads.map(t => [cell(t.thread, "", "thread"), cell(t.archived_sequence, "n", "last archived"),
+    cell(t.decoded_sequence || "none yet", "n", "last decoded"), cell(scn(t.archived_scn), "n", "archived up to SCN"),
+    cell(scn(t.decoded_scn), "n", "decoded up to SCN"), cell(span(s.at - t.archived_at) + " ago", "n", "archived")]));
   byId("gaps").replaceChildren(...s.source.gaps.map(gap => make("li", "", gap)));
   byId("no_events").hidden = s.events.length > 0;
-  if (changed(byId("events"), s.events)) rows("events", s.events.slice(-20).reverse().map(e => {
-    const {event, message, level, timestamp, component, ...rest} = e;
-    const more = Object.entries(rest).map(([key, value]) => key + ": " + value).join("; ");
-    return [cell((timestamp || "").replace("T", " ").slice(0, 19), "soft"), cell(level, level),
-      cell((event || message || "") + (more ? " — " + more : ""), "text")];
+  if (changed(byId("events"), s.events)) rows("events", events(s).map(([e, text, count]) => {
+    const td = make("td", "text", ...prose(text));
+    if (count > 1) td.append(make("span", "soft", " (" + count + " times)"));
+    return [cell((e.timestamp || "").replace("T", " ").slice(0, 19), "soft"), cell(e.level, e.level), td];
   }));
+}
+/* The latest first; what is said again and again stands there once. */
+function events(s) {
+  const found = [];
+  for (const e of s.events.slice(-20).reverse()) {
+    const text = sentence(e), last = found[found.length - 1];
+    if (last && last[1] === text) last[2]++; else found.push([e, text, 1]);
+  }
+  return found;
+}
+function sentence(e) {
+  const {event, message, level, timestamp, component, code, what, reason, error, where, action, ...rest} = e;
+  const head = event || message || "", why = reason || error || what || "";
+  const named = code && !(head + why).includes(code) ? code + ": " : "";
+  const isNew = ([, value]) => !(head + why).includes(String(value));
+  const more = Object.entries(rest).filter(isNew).map(([key, value]) => key + ": " + value).join(", ");
+  return head + (named || why ? ": " + (why ? named + why : code) : "") + (where ? " [" + where + "]" : "")
+    + (more ? " [" + more + "]" : "") + (action ? "; " + action : "");
 }
 
 /* --- history --- */
@@ -337,7 +365,9 @@ function draw(chart, history, figure) {
       const below = k ? sums[k - 1] : all[k].map(() => 0);
       picture.append(svg("path", {class: "area " + kind, d: areas(below, sums[k], x, y)}));
     }
-    picture.append(svg("path", {class: kind, d: lines(sums[k], x, y)}));
+    // Where two are the same, the first is seen around the second.
+    const under = !chart.stacked && k + 1 < chart.series.length ? " under" : "";
+    picture.append(svg("path", {class: kind + under, d: lines(sums[k], x, y)}));
   });
   const line = svg("line", {class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden"});
   picture.append(line);
@@ -345,7 +375,7 @@ function draw(chart, history, figure) {
   const legend = make("span", "legend");
   const say = (i, words) => {
     legend.replaceChildren(...chart.series.flatMap(([, name, kind], k) =>
-      [make("i", "key " + kind), name + " ", make("span", "value", value(k, i) + " ")]), words);
+      make("span", "one", make("i", "key " + kind), name + " ", make("span", "value", value(k, i)))), words);
   };
   let last = count - 1;
   while (last > 0 && all[0][last] === null) last--;

@@ -38,8 +38,10 @@ def complete_commands(text: str, config: str | None, target: str | None = None) 
         if name in _WITHOUT or "--help" in command:
             return found.group()
         if config:
-            command = command.replace(" --config FILE", "") + f" --config {shlex.quote(config)}"
-        if target and name in _OF_ONE_TARGET:
+            command = command.replace(" --config FILE", "")
+            if " --config " not in command:
+                command += f" --config {shlex.quote(config)}"
+        if target and name in _OF_ONE_TARGET and " --target " not in command:
             command += f" --target {shlex.quote(target)}"
         return f"`{command}`"
 

@@ -16,11 +16,16 @@ def test_commands_of_an_error_name_the_table_and_the_number() -> None:
 
 
 def test_what_takes_no_configuration_and_no_target_gets_none() -> None:
-    text = "`olr-pg dump` `olr-pg run` `olr-pg logs --config FILE` `psql` olr-pg status"
+    text = "`olr-pg dump` `olr-pg run` `olr-pg logs --config FILE` `psql`"
     assert complete_commands(text, None) == text
     assert complete_commands(text, "a b", "eu") == (
-        "`olr-pg dump` `olr-pg run --config 'a b'` `olr-pg logs --config 'a b'` `psql` olr-pg status"
+        "`olr-pg dump` `olr-pg run --config 'a b'` `olr-pg logs --config 'a b'` `psql`"
     )
+
+
+def test_what_is_complete_stays_as_it_is() -> None:
+    done = complete_commands("`olr-pg errors list`", "a b", "eu")
+    assert complete_commands(done, "a b", "eu") == done
 
 
 def test_a_name_with_spaces_and_quotes_is_one_word() -> None:
