@@ -1213,7 +1213,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_LOADED_IN_PART: ErrorEntry(
         "a table is loaded only in part",
-        "end the load first: olr-pg initial-load --resume",
+        "end the load first: `olr-pg initial-load --resume`",
     ),
     Code.ANOTHER_LOAD: ErrorEntry(
         "another load works on the same subscription",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption
 from olr_pg.cli.target_connection import open_settings
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.advised_commands import commands_of_error
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
@@ -230,9 +233,7 @@ def _text(value: Any) -> str:
 
 def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
     """Return what is printed otherwise than scripts get it."""
-    action = line.action.replace(_LOOK, "")
-    for command, of in (("retry", line.source_table), ("skip", str(line.id))):
-        action = action.replace(f"`olr-pg errors {command}`", f"`olr-pg errors {command} {of}`")
+    action = advised(commands_of_error(line.action.replace(_LOOK, ""), line.source_table, line.id))
     numbers = itertools.count(1)
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
     # The images are Oracle's bytes, which the change has as values.
@@ -274,7 +275,8 @@ def _print_incomplete(counts: dict[str, int], lines: Sequence[IncompleteLine]) -
     import orjson
 
     for table, count in counts.items():
-        print_line(f"INCOMPLETE {table}: {count} LOB values are missing (olr-pg fetch-lobs)")
+        missing = f"INCOMPLETE {table}: {counted(count, 'LOB value')} missing"
+        print_line(advised(f"{missing} (`olr-pg fetch-lobs --table {shlex.quote(table)}`)"))
     for line in lines:
         key = f"ROWID {line.row_id}" if line.key is None else orjson.dumps(line.key).decode()
         failure = f": {line.failure}" if line.failure else ""

@@ -7,7 +7,6 @@ gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 70 a de
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import signal
@@ -18,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from olr_pg.cli.advice import config_named, with_config
+from olr_pg.cli.advice import with_config
+from olr_pg.cli.help_texts import as_shown, describe
 from olr_pg.cli.printing import flush
 from olr_pg.errors import Code, OlrPgError
 
@@ -39,19 +39,21 @@ class ReportingGroup(TyperGroup):
     """A group of commands that reports errors of the catalogue."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Find a command; its help is wrapped at the terminal's width, not at the source's."""
+        """Find a command; its help is as `help_texts` has it."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _unwrap(command)
-            _name_values(command, ctx)
+            describe(command, ctx)
         return command
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help of the program."""
+        TyperGroup.format_help(as_shown(self, ctx), ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
         _ensure_stdout()
         as_json = bool(ctx.params.get("json_errors"))
-        config = config_named(sys.argv[1:])
         try:
             result = super().invoke(ctx)
             # Here, so that a reader who has gone is noticed here too.
@@ -67,41 +69,12 @@ class ReportingGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
             _discard_unwritten()
-            failure = with_config(coded(error), config)
+            failure = with_config(coded(error))
             report(
                 failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None
             )
             raise typer.Exit(failure.exit_code) from None
         return result
-
-
-def _unwrap(command: Any) -> None:
-    """Make one line of each paragraph of the help of a command, and of those below it."""
-    if command.help:
-        paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
-    for below in getattr(command, "commands", {}).values():
-        _unwrap(below)
-
-
-_VALUE_NAMES: Final = {
-    "<int>": "N",
-    "<int range>": "N",
-    "<float>": "N",
-    "<path>": "PATH",
-    "<str>": "TEXT",
-}
-
-
-def _name_values(command: Any, ctx: Any) -> None:
-    """Let the help of a command, and of those below it, name values as manuals do, not types."""
-    for option in command.get_params(ctx):
-        if isinstance(option, TyperOption) and option.metavar is None:
-            kind = option.display_type(ctx)
-            is_switch = option.is_flag or option.count
-            option.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
-    for below in getattr(command, "commands", {}).values():
-        _name_values(below, ctx)
 
 
 def coded(error: Exception) -> OlrPgError:

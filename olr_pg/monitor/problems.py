@@ -6,6 +6,8 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.observability.advised_commands import commands_of_error, complete_commands
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,12 +43,36 @@ def with_problems(
         failure: what ended the bundled applier.
         warnings: of the port.
     """
+    status = _with_complete_commands(status)
     found = _problems(status, failure, warnings)
     return replace(
         status,
         problems=tuple(problem.text for problem in found),
         commands=tuple(problem.commands for problem in found),
     )
+
+
+def _with_complete_commands(status: Status) -> Status:
+    """Return the status with commands in its texts that can be copied as they are."""
+    config, target = status.identity.config, status.target
+    reason = status.state.reason
+    if reason is not None:
+        complete = complete_commands(reason, config, target)
+        status = replace(status, state=replace(status.state, reason=complete))
+    if not any(table.stopped for table in status.tables):
+        return status
+    tables = tuple(
+        table
+        if table.stopped is None
+        else replace(
+            table,
+            stopped=complete_commands(
+                commands_of_error(table.stopped, table.name, table.error_id), config, target
+            ),
+        )
+        for table in status.tables
+    )
+    return replace(status, tables=tables)
 
 
 def _problems(
@@ -78,7 +104,13 @@ def _problems(
     if status.port.held_back:
         text = f"the client {status.port.client} does not confirm what it has taken"
         found.append(Problem(text))
-    found += [Problem(f"{warning}; {warning.action}") for warning in warnings if warning]
+    found += [
+        Problem(
+            complete_commands(f"{warning}; {warning.action}", status.identity.config, status.target)
+        )
+        for warning in warnings
+        if warning
+    ]
     return found
 
 

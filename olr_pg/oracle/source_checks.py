@@ -278,7 +278,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
             f"{one.as_error.label} {one.as_error.title}: {one.as_error.detail} [SCN {one.scn}],"
             f" behind SCN {saved_scn}, up to which redo was replicated",
             FORCE_LOGGING,
-            "load the tables that stop anew: olr-pg initial-load --anew OWNER.NAME",
+            "load the tables that stop anew: `olr-pg initial-load --anew --table OWNER.NAME`",
         )
         for one in unlogged_files(connection)
         if one.scn >= saved_scn

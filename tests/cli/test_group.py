@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
 from olr_pg.cli.group import coded, report
-from olr_pg.cli.main import app
 from olr_pg.errors import Code, OlrPgError
 
 
@@ -44,10 +41,3 @@ def test_a_defect_is_told_with_where_it_came_from(capsys: pytest.CaptureFixture[
     assert "ValueError" in record["what"]
     assert 'int("x")' in record["traceback"]
     assert not any('int("x")' in line for line in rest)
-
-
-def test_help_names_values_as_manuals_do_and_switches_have_none() -> None:
-    for words in (["run"], ["tables", "add"], ["simulate"], ["verify"]):
-        text = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}).output
-        assert "--help" in text
-        assert re.findall(r" <[a-z ]+> ", text) == []

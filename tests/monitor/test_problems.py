@@ -87,3 +87,16 @@ def test_each_problem_has_its_place_among_the_commands(quiet: Status) -> None:
     assert told.commands[1][0] == "olr-pg logs --config '/etc/my olr/x.json'"
     assert told.commands[2][1] == "olr-pg fetch-lobs --table A.B --config '/etc/my olr/x.json'"
     assert told.commands[4] == ()
+
+
+def test_commands_in_the_texts_can_be_copied(quiet: Status) -> None:
+    why = "OLR-05008: x; mend it, then `olr-pg errors retry`"
+    stopped = TableStatus("A.B", stopped=why, error_id=3)
+    waiting = StageState("WAITING_FOR_DISK", 0.0, "OLR-0: x; see `olr-pg doctor`")
+    named = replace(quiet, tables=(stopped,), target="eu", state=waiting)
+    told = with_problems(named, None, (OlrPgError(Code.CLIENT_SILENT, "silent"),))
+    end = "--config '/etc/my olr/x.json' --target eu`"
+    assert told.state.reason == f"OLR-0: x; see `olr-pg doctor {end}"
+    assert told.tables[0].stopped == f"OLR-05008: x; mend it, then `olr-pg errors retry A.B {end}"
+    assert told.state.reason in told.problems[0]  # so the page does not show it twice
+    assert told.tables[0].stopped in told.problems[1]

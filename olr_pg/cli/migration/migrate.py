@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
@@ -37,9 +38,9 @@ def migrate(
 ) -> None:
     """Bring everything over, step by step: start it again to go on where it stopped.
 
-    doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to be cut
-    over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are kept
-    in the target. No other appliance may run meanwhile.
+    The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to
+    be cut over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are
+    kept in the target. No other appliance may run meanwhile.
     """
     from olr_pg.migration.migration_run import is_ready, state_of
 
@@ -59,8 +60,10 @@ def migrate(
 
     if not as_json:
         print_line(
-            "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
-            " `olr-pg migrate --cutover`.",
+            advised(
+                "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
+                " `olr-pg migrate --cutover`."
+            ),
             at_once=True,
         )
     watch = MigrationWatch(loaded)
@@ -112,17 +115,18 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
         print_line(f"{step.name}: {step.title}: {state.state if state else 'waiting'}")
         for key, value in (state.detail if state else {}).items():
             for line in value if isinstance(value, list) else [value]:
-                print_line(f"    {key.replace('_', ' ')}: {line}")
+                print_line(f"    {key.replace('_', ' ')}: {advised(str(line))}")
     for line in _needed(states):
         print_line(f"needs you: {line}")
     if ready:
-        print_line("Ready to cut over: `olr-pg migrate --cutover`.")
+        print_line(advised("Ready to cut over: `olr-pg migrate --cutover`."))
 
 
 def _needed(states: Sequence[StepState]) -> tuple[str, ...]:
     from olr_pg.migration.migration_run import needed
 
-    return needed({state.step: state.detail for state in states})
+    found = needed({state.step: state.detail for state in states})
+    return tuple(advised(one) for one in found)
 
 
 def _step_json(state: StepState) -> dict[str, Any]:
