@@ -49,7 +49,8 @@ from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import private_umask, tighten, tighten_tree
-from olr_pg.postgres.embedded import start_embedded
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.supervision import ClusterSupervisor
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -240,7 +241,13 @@ def _open(
         is_told=section is not None,
         ends_with_table=section is None and share > 1,
     )
-    connect_string = "" if section is None else open_target(section, directory, stack)
+    connect_string, missed = "", _not_ours
+    if section is not None and section.embedded:
+        cluster = _embedded(directory, stack)
+        connect_string = cluster.connect_string
+        missed = stack.enter_context(ClusterSupervisor(cluster, section.retry_seconds)).missed
+    elif section is not None:
+        connect_string = open_target(section, directory, stack)
     listener = stack.enter_context(
         Listener(
             delivery,
@@ -286,6 +293,7 @@ def _open(
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
             decoder.logs.current_scn,
+            missed,
         )
         delivery.told = applier.wake
         return applier
@@ -350,10 +358,15 @@ def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
     """Return the target's connection string; an embedded one runs for the stack's span."""
     if not apply.embedded:
         return apply.connect_string.get_secret_value()
+    return _embedded(data, stack).connect_string
+
+
+def _embedded(data: Path, stack: ExitStack) -> EmbeddedPostgres:
+    """Start the embedded PostgreSQL; it runs for the stack's span."""
     cluster = start_embedded(data / "postgres")
     stack.callback(cluster.stop)
     _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
-    return cluster.connect_string
+    return cluster
 
 
 def confirming_applier(apply: Apply) -> str:
@@ -411,3 +424,8 @@ def applier_settings(
 
 def _nothing() -> None:
     """Do nothing now and then, where nobody can ask for anything."""
+
+
+def _not_ours() -> OlrPgError | None:
+    """Leave a PostgreSQL that does not answer to those whose it is."""
+    return None

@@ -5,7 +5,8 @@ TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own 
 (architecture, “Embedded PostgreSQL”).
 
 A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
-``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
+``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over. A
+killed server is started again by `supervision.ClusterSupervisor`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.server_process import clear_remains, find_server, read_pid_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
+
+    from olr_pg.postgres.server_process import Running
 
 STATE_ROOT: Final = Path("/var/lib/olr-pg")
 """Where root's clusters and binaries go when the asked-for place is closed to other users."""
@@ -89,8 +93,40 @@ class EmbeddedPostgres:
     @property
     def pid(self) -> int | None:
         """Process id of the server, None once it has stopped."""
-        running = _read_pid_file(self.directory / "data")
+        running = read_pid_file(self.directory / "data")
         return running.pid if running else None
+
+    @property
+    def is_running(self) -> bool:
+        """Is true while the server's process is there, whether or not it answers."""
+        return find_server(self.directory / "data") is not None
+
+    @property
+    def log_file(self) -> Path:
+        """Is the server's log."""
+        return self.directory / "server.log"
+
+    def start_again(self) -> None:
+        """Start a server that is gone, on its port; what a killed one left does not hinder it.
+
+        Nothing is done where it runs.
+
+        Raises:
+            OlrPgError: 5002, it does not start.
+        """
+        data = self.directory / "data"
+        with _exclusive(self.directory / "creating"):
+            if not self.is_running:
+                clear_remains(data)
+                self._tools.start(self.directory, self.port)
+            running = read_pid_file(data)
+        if running is not None and running.port != self.port:
+            raise OlrPgError(
+                Code.EMBEDDED_POSTGRES_DOWN,
+                f"it was started on port {running.port}, since {self.port} was taken: start the"
+                " appliance again",
+                file=str(self.log_file),
+            )
 
     def stop(self) -> None:
         """Stop the server, unless another process still uses this cluster.
@@ -103,7 +139,7 @@ class EmbeddedPostgres:
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _read_pid_file(self.directory / "data") is not None:
+                if self.is_running:
                     self._tools.stop(self.directory / "data")
         finally:
             self._lock.close()
@@ -233,7 +269,7 @@ def remove_embedded(directory: Path) -> bool:
     """
     place = directory.resolve()
     data = place / "data"
-    running = _read_pid_file(data)
+    running = find_server(data)
     if running is not None:
         account = _account()
         _Tools(_reachable_binaries(account), account).stop(data)
@@ -245,11 +281,10 @@ def remove_embedded(directory: Path) -> bool:
 
 def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     data = directory / "data"
-    running = _read_pid_file(data)
-    if running is not None:
-        if _is_our_server(running, data, password):
-            return running.port
-        _drop_stale_pid_file(running, data)
+    running = read_pid_file(data)
+    if running is not None and _is_our_server(running, data, password):
+        return running.port
+    clear_remains(data)
     remembered = directory / "port"
     port = int(remembered.read_text()) if remembered.exists() else 0
     for attempt in range(_START_ATTEMPTS):
@@ -266,21 +301,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     return port
 
 
-class _Running(NamedTuple):
-    pid: int
-    port: int
-
-
-def _read_pid_file(data: Path) -> _Running | None:
-    """Read ``postmaster.pid``: pid on line 1, port on line 4; None without a whole one."""
-    try:
-        lines = (data / "postmaster.pid").read_text("utf-8").splitlines()
-        return _Running(int(lines[0]), int(lines[3]))
-    except (FileNotFoundError, IndexError, ValueError):
-        return None
-
-
-def _is_our_server(running: _Running, data: Path, password: str) -> bool:
+def _is_our_server(running: Running, data: Path, password: str) -> bool:
     try:
         with psycopg.connect(
             host=_HOST,
@@ -294,27 +315,6 @@ def _is_our_server(running: _Running, data: Path, password: str) -> bool:
     except psycopg.OperationalError:
         return False
     return row is not None and Path(row[0]).resolve() == data.resolve()
-
-
-def _drop_stale_pid_file(running: _Running, data: Path) -> None:
-    """Remove the pid file of a server that is gone.
-
-    PostgreSQL does so itself when the pid is free; when another process of the same user has the
-    pid by now it refuses to start. A postmaster's working directory is its data directory.
-    """
-    try:
-        alive = Path(f"/proc/{running.pid}/cwd").resolve(strict=True) == data.resolve()
-    except FileNotFoundError:
-        alive = False
-    except PermissionError:
-        return
-    if alive:
-        raise OlrPgError(
-            Code.EMBEDDED_POSTGRES_DOWN,
-            f"process {running.pid} runs this cluster but does not answer on port {running.port}",
-            file=str(data),
-        )
-    (data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _free_port(wanted: int) -> int:

@@ -82,6 +82,7 @@ class Applier:
         is_saved_here: whether what the server has saved is what this applier confirmed; where
             nobody can tell, it may be anybody's.
         source_scn: an SCN that the source has come to; None where nobody knows.
+        missed: is told where the target does not answer, and may start it again (`TargetOutage`).
 
     Attributes:
         is_begun: whether the target was there once.
@@ -94,6 +95,7 @@ class Applier:
         connect: Callable[[], ServerLink] | None = None,
         is_saved_here: Callable[[], bool] = lambda: False,
         source_scn: Callable[[], int | None] = lambda: None,
+        missed: Callable[[], OlrPgError | None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._source_scn = source_scn
@@ -105,7 +107,7 @@ class Applier:
         self._progress = threading.Event()
         self._room = Room(settings.queue_bytes)
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
-        self._outage = TargetOutage(target_place(settings.connect_string))
+        self._outage = TargetOutage(target_place(settings.connect_string), missed=missed)
         self._target = KeptConnection(
             settings.connect_string,
             check=self._applied.check,

@@ -30,7 +30,8 @@ class Outage(NamedTuple):
 
     Attributes:
         since: its first failure, in seconds of Unix time.
-        error: 5003 the target cannot be reached, 5090 its disk is full.
+        error: 5003 the target cannot be reached, 5090 its disk is full, 5002 the embedded one does
+            not start again.
     """
 
     since: float
@@ -45,11 +46,19 @@ class TargetOutage:
     Args:
         target: its place in words (`target_place`).
         clock: seconds of Unix time.
+        missed: is told of each failure where somebody can start the target again; returns why that
+            failed, if it did.
     """
 
-    def __init__(self, target: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        target: str,
+        clock: Callable[[], float] = time.time,
+        missed: Callable[[], OlrPgError | None] = lambda: None,
+    ) -> None:
         self._target = target
         self._clock = clock
+        self._missed = missed
         self._lock = threading.Lock()
         self._failing: set[object] = set()
         self._resting: set[object] = set()
@@ -71,7 +80,7 @@ class TargetOutage:
         with self._lock:
             self._failing.add(connection)
             self._resting.discard(connection)
-            reason = unreachable(error, self._target)
+            reason = self._missed() or unreachable(error, self._target)
             before = self._current
             self._current = Outage(self._clock() if before is None else before.since, reason)
         if before is None:

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
+from olr_pg.errors import Code, OlrPgError
 
 AWAY = psycopg.OperationalError("connection refused")
 FULL = psycopg.errors.DiskFull("no space left on device")
@@ -48,6 +49,18 @@ def test_it_is_told_once_however_often_it_is_met() -> None:
         outage.reached("two")
     assert [line["event"] for line in lines] == [BEGIN, END]
     assert lines[1]["away_seconds"] == 60.0
+
+
+def test_whoever_starts_the_target_again_is_told_and_says_why_it_failed() -> None:
+    why = OlrPgError(Code.EMBEDDED_POSTGRES_DOWN, "the port is taken")
+    answers = [None, why]
+    outage = TargetOutage("db", Clock(), missed=lambda: answers.pop(0))
+    outage.failed("one", DEADLOCK)  # no outage: nobody is asked
+    for expected in (5003, 5002):
+        outage.failed("one", AWAY)
+        assert outage.current is not None
+        assert outage.current.error.code == expected
+    assert answers == []
 
 
 def test_the_reason_is_that_of_the_last_failure() -> None:
