@@ -55,7 +55,6 @@ class Code(IntEnum):
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
     DATA_DISK_FULL = 1160
-    NOT_OF_SEVERAL_CONTAINERS = 1170
     CONTAINER_NAMES_UNUSABLE = 1171
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
@@ -213,6 +212,7 @@ class Code(IntEnum):
     POOLER_SHARES_SESSIONS = 5029
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
+    CONTAINER_RENAMED = 5091
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -369,11 +369,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the disk of `context.data` is full",
         "make room there: replication waits for it, and goes on by itself from what is saved;"
         " nothing is lost",
-    ),
-    Code.NOT_OF_SEVERAL_CONTAINERS: ErrorEntry(
-        "this cannot be done for several containers together",
-        "do it with a configuration that names one of them; docs/containers.md says what goes with"
-        " several",
     ),
     Code.CONTAINER_NAMES_UNUSABLE: ErrorEntry(
         "the names that the containers' schemas were given cannot be kept or read",
@@ -578,12 +573,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " replicated; its copy is right up to that transaction",
     ),
     Code.ROW_CONDITION_UNDECIDABLE: ErrorEntry(
-        "the redo does not tell whether a row fulfils its condition",
+        "the redo does not tell whether a row fulfils its condition in `filter.rows`",
         "log the condition's columns always: ALTER TABLE … ADD SUPPLEMENTAL LOG GROUP … (…) ALWAYS;"
         " then load the table again",
     ),
     Code.ROW_MOVES_IN_INCOMPLETE: ErrorEntry(
-        "a row moves into its condition and the redo does not have all of it",
+        "a row comes to fulfil its condition in `filter.rows`, and the redo lacks columns of it",
         "ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again; LOB"
         " columns are never logged so: leave them out (`filter.columns`) or the condition away",
     ),
@@ -661,7 +656,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " `source.fetch-lobs` to read such values from it",
     ),
     Code.VECTOR_NOT_INTERPRETED: ErrorEntry(
-        "a vector of a subscribed table is of a kind that nothing interprets",
+        "a redo change vector of a replicated table is of an unknown kind",
         "compare the table with `olr-pg verify`; report the operation code and what `olr-pg dump`"
         " prints at the position above",
     ),
@@ -710,7 +705,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " `threads.json` in `context.data`",
     ),
     Code.ACCOUNT_DOES_NOT_CLOSE: ErrorEntry(
-        "the account of decoding does not close",
+        "not every change that was read is accounted for",
         "this is a defect: report it with the counts above and the logs' statistics (dump --stats)",
     ),
     Code.NOT_AN_INCIDENT_FILE: ErrorEntry(
@@ -756,8 +751,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.NOT_A_DICTIONARY: ErrorEntry(
         "the file is not a dictionary snapshot",
-        "give a file of `olr-pg dictionary export`, or a schema checkpoint of OpenLogReplicator"
-        " (DB-chkpt-SCN.json with its schema, or DB-schema-SCN.json)",
+        "give a file of `olr-pg dictionary export --out FILE`, or a schema checkpoint of"
+        " OpenLogReplicator (DB-chkpt-SCN.json with its schema, or DB-schema-SCN.json)",
     ),
     Code.DICTIONARY_INVALID: ErrorEntry(
         "the dictionary file is not valid",
@@ -836,12 +831,13 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.COLUMNS_CHANGED: ErrorEntry(
         "the columns of a replicated table were changed by DDL",
-        "make the same change in the target table, then let the table go on: `olr-pg errors skip`",
+        "make the same change in the target table, then let the table go on:"
+        " `olr-pg errors skip ID`",
     ),
     Code.ROWS_CHANGED_BY_DDL: ErrorEntry(
         "rows of a replicated table were changed by DDL that redo does not log row by row",
         "bring the target table to the state of the source at that SCN, then let the table go on:"
-        " `olr-pg errors skip`",
+        " `olr-pg errors skip ID`",
     ),
     Code.PARTITION_DROPPED: ErrorEntry(
         "a partition of a replicated table was dropped",
@@ -864,8 +860,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.INVENTORY_MISSING: ErrorEntry(
         "there is no inventory of the source's schemas beside the dictionary snapshot",
-        "export the dictionary again with `olr-pg dictionary export`, which writes the inventory"
-        " beside it, and copy both files",
+        "export the dictionary again with `olr-pg dictionary export --out FILE`, which writes the"
+        " inventory beside it, and copy both files",
     ),
     # 4xxx protocol and server (exit code 5)
     Code.MESSAGE_SIZE: ErrorEntry(
@@ -1073,16 +1069,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.CHANGE_REFUSED: ErrorEntry(
         "a change was refused by PostgreSQL",
-        "look at the offending change with `olr-pg errors show`; mend the target table, then"
-        " `olr-pg errors retry`, or leave the change out with `olr-pg errors skip`",
+        "look at the offending change with `olr-pg errors show ID`; mend the target table, then"
+        " `olr-pg errors retry`, or leave the change out with `olr-pg errors skip ID`",
     ),
     Code.CHANGE_CONFLICTS: ErrorEntry(
         "a change conflicts with the rows in the target table",
-        "compare the row that `olr-pg errors show` names with the source; mend it, then"
+        "compare the row that `olr-pg errors show ID` names with the source; mend it, then"
         " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite. Where the change"
         " lacks its key: turn supplemental logging of the key on in the source (`olr-pg doctor` has"
-        " the statement), then `olr-pg errors skip`, and mend what was left out with `olr-pg verify"
-        " --differences FILE` and `olr-pg repair --differences FILE`, or load the table anew",
+        " the statement), then `olr-pg errors skip ID`, and mend what was left out with"
+        " `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`,"
+        " or load the table anew",
     ),
     Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
@@ -1178,12 +1175,18 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.TABLE_TRUNCATED: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"
-        " skip`; or set `apply.on-truncate`",
+        " skip ID`; or set `apply.on-truncate`",
     ),
     Code.TARGET_DISK_FULL: ErrorEntry(
         "PostgreSQL's disk is full",
         "make space on the disk of the PostgreSQL server (its message names the file); the work"
         " goes on by itself, or after a start if it has ended by then: nothing is lost",
+    ),
+    Code.CONTAINER_RENAMED: ErrorEntry(
+        "a PDB has another name than the one that the target knows its tables by",
+        "rename it back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME); or take the new name: remove"
+        " the old one's line under `containers` in the file named above, and load the PDB's tables"
+        " with `olr-pg initial-load`",
     ),
     Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",
@@ -1323,8 +1326,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TRANSACTION_NOT_WHOLE: ErrorEntry(
         "a transaction cannot be applied whole",
-        "everything before it is applied; look at the change with `olr-pg errors show`, mend the"
-        " target or leave the change out with `olr-pg errors skip`, then start again",
+        "everything before it is applied; look at the change with `olr-pg errors show ID`, mend the"
+        " target or leave the change out with `olr-pg errors skip ID`, then start again",
     ),
     Code.CLOB_NOT_TEXT: ErrorEntry(
         "a CLOB of the source cannot be read as text",
@@ -1339,7 +1342,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOB_STOPS_TABLE: ErrorEntry(
         "a LOB value is not whole in the redo, and `apply.incomplete-lobs` says to stop there",
         "set the column to `null` or `fetch` there, then `olr-pg errors retry`: the row goes in and"
-        " is listed; or leave the change out with `olr-pg errors skip`",
+        " is listed; or leave the change out with `olr-pg errors skip ID`",
     ),
     Code.LOB_FETCH_NEEDS_LIVE_SOURCE: ErrorEntry(
         "LOB values can only be fetched from a live source",
@@ -1375,7 +1378,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " memory and the room in the temporary directory",
     ),
     Code.TASK_FAILED: ErrorEntry(
-        "a task failed for a reason that it does not know",
+        "a Spark task failed with an unforeseen error",
         "this is a defect: report the error with the task's traceback (`log.level` 4 logs it)",
     ),
     Code.SPARK_JOB_FAILED: ErrorEntry(
@@ -1428,9 +1431,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " expired (sql/oracle/ creates it)",
     ),
     Code.ORACLE_SERVICE_UNKNOWN: ErrorEntry(
-        "Oracle's listener does not know the service",
+        "Oracle's listener does not know the service, or the PDB is not there or not open",
         "check the service in `source.server`: `lsnrctl services` lists what there is; for the"
-        " tables of a PDB it is the PDB's service",
+        " tables of a PDB it is the PDB's service. Of `source.containers`, V$PDBS lists what there"
+        " is, and ALTER PLUGGABLE DATABASE … OPEN opens one",
     ),
     Code.ORACLE_PRIVILEGE: ErrorEntry(
         "a privilege is missing in Oracle",
@@ -1440,7 +1444,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.ORACLE_SNAPSHOT_TOO_OLD: ErrorEntry(
         "Oracle cannot read the dictionary as of that SCN",
         "raise undo_retention, or use a dictionary that was exported at that time"
-        " (`olr-pg dictionary export`)",
+        " (`olr-pg dictionary export --out FILE`)",
     ),
     Code.ORACLE_TIMEOUT: ErrorEntry(
         "Oracle does not answer in time",
@@ -1540,17 +1544,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " delay; or verify against the primary",
     ),
     Code.UNLOGGED_WORK: ErrorEntry(
-        "the source was written to without redo",
+        "NOLOGGING operations have written to the source",
         "the rows of NOLOGGING work are in no redo: a subscribed table that they are of stops with"
         " OLR-02140 where it is decoded. Run ALTER DATABASE FORCE LOGGING on the source",
     ),
     Code.UNLOGGED_WORK_POSSIBLE: ErrorEntry(
-        "the source lets work without redo happen",
+        "the source allows NOLOGGING operations",
         "run ALTER DATABASE FORCE LOGGING on the source, or make the table, partition or LOB"
         " LOGGING",
     ),
     Code.UNLOGGED_WORK_UNKNOWN: ErrorEntry(
-        "nothing can be said of work without redo beforehand",
+        "the source cannot be checked for NOLOGGING operations",
         "grant what sql/oracle/grants.sql does, V_$DATAFILE among it: until then such work is seen"
         " where it is decoded only",
     ),
@@ -1569,7 +1573,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "give a new or an empty directory that this user may write, with room for it",
     ),
     Code.STAND_IN_PORT_UNUSABLE: ErrorEntry(
-        "the port of the stand-in cannot be opened",
+        "the port of the simulated Oracle server cannot be opened",
         "choose another port, or 0 for any that is free",
     ),
     Code.HISTORY_UNUSABLE: ErrorEntry(

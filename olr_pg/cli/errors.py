@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.stopped.error_table import ErrorLine, IncompleteLine, StoppedTable
 
 EXIT_STOPPED = 1
-_LOOK = "look at the offending change with `olr-pg errors show`; "
+_LOOK = "look at the offending change with `olr-pg errors show ID`; "
 _PLACE = re.compile(r"%[bst]")
 _DETAIL = ": Failing row contains "
 _INCOMPLETE_MAX = 100
@@ -230,9 +230,12 @@ def _text(value: Any) -> str:
 
 def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
     """Return what is printed otherwise than scripts get it."""
-    action = line.action.replace(_LOOK, "")
-    for command, of in (("retry", line.source_table), ("skip", str(line.id))):
-        action = action.replace(f"`olr-pg errors {command}`", f"`olr-pg errors {command} {of}`")
+    # What an earlier version has written down has no ID in its place.
+    action = line.action.replace("`olr-pg errors skip`", "`olr-pg errors skip ID`")
+    action = action.replace("`olr-pg errors show`", "`olr-pg errors show ID`").replace(_LOOK, "")
+    action = action.replace("`olr-pg errors retry`", f"`olr-pg errors retry {line.source_table}`")
+    action = action.replace("errors skip ID`", f"errors skip {line.id}`")
+    action = action.replace("errors show ID`", f"errors show {line.id}`")
     numbers = itertools.count(1)
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
     # The images are Oracle's bytes, which the change has as values.

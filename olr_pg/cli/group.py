@@ -43,13 +43,18 @@ class ReportingGroup(TyperGroup):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             _unwrap(command)
-            _name_values(command, ctx)
+            _prepare_help(command)
         return command
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the whole command line."""
+        _name_values(self, ctx)
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
-        _have_stdout()
+        _ensure_stdout()
         as_json = bool(ctx.params.get("json_errors"))
         config = config_named(sys.argv[1:])
         try:
@@ -93,15 +98,39 @@ _VALUE_NAMES: Final = {
 }
 
 
-def _name_values(command: Any, ctx: Any) -> None:
-    """Let the help of a command, and of those below it, name values as manuals do, not types."""
-    for option in command.get_params(ctx):
-        if isinstance(option, TyperOption) and option.metavar is None:
-            kind = option.display_type(ctx)
-            is_switch = option.is_flag or option.count
-            option.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
+def _prepare_help(command: Any) -> None:
+    """Make the parameters of a command, and of those below it, ready when its help is written."""
+    write = command.format_help
+
+    def format_help(ctx: Any, formatter: Any) -> None:
+        _name_values(command, ctx)
+        write(ctx, formatter)
+
+    command.format_help = format_help
     for below in getattr(command, "commands", {}).values():
-        _name_values(below, ctx)
+        _prepare_help(below)
+
+
+def _name_values(command: Any, ctx: Any) -> None:
+    """Let the help of a command name values as manuals do, not types; nothing is parsed after it.
+
+    An option and its opposite stand below each other: side by side they leave no room for the text.
+    """
+    for parameter in command.get_params(ctx):
+        if not isinstance(parameter, TyperOption):
+            parameter.display_type_rich = _no_type  # its name says it
+            continue
+        if parameter.metavar is None:
+            kind = parameter.display_type(ctx)
+            is_switch = parameter.is_flag or parameter.count
+            parameter.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
+        if parameter.secondary_opts:
+            parameter.opts = ["\n".join((*parameter.opts, *parameter.secondary_opts))]
+            parameter.secondary_opts = []
+
+
+def _no_type(ctx: Any) -> None:
+    """Return nothing for the column of types."""
 
 
 def coded(error: Exception) -> OlrPgError:
@@ -149,8 +178,8 @@ def _take_signals() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _have_stdout() -> None:
-    """Print to nowhere where the parent has closed the standard output."""
+def _ensure_stdout() -> None:
+    """Replace a standard output that the parent has closed by /dev/null."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
@@ -161,7 +190,7 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _raise_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat a signal whose exception was lost where none can be raised.
+    """Send a signal again whose exception was lost where none can be raised.
 
     So it is in a callback of machine code, such as those in which kernels are compiled: the command
     would go on as if nobody had told it to end.

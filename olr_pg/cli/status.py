@@ -44,7 +44,7 @@ def status(
 ) -> None:
     """Show what the running appliance does: positions, lag, queue, tables, problems."""
     from olr_pg.config.reading import load_config, one_target
-    from olr_pg.monitor.asking import ask_status
+    from olr_pg.monitor.status_client import ask_status
 
     loaded = load_config(config)
     page = "healthz" if check else "status.json"
@@ -129,8 +129,8 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _scn(position: int) -> str:
-    """Say an SCN; 0 is none that anybody has come to."""
+def _scn(position: int | None) -> str:
+    """Say an SCN; there may be none that anybody has come to (versions up to 0.1 say 0 for it)."""
     return str(position) if position else "none yet"
 
 

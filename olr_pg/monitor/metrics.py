@@ -1,6 +1,7 @@
 """The registry of metrics: one definition for Prometheus and for the PostgreSQL exporter.
 
-Every value comes from the `Status` of the moment of asking; nothing is counted twice.
+Every value comes from the `Status` of the moment of asking; nothing is counted twice. What nobody
+knows has no sample: a position of 0 would make a lag of billions.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _TableValue(NamedTuple):
 
     name: str
     help: str
-    value: Callable[[TableStatus], float]
+    value: Callable[[TableStatus], float | None]
     is_counter: bool = False
 
 
@@ -47,7 +48,7 @@ class _ThreadValue(NamedTuple):
 
     name: str
     help: str
-    value: Callable[[ThreadStatus, float], float]
+    value: Callable[[ThreadStatus, float], float | None]
 
 
 _VALUES = (
@@ -55,10 +56,12 @@ _VALUES = (
     _Gauge("problems", "Problems that need somebody", lambda s: len(s.problems)),
     _Gauge("uptime_seconds", "Since the start", lambda s: s.at - s.started_at),
     _Gauge("archive_seconds", "Since the newest redo was written", lambda s: s.archive_seconds),
-    _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn),
-    _Gauge("taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn),
-    _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn),
-    _Gauge("saved_scn", "What GetSavedSCN answers", lambda s: s.port.saved_scn),
+    _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn or None),
+    _Gauge(
+        "taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn or None
+    ),
+    _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn or None),
+    _Gauge("saved_scn", "What GetSavedSCN answers", lambda s: s.port.saved_scn or None),
     _Gauge("logs", "Archived logs decoded", lambda s: s.source.logs, is_counter=True),
     _Gauge("redo_bytes", "Bytes of redo decoded", lambda s: s.source.redo_bytes, is_counter=True),
     _Gauge("transactions", "Decoded", lambda s: s.source.transactions, is_counter=True),
@@ -117,14 +120,14 @@ _TABLE_VALUES = (
     _TableValue(
         "table_lag_seconds", "Age of the oldest change it may lack", lambda t: t.lag_seconds
     ),
-    _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
+    _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn or None),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
     _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
         "table_held_scn",
-        "Commit SCN of the first change that a stopped table lacks, 0 for none",
-        lambda t: t.held_scn,
+        "Commit SCN of the first change that a stopped table lacks",
+        lambda t: t.held_scn or None,
     ),
     _TableValue("table_inserted", "Rows inserted", lambda t: t.inserted, is_counter=True),
     _TableValue("table_updated", "Rows updated", lambda t: t.updated, is_counter=True),
@@ -145,10 +148,12 @@ _TABLE_VALUES = (
 
 _THREAD_VALUES = (
     _ThreadValue(
-        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn
+        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn or None
     ),
     _ThreadValue(
-        "thread_decoded_scn", "Up to which the redo thread was read", lambda t, _: t.decoded_scn
+        "thread_decoded_scn",
+        "Up to which the redo thread was read",
+        lambda t, _: t.decoded_scn or None,
     ),
     _ThreadValue("thread_archived_sequence", "Of the last log", lambda t, _: t.archived_sequence),
     _ThreadValue(
@@ -188,7 +193,9 @@ class _StatusCollector(Collector):
             family = _family(kind.name, kind.help, (*labels, "table"), is_counter=kind.is_counter)
             for mark, status in marked:
                 for table in status.tables:
-                    family.add_metric((*mark, table.name), float(kind.value(table)))
+                    value = kind.value(table)
+                    if value is not None:
+                        family.add_metric((*mark, table.name), float(value))
             yield family
         yield from _labelled(labels, marked)
 
@@ -232,7 +239,9 @@ def _labelled(
         family = _family(one.name, one.help, (*labels, "thread"))
         for mark, status in marked:
             for thread in status.source.threads:
-                family.add_metric((*mark, str(thread.thread)), one.value(thread, status.at))
+                value = one.value(thread, status.at)
+                if value is not None:
+                    family.add_metric((*mark, str(thread.thread)), float(value))
         yield family
 
 

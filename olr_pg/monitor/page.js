@@ -3,7 +3,7 @@
    Everything from outside goes in as text: nothing is ever parsed as HTML. */
 const byId = id => document.getElementById(id);
 const whole = n => Math.round(n).toLocaleString("en");
-const scn = n => n ? String(n) : "–";
+const scn = n => n ? String(n) : "none yet";
 function make(name, kind, ...inner) {
   const one = document.createElement(name);
   if (kind) one.className = kind;
@@ -220,7 +220,7 @@ function show(s) {
   tables(s); details(s); choices(s);
   byId("threads").hidden = !s.source.threads.length && !s.source.gaps.length;
   rows("threads", s.source.threads.map(t => [cell(t.thread), cell(t.archived_sequence, "n"),
-    cell(t.decoded_sequence || "–", "n"), cell(scn(t.archived_scn), "n"),
+    cell(t.decoded_sequence || "none yet", "n"), cell(scn(t.archived_scn), "n"),
     cell(scn(t.decoded_scn), "n"), cell(span(s.at - t.archived_at) + " ago", "n")]));
   byId("gaps").replaceChildren(...s.source.gaps.map(gap => make("li", "", gap)));
   byId("no_events").hidden = s.events.length > 0;
@@ -341,8 +341,8 @@ function draw(chart, history, figure) {
   const value = (k, i) => all[k][i] === null ? "–" : chart.words(all[k][i]);
   const legend = make("span", "legend");
   const say = (i, words) => {
-    legend.replaceChildren(...chart.series.flatMap(([, name, kind], k) =>
-      [make("i", "key " + kind), name + " ", make("span", "value", value(k, i) + " ")]), words);
+    legend.replaceChildren(...chart.series.map(([, name, kind], k) => make("span", "entry", "",
+      make("i", "key " + kind), name + " ", make("span", "value", value(k, i) + " "))), words);
   };
   let last = count - 1;
   while (last > 0 && all[0][last] === null) last--;

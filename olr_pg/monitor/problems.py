@@ -6,6 +6,8 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.observability.advised_commands import complete_commands
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -35,16 +37,25 @@ class Problem(NamedTuple):
 def with_problems(
     status: Status, failure: BaseException | None, warnings: Sequence[OlrPgError | None]
 ) -> Status:
-    """Return the status with its problems.
+    """Return the status with its problems; every command in it is complete, to be copied.
 
     Args:
         failure: what ended the bundled applier.
         warnings: of the port.
     """
+    config = status.identity.config
     found = _problems(status, failure, warnings)
+    reason = status.state.reason
     return replace(
         status,
-        problems=tuple(problem.text for problem in found),
+        state=replace(status.state, reason=reason and complete_commands(reason, config)),
+        tables=tuple(
+            replace(table, stopped=complete_commands(table.stopped, config))
+            if table.stopped
+            else table
+            for table in status.tables
+        ),
+        problems=tuple(complete_commands(problem.text, config) for problem in found),
         commands=tuple(problem.commands for problem in found),
     )
 
@@ -112,7 +123,11 @@ def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Prob
         more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
         text = f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
         return Problem(text, (command("errors list"), show, command("errors retry")))
-    text = f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
+    told = first.stopped or ""
+    if first.error_id:
+        told = told.replace("errors show ID`", f"errors show {number}`")
+        told = told.replace("errors skip ID`", f"errors skip {number}`")
+    text = f"table {first.name} has stopped{_behind(first)}: {told}"
     commands = (show, command("errors retry", first.name))
     return Problem(
         text, (*commands, command("errors skip", number)) if first.error_id else commands

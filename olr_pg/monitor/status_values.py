@@ -1,6 +1,8 @@
 """The status of a running appliance, as values: what the page, the metrics and the command show.
 
-Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 0 for none.
+Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 0 for none. In what
+others read (JSON, metrics, the page) 0 would be taken for a position: where there is no SCN, or no
+log yet, JSON has null and a metric no sample.
 """
 
 from __future__ import annotations
@@ -316,9 +318,26 @@ class Status:
         if not self.targets:
             del record["target"], record["targets"]
         record["state"]["words"] = self.state.words
+        _without_zeros(record)
         for table, status in zip(record["tables"], self.tables, strict=True):
             table["lag"] = status.lag._asdict()
         return {"health": self.health, **record}
+
+
+_POSITION_ENDS: Final = ("_scn", "_sequence")
+
+
+def _without_zeros(record: dict[str, Any]) -> None:
+    """Put None where a position is 0, in the record and in all that it holds."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            _without_zeros(value)
+        elif isinstance(value, (list, tuple)):
+            for one in value:
+                if isinstance(one, dict):
+                    _without_zeros(one)
+        elif value == 0 and name.endswith(_POSITION_ENDS):
+            record[name] = None
 
 
 def overall_health(statuses: Sequence[Status]) -> str:

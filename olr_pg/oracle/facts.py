@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _STANDBY: Final = "PHYSICAL STANDBY"
-_APPLYING_ROLES: Final = (_STANDBY, "FAR SYNC")
+_WRITES_REDO: Final = frozenset(("PRIMARY", "LOGICAL STANDBY"))
+"""Roles of databases whose redo is their own; a snapshot standby's is passed over in the end."""
+
 FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
 
@@ -75,7 +77,7 @@ def read_facts(connection: Connection) -> DatabaseFacts:
         ncharset=values["NLS_NCHAR_CHARACTERSET"],
         timezone=values.get("DBTIMEZONE", "+00:00"),
     )
-    return DatabaseFacts(database, incarnations, dbid, int(row["CURRENT_SCN"]))
+    return DatabaseFacts(database, incarnations, dbid, int(row["CURRENT_SCN"] or 0))
 
 
 def read_scn(connection: Connection) -> int:
@@ -87,8 +89,10 @@ class ReadableScn(NamedTuple):
     """The SCN that rows can be read as of.
 
     Attributes:
-        scn: the current one; of a standby the last one applied; 0 while it is not open.
-        is_standby: the database only applies another one's redo, and may lag behind it.
+        scn: the current one; of a standby the last one applied; 0 while it is not open (Oracle
+            Database Reference, V$DATABASE: CURRENT_SCN is null then).
+        is_standby: the database takes another one's redo (a physical or snapshot standby, a far
+            sync instance), and may lag behind it.
     """
 
     scn: int
@@ -98,7 +102,7 @@ class ReadableScn(NamedTuple):
 def read_readable_scn(connection: Connection) -> ReadableScn:
     """Read up to which SCN rows can be read."""
     scn, role = connection.execute(select(DATABASE.c.CURRENT_SCN, DATABASE.c.DATABASE_ROLE)).one()
-    return ReadableScn(int(scn or 0), str(role) in _APPLYING_ROLES)
+    return ReadableScn(int(scn or 0), str(role) not in _WRITES_REDO)
 
 
 def read_written_scn(connection: Connection) -> int | None:

@@ -5,8 +5,8 @@ TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own 
 (architecture, “Embedded PostgreSQL”).
 
 A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
-``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over. A
-killed server is started again by `supervision.ClusterSupervisor`.
+``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
+A running appliance starts a server again that was killed (`postgres.supervision`).
 """
 
 from __future__ import annotations
@@ -96,37 +96,25 @@ class EmbeddedPostgres:
         running = read_pid_file(self.directory / "data")
         return running.pid if running else None
 
-    @property
-    def is_running(self) -> bool:
-        """Is true while the server's process is there, whether or not it answers."""
-        return find_server(self.directory / "data") is not None
+    def is_gone(self) -> bool:
+        """Tell whether its server has ended (killed, say), by its process; asks it nothing."""
+        return find_server(self.directory / "data") is None
 
-    @property
-    def log_file(self) -> Path:
-        """Is the server's log."""
-        return self.directory / "server.log"
-
-    def start_again(self) -> None:
-        """Start a server that is gone, on its port; what a killed one left does not hinder it.
-
-        Nothing is done where it runs.
+    def revive(self) -> None:
+        """Start the server again on its port, where it has ended; another process may have done so.
 
         Raises:
             OlrPgError: 5002, it does not start.
         """
         data = self.directory / "data"
         with _exclusive(self.directory / "creating"):
-            if not self.is_running:
-                clear_remains(data)
-                self._tools.start(self.directory, self.port)
             running = read_pid_file(data)
-        if running is not None and running.port != self.port:
-            raise OlrPgError(
-                Code.EMBEDDED_POSTGRES_DOWN,
-                f"it was started on port {running.port}, since {self.port} was taken: start the"
-                " appliance again",
-                file=str(self.log_file),
-            )
+            is_there = running is not None and running.port == self.port
+            if running is not None and is_there and _is_our_server(running, data, self._password):
+                return
+            clear_remains(data)
+            # No other port would do: the connections of this run go to this one.
+            self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
         """Stop the server, unless another process still uses this cluster.
@@ -139,7 +127,7 @@ class EmbeddedPostgres:
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if self.is_running:
+                if not self.is_gone():
                     self._tools.stop(self.directory / "data")
         finally:
             self._lock.close()
@@ -462,7 +450,7 @@ def _copy_installation(installation: Path, target: Path) -> None:
 
 @contextmanager
 def _exclusive(file: Path) -> Iterator[None]:
-    """Let one process at a time in."""
+    """Hold a lock that one process at a time has."""
     with file.open("ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

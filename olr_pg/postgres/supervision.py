@@ -1,8 +1,14 @@
-"""Starts an embedded server again that was killed while somebody works with it."""
+"""Keeps the embedded PostgreSQL running: one that was killed is started again.
+
+Nobody else does: it is no service of the machine. The applier waits meanwhile, as for any target
+that is away (WAITING_FOR_TARGET), and goes on where its ledger says.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -11,100 +17,94 @@ import tenacity
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Iterator
 
     from olr_pg.postgres.embedded import EmbeddedPostgres
 
-_PAUSE_SECONDS_MAX: Final = 30.0
-_LASTING_SECONDS: Final = 1.0
-"""How long it is let alone after a start: one that is killed over and over costs no processor."""
+LOOK_SECONDS: Final = 1.0
+ATTEMPTS: Final = 8
+"""How often it is started in one go, with pauses of 1 to 30 seconds."""
+
+REST_SECONDS: Final = 300.0
+"""How long it is left alone after that: what keeps it from starting may take somebody."""
 
 _log = structlog.get_logger(__name__)
 
 
-class ClusterSupervisor:
-    """Keeps the server of a cluster up, in a thread of its own, for its span as a context.
+@contextmanager
+def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
+    """Start the cluster's server again whenever it ends, for as long as this lasts."""
+    over = threading.Event()
+    supervisor = Supervisor(cluster, over)
+    thread = threading.Thread(target=supervisor.run, name="olr-embedded", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
-    It acts where it is told that the server does not answer, and only if its process is gone: one
-    that recovers from a crash of one of its processes, or shuts down, is left alone. After a
-    failed start it tries again in pauses that grow to half a minute.
+
+class Supervisor:
+    """Looks after one cluster, in a thread of its own.
+
+    Logs one line when the server has ended, one when it runs again, and one per series of attempts
+    that were in vain.
 
     Args:
-        cluster: of this process.
-        patience: seconds that one outage is tried for; None as long as it takes.
+        over: ends it.
+        look_seconds, rest_seconds: between looks, and after a series of attempts in vain.
+        attempts: of a series.
     """
 
-    def __init__(self, cluster: EmbeddedPostgres, patience: float | None = None) -> None:
-        self._cluster = cluster
-        self._patience = patience
-        self._away = threading.Event()
-        self._closing = threading.Event()
-        self._failure: OlrPgError | None = None
-        self._thread = threading.Thread(target=self._run, name="olr-postgres", daemon=True)
-
-    def __enter__(self) -> ClusterSupervisor:
-        """Begin."""
-        self._thread.start()
-        return self
-
-    def __exit__(
+    def __init__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        cluster: EmbeddedPostgres,
+        over: threading.Event,
+        *,
+        look_seconds: float = LOOK_SECONDS,
+        rest_seconds: float = REST_SECONDS,
+        attempts: int = ATTEMPTS,
     ) -> None:
-        """End; a start that is under way is waited for."""
-        self._closing.set()
-        self._away.set()
-        self._thread.join()
-
-    def missed(self) -> OlrPgError | None:
-        """Note that the server does not answer; from any thread, at once.
-
-        Returns:
-            5002, why it could not be started so far; None where nothing failed.
-        """
-        self._away.set()
-        return self._failure
-
-    def _run(self) -> None:
-        while self._away.wait() and not self._closing.is_set():
-            self._away.clear()
-            if self._cluster.is_running:
-                self._failure = None  # somebody else may have started it
-            else:
-                self._start()
-                self._closing.wait(_LASTING_SECONDS)
-
-    def _start(self) -> None:
-        starting = tenacity.Retrying(
+        self._cluster = cluster
+        self._over = over
+        self._look_seconds = look_seconds
+        self._rest_seconds = rest_seconds
+        self._retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(OlrPgError),
-            wait=tenacity.wait_exponential(multiplier=0.25, max=_PAUSE_SECONDS_MAX),
+            wait=tenacity.wait_exponential(multiplier=look_seconds, max=30),
             stop=tenacity.stop_any(
-                tenacity.stop_when_event_set(self._closing),
-                tenacity.stop_never
-                if self._patience is None
-                else tenacity.stop_after_delay(self._patience),
+                tenacity.stop_after_attempt(attempts), tenacity.stop_when_event_set(over)
             ),
-            sleep=tenacity.sleep_using_event(self._closing),
-            before_sleep=self._failed,
+            sleep=tenacity.sleep_using_event(over),
             reraise=True,
         )
-        try:
-            starting(self._cluster.start_again)
-        except OlrPgError as error:
-            self._failure = error
-        else:
-            self._failure = None
 
-    def _failed(self, state: tenacity.RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        assert isinstance(error, OlrPgError)  # what is tried again has failed
-        if self._failure is None:
-            _log.error(
-                "the embedded PostgreSQL does not start and is tried again",
-                code=error.label,
-                reason=str(error),
-                action=error.action,
-            )
-        self._failure = error
+    def run(self) -> None:
+        """Look after it until `over`."""
+        while not self._over.wait(self._look_seconds):
+            if self._cluster.is_gone():
+                self._revive()
+
+    def _revive(self) -> None:
+        began = time.monotonic()
+        where = {"port": self._cluster.port, "directory": str(self._cluster.directory)}
+        _log.warning("embedded PostgreSQL has ended and is started again", **where)
+        while not self._over.is_set():
+            try:
+                self._retrying(self._cluster.revive)
+            except OlrPgError as error:
+                if self._over.is_set():
+                    return
+                _log.error(
+                    "embedded PostgreSQL does not start and is tried again later",
+                    code=error.label,
+                    reason=str(error),
+                    action=error.action,
+                    again_in_seconds=self._rest_seconds,
+                )
+                self._over.wait(self._rest_seconds)
+            else:
+                away = round(time.monotonic() - began, 1)
+                _log.info("embedded PostgreSQL runs again", away_seconds=away, **where)
+                return

@@ -12,6 +12,7 @@ from typer.main import get_command
 from olr_pg.cli.advice import config_named, with_config
 from olr_pg.cli.main import app
 from olr_pg.errors import CATALOGUE, Code, OlrPgError
+from olr_pg.observability.advised_commands import complete_commands
 
 _COMMAND: Final = re.compile(r"`(olr-pg [a-z][^`]*)`")
 
@@ -60,3 +61,17 @@ def test_commands_of_the_catalogue_are_commands(code: Code) -> None:
         options, rest, _ = parser.parse_args(args=[*words])
         assert not rest, text
         assert all(value is None or value for value in options.values()), text
+        needed = [one.name for one in command.params if one.required]
+        assert all(options.get(name) for name in needed), text
+
+
+def test_the_configuration_is_added_where_a_command_takes_it() -> None:
+    def below(command: Any, words: list[str]) -> None:
+        for name, one in getattr(command, "commands", {}).items():
+            below(one, [*words, name])
+        if not hasattr(command, "commands"):
+            takes = any("--config" in one.opts for one in command.params)
+            text = f"`{' '.join(words)}`"
+            assert ("--config x" in complete_commands(text, "x")) is takes, text
+
+    below(get_command(app), ["olr-pg"])

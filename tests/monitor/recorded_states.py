@@ -48,6 +48,8 @@ def shift(record: Any, seconds: float) -> None:
 
 def as_value(kind: Any, found: Any) -> Any:
     """A value of a type out of what JSON has of it; keys that the type has not are left out."""
+    if found is None and kind is int:
+        return 0  # a position that nobody knows
     if found is None or kind is Any:
         return found
     if kind is Lag:

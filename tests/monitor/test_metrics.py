@@ -15,7 +15,7 @@ from olr_pg.appliance.status_observer import (
     WAITING_FOR_DISK,
     WAITING_FOR_TARGET,
 )
-from olr_pg.capture.state import CapturePhase
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.metrics import STATES, make_registry
 from olr_pg.monitor.status_values import Status
@@ -68,3 +68,20 @@ def test_what_nothing_interprets_is_counted_by_kind(status: Status) -> None:
         if sample.name == "olr_pg_vectors_not_interpreted_total"
     }
     assert values == source.not_interpreted
+
+
+def test_a_position_that_nobody_knows_has_no_sample(status: Status) -> None:
+    thread = replace(status.source.threads[0], decoded_scn=0)
+    unknown = replace(
+        status,
+        confirmed_scn=0,
+        source=replace(status.source, decoded_scn=0, threads=(thread,)),
+        port=replace(status.port, saved_scn=0, taken_scn=0),
+        tables=(replace(status.tables[0], applied_scn=0, held_scn=0, waiting=0),),
+    )
+    text = generate_latest(make_registry(lambda: unknown)).decode()
+    samples = [
+        sample.name for family in text_string_to_metric_families(text) for sample in family.samples
+    ]
+    assert [name for name in samples if name.endswith("_scn")] == ["olr_pg_thread_archived_scn"]
+    assert "olr_pg_table_waiting" in samples

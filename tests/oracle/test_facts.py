@@ -23,7 +23,7 @@ def test_the_facts_of_a_container(oracle: OracleDatabase) -> None:
     assert [incarnation.resetlogs_id for incarnation in facts.incarnations] == [2_000, 1_000]
 
 
-@pytest.mark.parametrize("role", ["PHYSICAL STANDBY", "FAR SYNC"])
+@pytest.mark.parametrize("role", ["PHYSICAL STANDBY", "SNAPSHOT STANDBY", "FAR SYNC"])
 def test_a_standby_says_nothing_of_the_redo_that_its_primary_has(
     oracle: OracleDatabase, state: OracleState, role: str
 ) -> None:
@@ -32,6 +32,8 @@ def test_a_standby_says_nothing_of_the_redo_that_its_primary_has(
     state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', role)
     assert oracle.read("testing", read_written_scn) is None
     assert oracle.read("testing", read_readable_scn) == ReadableScn(SCN, is_standby=True)
+    state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "LOGICAL STANDBY")
+    assert oracle.read("testing", read_written_scn) == SCN
 
 
 def test_redo_that_the_control_file_knows_counts_where_the_scn_is_behind(
@@ -58,6 +60,7 @@ def test_redo_that_the_control_file_knows_counts_where_the_scn_is_behind(
 def test_a_database_that_is_not_open_does_not_tell_how_far_its_current_log_is(
     oracle: OracleDatabase, state: OracleState
 ) -> None:
-    state.scn = 0
+    state.catalogue.current_scn = lambda: 0
     assert oracle.read("testing", read_written_scn) is None
     assert oracle.read("testing", read_readable_scn).scn == 0
+    assert oracle.read("testing", read_facts).scn == 0

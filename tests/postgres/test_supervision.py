@@ -1,4 +1,4 @@
-"""A cluster that is killed while somebody works with it is started again, on its port."""
+"""An embedded PostgreSQL that was killed runs again, on its port, with all that it had."""
 
 from __future__ import annotations
 
@@ -17,120 +17,124 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
-from olr_pg.postgres.server_process import find_server
-from olr_pg.postgres.supervision import ClusterSupervisor
+from olr_pg.postgres.supervision import Supervisor, supervised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-WAIT_SECONDS = 120.0
-BUSY = "DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$"
-"""Works on without ever waiting: it does not notice that its server is gone."""
+WAIT_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[EmbeddedPostgres]:
-    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
+    """An open folder: pytest's own are closed to the user that PostgreSQL runs as."""
     folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
-    started = start_embedded(folder)
-    yield started
-    started.stop()
+    made = start_embedded(folder)
+    yield made
+    made.stop()
     shutil.rmtree(folder)
 
 
-def await_that(holds: Callable[[], object]) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.01)  # nothing tells when it does
-
-
-def kill_server(cluster: EmbeddedPostgres) -> int:
-    """Kill the postmaster alone; gives its pid."""
-    pid = cluster.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    await_that(lambda: not cluster.is_running)
-    return pid
+        time.sleep(0.05)
 
 
 def answers(cluster: EmbeddedPostgres) -> bool:
     try:
-        with psycopg.connect(cluster.connect_string) as connection:
+        with psycopg.connect(cluster.connect_string, connect_timeout=5) as connection:
             return connection.execute("SELECT 1").fetchone() == (1,)
     except psycopg.OperationalError:
         return False
 
 
-def test_a_killed_server_with_a_backend_at_work_comes_back(cluster: EmbeddedPostgres) -> None:
-    with psycopg.connect(cluster.connect_string, autocommit=True) as busy:
-        backend = busy.info.backend_pid
-
-        def work() -> None:
-            with pytest.raises(psycopg.OperationalError):
-                busy.execute(BUSY)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        with psycopg.connect(cluster.connect_string, autocommit=True) as other:
-            await_that(
-                lambda: other.execute(
-                    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'", (backend,)
-                ).fetchone()
-            )
-        port = cluster.port
-        with ClusterSupervisor(cluster) as supervisor, capture_logs() as lines:
-            killed = kill_server(cluster)
-            assert Path(f"/proc/{backend}/cwd").exists()  # holds the shared memory
-            supervisor.missed()
-            await_that(lambda: answers(cluster))
-            assert supervisor.missed() is None
-        thread.join(WAIT_SECONDS)
-    assert cluster.pid != killed
-    assert cluster.port == port
-    assert lines == []
+def kill(cluster: EmbeddedPostgres) -> int:
+    pid = cluster.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for(cluster.is_gone)
+    return pid
 
 
-def test_a_server_that_recovers_by_itself_is_left_alone(cluster: EmbeddedPostgres) -> None:
-    before = cluster.pid
-    with (
-        ClusterSupervisor(cluster) as supervisor,
-        psycopg.connect(cluster.connect_string) as connection,
-    ):
-        os.kill(connection.info.backend_pid, signal.SIGKILL)
+def test_a_killed_server_is_started_again_and_told_of_once(cluster: EmbeddedPostgres) -> None:
+    with psycopg.connect(cluster.connect_string) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+    with capture_logs() as lines, supervised(cluster):
+        pid = kill(cluster)
+        wait_for(lambda: len(lines) == 2)
+        assert answers(cluster)
+        assert cluster.pid not in (None, pid)
+        with psycopg.connect(cluster.connect_string) as connection:
+            assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
+    assert [line["event"] for line in lines] == [
+        "embedded PostgreSQL has ended and is started again",
+        "embedded PostgreSQL runs again",
+    ]
+
+
+def test_a_backend_that_is_still_at_work_does_not_hinder_the_start(
+    cluster: EmbeddedPostgres,
+) -> None:
+    """It never waits, so it does not notice that its server is gone; it holds the shared memory."""
+    busy = psycopg.connect(cluster.connect_string, autocommit=True)
+    backend = busy.info.backend_pid
+
+    def work() -> None:
         with pytest.raises(psycopg.OperationalError):
-            connection.execute("SELECT 1")
-        supervisor.missed()
-        await_that(lambda: answers(cluster))
-    assert cluster.pid == before
+            busy.execute("DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    at_work = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+    with psycopg.connect(cluster.connect_string, autocommit=True) as other:
+        wait_for(lambda: other.execute(at_work, (backend,)).fetchone() == (1,))
+    with capture_logs() as lines, supervised(cluster):
+        kill(cluster)
+        assert Path(f"/proc/{backend}/cwd").exists()
+        wait_for(lambda: len(lines) == 2)
+        assert answers(cluster)
+    thread.join(WAIT_SECONDS)
+    busy.close()
+    assert [line["log_level"] for line in lines] == ["warning", "info"]
 
 
-def test_a_start_that_fails_is_told_once_and_tried_again(cluster: EmbeddedPostgres) -> None:
-    with ClusterSupervisor(cluster) as supervisor, capture_logs() as lines:
-        kill_server(cluster)
-        with socket.socket() as thief:
-            thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            thief.bind(("127.0.0.1", cluster.port))
-            thief.listen()
-            await_that(supervisor.missed)
-            failure = supervisor.missed()
-            assert failure is not None
-            assert failure.code == 5002
-            assert "server.log" in str(failure)
-        await_that(lambda: answers(cluster))
-        await_that(lambda: supervisor.missed() is None)
-    assert [(line["log_level"], line["code"]) for line in lines] == [("error", "OLR-05002")]
+def test_one_killed_backend_is_the_servers_own_affair(cluster: EmbeddedPostgres) -> None:
+    pid = cluster.pid
+    with capture_logs() as lines, supervised(cluster):
+        with psycopg.connect(cluster.connect_string) as connection:
+            os.kill(connection.info.backend_pid, signal.SIGKILL)
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT 1")
+        wait_for(lambda: answers(cluster))
+    assert (cluster.pid, lines) == (pid, [])
 
 
-def test_waiting_ends_with_its_span(cluster: EmbeddedPostgres) -> None:
-    kill_server(cluster)
-    with socket.socket() as thief:
-        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        thief.bind(("127.0.0.1", cluster.port))
-        thief.listen()
-        with ClusterSupervisor(cluster) as supervisor:
-            await_that(supervisor.missed)
-    assert find_server(cluster.directory / "data") is None
-    cluster.start_again()
-    cluster.start_again()  # it runs: nothing is done
-    assert answers(cluster)
+def test_what_cannot_start_is_tried_in_series_until_it_can(cluster: EmbeddedPostgres) -> None:
+    over = threading.Event()
+    supervisor = Supervisor(cluster, over, look_seconds=0.01, rest_seconds=0.01, attempts=2)
+    kill(cluster)
+    with capture_logs() as lines, socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", cluster.port))
+        other.listen()
+        thread = threading.Thread(target=supervisor.run)
+        thread.start()
+        wait_for(lambda: any(line["log_level"] == "error" for line in lines))
+        other.close()
+        wait_for(lambda: lines[-1]["event"] == "embedded PostgreSQL runs again")
+        over.set()
+        thread.join()
+    refused = [line for line in lines if line["log_level"] == "error"]
+    assert refused[0]["code"] == "OLR-05002"
+    assert len(lines) == 2 + len(refused)
+
+
+def test_it_ends_while_it_waits(cluster: EmbeddedPostgres) -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=Supervisor(cluster, over, look_seconds=3600).run)
+    thread.start()
+    over.set()
+    thread.join(WAIT_SECONDS)
+    assert not thread.is_alive()

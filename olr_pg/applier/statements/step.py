@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from psycopg import sql
 
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 NO_KEY_ACTION: Final = (
     "turn supplemental logging of the key on in the source (`olr-pg doctor` has the statement):"
-    " later changes have it then. Leave this one out with `olr-pg errors skip`, and mend its row"
+    " later changes have it then. Leave this one out with `olr-pg errors skip ID`, and mend its row"
     " with `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`, or load the"
     " table anew: `olr-pg initial-load --anew --table OWNER.NAME`"
 )
@@ -75,14 +75,14 @@ class KeyMissingError(UnwritableError):
 
 def name_of(name: str) -> sql.SQL:
     """Return a column's name in a statement with parameters."""
-    return verbatim(sql.Identifier(name))
+    return escape_percent_signs(sql.Identifier(name))
 
 
 def type_of(column: TargetColumn) -> sql.SQL:
     """Return the type of a column's values, below a domain."""
-    return verbatim(sql.SQL(column.base_name))
+    return escape_percent_signs(sql.SQL(column.base_name))
 
 
 def table_of(plan: TablePlan) -> sql.SQL:
     """Return the target table."""
-    return verbatim(plan.target.identifier)
+    return escape_percent_signs(plan.target.identifier)

@@ -30,8 +30,7 @@ class Outage(NamedTuple):
 
     Attributes:
         since: its first failure, in seconds of Unix time.
-        error: 5003 the target cannot be reached, 5090 its disk is full, 5002 the embedded one does
-            not start again.
+        error: 5003 the target cannot be reached, 5090 its disk is full.
     """
 
     since: float
@@ -46,19 +45,11 @@ class TargetOutage:
     Args:
         target: its place in words (`target_place`).
         clock: seconds of Unix time.
-        missed: is told of each failure where somebody can start the target again; returns why that
-            failed, if it did.
     """
 
-    def __init__(
-        self,
-        target: str,
-        clock: Callable[[], float] = time.time,
-        missed: Callable[[], OlrPgError | None] = lambda: None,
-    ) -> None:
+    def __init__(self, target: str, clock: Callable[[], float] = time.time) -> None:
         self._target = target
         self._clock = clock
-        self._missed = missed
         self._lock = threading.Lock()
         self._failing: set[object] = set()
         self._resting: set[object] = set()
@@ -80,7 +71,7 @@ class TargetOutage:
         with self._lock:
             self._failing.add(connection)
             self._resting.discard(connection)
-            reason = self._missed() or unreachable(error, self._target)
+            reason = unreachable(error, self._target)
             before = self._current
             self._current = Outage(self._clock() if before is None else before.since, reason)
         if before is None:
@@ -91,7 +82,7 @@ class TargetOutage:
                 action=reason.action,
             )
 
-    def rested(self, connection: object) -> None:
+    def retry_ended(self, connection: object) -> None:
         """Note that a connection tries no more for now: its outage ends with that of the others."""
         with self._lock:
             if connection in self._failing:
@@ -125,7 +116,7 @@ def target_place(connect_string: str) -> str:
     return f"{host}{port}" + (f", database {database}" if database else "")
 
 
-def patience(settings: ApplierSettings, error: BaseException) -> float | None:
+def retry_seconds(settings: ApplierSettings, error: BaseException) -> float | None:
     """Return how long something is tried again, in seconds from its first attempt; None for ever.
 
     Args:

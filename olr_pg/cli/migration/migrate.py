@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from olr_pg.cli.advice import config_named
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
+from olr_pg.observability.advised_commands import complete_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +62,10 @@ def migrate(
 
     if not as_json:
         print_line(
-            "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
-            " `olr-pg migrate --cutover`.",
+            _complete(
+                "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
+                " `olr-pg migrate --cutover`."
+            ),
             at_once=True,
         )
     watch = MigrationWatch(loaded)
@@ -93,6 +98,11 @@ def _steps(config: Config, *, as_json: bool) -> None:
         _show(state_of(config), as_json=as_json)
 
 
+def _complete(text: str) -> str:
+    """Return a text whose commands can be copied: with the configuration that this one has."""
+    return complete_commands(text, config_named(sys.argv[1:]))
+
+
 def _announce(step: MigrationStep) -> None:
     print_line(f"{step.name}: {step.title} …", at_once=True)
 
@@ -112,17 +122,18 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
         print_line(f"{step.name}: {step.title}: {state.state if state else 'waiting'}")
         for key, value in (state.detail if state else {}).items():
             for line in value if isinstance(value, list) else [value]:
-                print_line(f"    {key.replace('_', ' ')}: {line}")
+                print_line(_complete(f"    {key.replace('_', ' ')}: {line}"))
     for line in _needed(states):
         print_line(f"needs you: {line}")
     if ready:
-        print_line("Ready to cut over: `olr-pg migrate --cutover`.")
+        print_line(_complete("Ready to cut over: `olr-pg migrate --cutover`."))
 
 
 def _needed(states: Sequence[StepState]) -> tuple[str, ...]:
     from olr_pg.migration.migration_run import needed
 
-    return needed({state.step: state.detail for state in states})
+    found = needed({state.step: state.detail for state in states})
+    return tuple(_complete(line) for line in found)
 
 
 def _step_json(state: StepState) -> dict[str, Any]:
@@ -149,7 +160,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
 
 
 def _cut_over(config: Config, *, as_json: bool) -> None:
-    from olr_pg.appliance.data_lock import only_one
+    from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.target import data_directory
     from olr_pg.cli.migration.cutover import show_cutover
     from olr_pg.errors import Code, OlrPgError
@@ -162,7 +173,7 @@ def _cut_over(config: Config, *, as_json: bool) -> None:
     if not is_ready(states):
         done = ", ".join(state.step for state in states if state.is_over) or "nothing"
         raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
-    with only_one(data_directory(config)):
+    with hold_data_lock(data_directory(config)):
         pass  # one that replicates on is told of before the first step, not in the third
     try:
         cut_over(
