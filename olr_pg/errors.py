@@ -292,6 +292,7 @@ class Code(IntEnum):
     UNLOGGED_WORK_UNKNOWN = 7052
     SCN_NOT_REACHED = 7100
     TARGET_AHEAD_OF_SOURCE = 7101
+    STANDBY_LAGS = 7110
     # simulator and benchmarks
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
@@ -1533,6 +1534,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " source have a target of its own: another database, or another `apply.subscription` and"
         " other tables. An embedded PostgreSQL of root outlives `context.data`: the log names its"
         " directory",
+    ),
+    Code.STANDBY_LAGS: ErrorEntry(
+        "the standby has not applied what the target has",
+        "wait until it has, and run the command again: V$DATAGUARD_STATS has its transport and its"
+        " apply lag. Where that does not shrink, see that managed recovery runs, and without a"
+        " delay; or verify against the primary",
     ),
     Code.UNLOGGED_WORK: ErrorEntry(
         "NOLOGGING operations have written to the source",

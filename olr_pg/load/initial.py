@@ -28,6 +28,7 @@ from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.load_progress import TableLoadProgress, lock_subscription
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
+from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.observability.wording import counted
 from olr_pg.spark.jobs import run_tasks
 
@@ -158,8 +159,9 @@ def initial_load(
         set_aside(connection, settings, targets)
         # Everything is looked at before anything is begun.
         planned = [_plan(connection, settings, source, options) for source in sources]
+        arrival = SourceArrival(refusal=Code.TARGET_AHEAD_OF_SOURCE)
         for source, table, _ in planned:
-            _check(connection, source, table, options)
+            _check(connection, source, table, options, arrival)
         works = [_begin(connection, *one, options) for one in planned]
         _run(connection, settings, works, session, options)
         check_source(connection, settings.subscription, dbid, names)
@@ -191,26 +193,27 @@ def _plan(
 
 
 def _check(
-    connection: Connection[Any], source: SourceTable, table: LoadTable, options: LoadOptions
+    connection: Connection[Any],
+    source: SourceTable,
+    table: LoadTable,
+    options: LoadOptions,
+    arrival: SourceArrival,
 ) -> None:
     """Refuse loads that would lose or double rows.
 
     Raises:
         OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,
             5110 the table data is not what that load began with, 7101 it was loaded from a source
-            that was further.
+            that was further; 70xx, the source cannot be asked.
     """
     if options.anew:
         return
     name = source.table.full_name
     state = table.progress.read(connection)
     if state is not None and state.finished:
-        if source.data.as_of is not None and state.scn > source.scn:
-            raise OlrPgError(
-                Code.TARGET_AHEAD_OF_SOURCE,
-                f"it was loaded as of SCN {state.scn}, the source is at SCN {source.scn}",
-                table=name,
-            )
+        if source.data.as_of is not None:
+            # Another instance of a cluster may be a moment behind the one that it was loaded from.
+            arrival.wait_for(source, state.scn)
         return
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(Code.TABLE_REPLICATED_ALREADY, "the ledger has it", table=name)

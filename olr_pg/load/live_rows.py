@@ -23,7 +23,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
 from olr_pg.oracle.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
-from olr_pg.oracle.facts import is_physical_standby, read_scn
+from olr_pg.oracle.facts import ReadableScn, is_physical_standby, read_readable_scn, read_scn
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection
 from olr_pg.oracle.rowids import (
@@ -338,15 +338,15 @@ def _as_of(
     return live_data(source, table, LiveMoment(scn, moment.start_scn), ranges)
 
 
-def _reached(source: OracleSource) -> int:
-    """Read the source's current SCN.
+def _reached(source: OracleSource) -> ReadableScn:
+    """Ask up to which SCN rows can be read.
 
     Raises:
         OlrPgError: 7001 to 7009.
     """
     oracle = OracleDatabase(source)
     try:
-        return oracle.read("reading the current SCN", read_scn)
+        return oracle.read("reading the current SCN", read_readable_scn)
     finally:
         oracle.close()
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from olr_pg.decoding.filters import Filters
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.errors import Place
+    from olr_pg.oracle.facts import ReadableScn
 
 UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 """The source cannot read the rows as of the SCN any more."""
@@ -54,7 +55,7 @@ class TableData:
         identity: of the same data in the same partitions.
         as_of: the data as of another SCN, in the partitions of an earlier `identity` if one is
             given; None where there is only this SCN.
-        reached: asks for an SCN that the source has come to by now; None where `as_of` is.
+        reached: asks up to which SCN the source can be read by now; None where `as_of` is.
     """
 
     schema: pa.Schema
@@ -64,7 +65,7 @@ class TableData:
     start_scn: int | None
     identity: str
     as_of: Callable[[int, str | None], TableData] | None = None
-    reached: Callable[[], int] | None = None
+    reached: Callable[[], ReadableScn] | None = None
 
 
 class SourceTable(NamedTuple):

@@ -8,7 +8,18 @@ from sqlalchemy import func, select
 
 from olr_pg.capture.lineage import Incarnation
 from olr_pg.dictionary.model import Database
-from olr_pg.oracle.tables import DATABASE, DUAL, INCARNATION, PLATFORM, PROPERTIES, among, bound
+from olr_pg.oracle.online_log_queries import NO_NEXT_SCN
+from olr_pg.oracle.tables import (
+    ARCHIVED_LOG,
+    DATABASE,
+    DUAL,
+    INCARNATION,
+    LOG,
+    PLATFORM,
+    PROPERTIES,
+    among,
+    bound,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -74,15 +85,51 @@ def read_scn(connection: Connection) -> int:
     return int(connection.execute(select(DATABASE.c.CURRENT_SCN)).scalar_one())
 
 
-def read_primary_scn(connection: Connection) -> int | None:
-    """Read the current SCN where it tells what redo there may be; None where it does not.
+class ReadableScn(NamedTuple):
+    """The SCN that rows can be read as of.
 
-    A database that takes another one's redo (a standby, a far sync instance) has an SCN of its own:
-    that of what it has applied. One that is not open has none (Oracle Database Reference,
-    V$DATABASE: CURRENT_SCN is null then).
+    Attributes:
+        scn: the current one; of a standby the last one applied; 0 while it is not open (Oracle
+            Database Reference, V$DATABASE: CURRENT_SCN is null then).
+        is_standby: the database takes another one's redo (a physical or snapshot standby, a far
+            sync instance), and may lag behind it.
     """
+
+    scn: int
+    is_standby: bool
+
+
+def read_readable_scn(connection: Connection) -> ReadableScn:
+    """Read up to which SCN rows can be read."""
     scn, role = connection.execute(select(DATABASE.c.CURRENT_SCN, DATABASE.c.DATABASE_ROLE)).one()
-    return int(scn) if role in _WRITES_REDO and scn else None
+    return ReadableScn(int(scn or 0), str(role) not in _WRITES_REDO)
+
+
+def read_written_scn(connection: Connection) -> int | None:
+    """Read an SCN up to which the database has written redo, or None where nothing tells.
+
+    That is the highest of the current SCN and of what its control file knows of the redo of this
+    incarnation. Another instance's SCN may be a moment behind; after FLASHBACK DATABASE the current
+    SCN is far behind redo that it can be recovered with. An older incarnation's redo says nothing:
+    it may reach further than the point that RESETLOGS went back to.
+
+    None of a standby: its own SCN is what it has applied, and the redo that has not come to it yet
+    will be the primary's, which the target may have. None of a database that is not open, whose
+    SCN is NULL or 0: how far its current log was written is not known.
+    """
+    readable = read_readable_scn(connection)
+    if readable.is_standby or readable.scn == 0:
+        return None
+    archived = ARCHIVED_LOG.c
+    of_incarnation = select(DATABASE.c["RESETLOGS_CHANGE#"]).scalar_subquery()
+    ends = select(func.max(archived["NEXT_CHANGE#"])).where(
+        archived["RESETLOGS_CHANGE#"] == of_incarnation,
+        archived["NEXT_CHANGE#"] < bound(NO_NEXT_SCN),
+    )
+    end = connection.execute(ends).scalar()
+    begin = connection.execute(select(func.max(LOG.c["FIRST_CHANGE#"]))).scalar()
+    # A log's end is exclusive.
+    return max(readable.scn, int(end or 0) - 1, int(begin or 0))
 
 
 def is_physical_standby(connection: Connection) -> bool:

@@ -18,7 +18,7 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
 from olr_pg.oracle.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
-from olr_pg.oracle.facts import read_facts, read_incarnations, read_primary_scn
+from olr_pg.oracle.facts import read_facts, read_incarnations, read_written_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch
 from olr_pg.oracle.online_groups import online_groups
@@ -293,6 +293,8 @@ class LiveDatabase:
     def current_scn(self) -> int | None:
         """See `SourceDatabase.current_scn`; None also while the database does not answer.
 
+        Of a standby nobody can tell (`read_written_scn`).
+
         Raises:
             OlrPgError: 7020, a RESETLOGS has put it back behind what was delivered; 7003 and the
                 like, what waiting does not mend.
@@ -300,7 +302,7 @@ class LiveDatabase:
         try:
             incarnations, scn = self._oracle.read(
                 "reading the current SCN",
-                lambda connection: (read_incarnations(connection), read_primary_scn(connection)),
+                lambda connection: (read_incarnations(connection), read_written_scn(connection)),
             )
         except OlrPgError as error:
             if error.code not in PASSING:

@@ -28,11 +28,13 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.pid_file import PidFile, drop_stale_pid_file, is_process, read_pid_file
+from olr_pg.postgres.server_process import clear_remains, find_server, read_pid_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
+
+    from olr_pg.postgres.server_process import Running
 
 STATE_ROOT: Final = Path("/var/lib/olr-pg")
 """Where root's clusters and binaries go when the asked-for place is closed to other users."""
@@ -96,8 +98,7 @@ class EmbeddedPostgres:
 
     def is_gone(self) -> bool:
         """Tell whether its server has ended (killed, say), by its process; asks it nothing."""
-        running = read_pid_file(self.directory / "data")
-        return running is None or not is_process(running.pid)
+        return find_server(self.directory / "data") is None
 
     def revive(self) -> None:
         """Start the server again on its port, where it has ended; another process may have done so.
@@ -108,10 +109,10 @@ class EmbeddedPostgres:
         data = self.directory / "data"
         with _exclusive(self.directory / "creating"):
             running = read_pid_file(data)
-            if running is not None:
-                if running.port == self.port and _is_our_server(running, data, self._password):
-                    return
-                drop_stale_pid_file(running, data)
+            is_there = running is not None and running.port == self.port
+            if running is not None and is_there and _is_our_server(running, data, self._password):
+                return
+            clear_remains(data)
             # No other port would do: the connections of this run go to this one.
             self._tools.start(self.directory, self.port)
 
@@ -126,7 +127,7 @@ class EmbeddedPostgres:
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if read_pid_file(self.directory / "data") is not None:
+                if not self.is_gone():
                     self._tools.stop(self.directory / "data")
         finally:
             self._lock.close()
@@ -256,7 +257,7 @@ def remove_embedded(directory: Path) -> bool:
     """
     place = directory.resolve()
     data = place / "data"
-    running = read_pid_file(data)
+    running = find_server(data)
     if running is not None:
         account = _account()
         _Tools(_reachable_binaries(account), account).stop(data)
@@ -269,10 +270,9 @@ def remove_embedded(directory: Path) -> bool:
 def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     data = directory / "data"
     running = read_pid_file(data)
-    if running is not None:
-        if _is_our_server(running, data, password):
-            return running.port
-        drop_stale_pid_file(running, data)
+    if running is not None and _is_our_server(running, data, password):
+        return running.port
+    clear_remains(data)
     remembered = directory / "port"
     port = int(remembered.read_text()) if remembered.exists() else 0
     for attempt in range(_START_ATTEMPTS):
@@ -289,7 +289,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     return port
 
 
-def _is_our_server(running: PidFile, data: Path, password: str) -> bool:
+def _is_our_server(running: Running, data: Path, password: str) -> bool:
     try:
         with psycopg.connect(
             host=_HOST,

@@ -15,7 +15,7 @@ from olr_pg.applier.target import source_position
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.migration.cutover import cutover
 from olr_pg.config.reading import load_config
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
 from olr_pg.load.load_progress import TableLoadProgress
@@ -218,7 +218,7 @@ def test_a_target_that_was_filled_from_a_later_source_is_refused(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The source was put back, or is another copy: what it writes would be passed over."""
-    monkeypatch.setattr(SourceArrival.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(SourceArrival.__init__, "__defaults__", (0.0, Code.SCN_NOT_REACHED))
     monkeypatch.setattr(source_position.check_not_ahead, "__defaults__", (0.0,))
     for _ in range(2):
         shop.live.archive()
@@ -226,7 +226,23 @@ def test_a_target_that_was_filled_from_a_later_source_is_refused(
     shop.live.archive()
     shop.load()
     assert all(one.identical for one in shop.verify())
+    # An SCN that is merely behind the redo that the control file knows is no sign of that …
     shop.live.state.scn = before
+    shop.run()
+    with pytest.raises(OlrPgError) as caught:
+        shop.verify()
+    assert caught.value.code == 7100  # … but it cannot be read as of then
+    shop.live.state.catalogue.update(
+        'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "PHYSICAL STANDBY"
+    )
+    shop.run()
+    with pytest.raises(OlrPgError) as caught:
+        shop.verify()
+    assert caught.value.code == 7110
+    shop.live.state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "PRIMARY")
+    shop.live.state.catalogue.update(
+        'DELETE FROM SYS."V$ARCHIVED_LOG" WHERE "NEXT_CHANGE#" > ?', before + 1
+    )
     for act, code in ((shop.verify, 7100), (shop.run, 7101), (shop.load, 7101)):
         with pytest.raises(OlrPgError) as caught:
             act()

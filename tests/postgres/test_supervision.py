@@ -74,6 +74,32 @@ def test_a_killed_server_is_started_again_and_told_of_once(cluster: EmbeddedPost
     ]
 
 
+def test_a_backend_that_is_still_at_work_does_not_hinder_the_start(
+    cluster: EmbeddedPostgres,
+) -> None:
+    """It never waits, so it does not notice that its server is gone; it holds the shared memory."""
+    busy = psycopg.connect(cluster.connect_string, autocommit=True)
+    backend = busy.info.backend_pid
+
+    def work() -> None:
+        with pytest.raises(psycopg.OperationalError):
+            busy.execute("DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    at_work = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+    with psycopg.connect(cluster.connect_string, autocommit=True) as other:
+        wait_for(lambda: other.execute(at_work, (backend,)).fetchone() == (1,))
+    with capture_logs() as lines, supervised(cluster):
+        kill(cluster)
+        assert Path(f"/proc/{backend}/cwd").exists()
+        wait_for(lambda: len(lines) == 2)
+        assert answers(cluster)
+    thread.join(WAIT_SECONDS)
+    busy.close()
+    assert [line["log_level"] for line in lines] == ["warning", "info"]
+
+
 def test_one_killed_backend_is_the_servers_own_affair(cluster: EmbeddedPostgres) -> None:
     pid = cluster.pid
     with capture_logs() as lines, supervised(cluster):

@@ -1,7 +1,8 @@
 """Waits until a live source can be read as of what the target has.
 
 Another instance of a cluster, or a standby, may come to an SCN a moment later than its redo does. A
-source that does not come to it is another one than the target was filled from, or was put back.
+source that does not come to it is another one than the target was filled from, or was put back; of
+a standby that says nothing: it may lag behind its primary for as long as it likes.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ class SourceArrival:
 
     Args:
         patience: seconds that it is waited for, for all tables together.
+        refusal: what a source that does not come to it is told as, but for a standby.
     """
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, patience: float = PATIENCE_SECONDS, refusal: Code = Code.SCN_NOT_REACHED
+    ) -> None:
         self._patience = patience
+        self._refusal = refusal
         self._deadline: float | None = None
         self._reached = 0
 
@@ -34,19 +39,20 @@ class SourceArrival:
         """Wait until a table can be read as of `scn`.
 
         Raises:
-            OlrPgError: 7100, the source does not come to it; 7001 to 7009.
+            OlrPgError: 7100 or `refusal`, the source does not come to it; 7110, it is a standby
+                that has not applied it; 7001 to 7009.
         """
         ask = source.data.reached
         if scn <= max(source.scn, self._reached) or ask is None:
             return
-        while (now := ask()) < scn:
+        while (now := ask()).scn < scn:
             if self._deadline is None:
                 self._deadline = time.monotonic() + self._patience
             if time.monotonic() >= self._deadline:
                 raise OlrPgError(
-                    Code.SCN_NOT_REACHED,
-                    f"the target has commit {scn}, the source is at SCN {now}",
+                    Code.STANDBY_LAGS if now.is_standby else self._refusal,
+                    f"the target has commit {scn}, the source is at SCN {now.scn}",
                     table=source.table.full_name,
                 )
             time.sleep(_ASK_SECONDS)
-        self._reached = now
+        self._reached = now.scn

@@ -11,19 +11,20 @@ from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import SourceTable, TableData
 from olr_pg.load.verification.source_arrival import SourceArrival
+from olr_pg.oracle.facts import ReadableScn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def source_at(scn: int, reached: Callable[[], int] | None) -> SourceTable:
+def source_at(scn: int, reached: Callable[[], ReadableScn] | None) -> SourceTable:
     data = TableData(pa.schema([]), (), 0, scn, scn, "", reached=reached)
     return SourceTable(Table("S", "T", 1, 1, ()), data, scn, scn)
 
 
-def asked_of(*answers: int) -> tuple[Callable[[], int], list[int]]:
+def asked_of(*answers: int) -> tuple[Callable[[], ReadableScn], list[int]]:
     left = list(answers)
-    return (lambda: left.pop(0)), left
+    return (lambda: ReadableScn(left.pop(0), is_standby=False)), left
 
 
 def test_a_source_that_comes_to_it_is_waited_for() -> None:
@@ -47,7 +48,18 @@ def test_one_that_does_not_come_to_it_is_told_with_both_scns() -> None:
     arrival = SourceArrival(0)
     for _ in range(2):
         with pytest.raises(OlrPgError) as caught:
-            arrival.wait_for(source_at(10, lambda: 12), 20)
+            arrival.wait_for(source_at(10, asked_of(12)[0]), 20)
         assert caught.value.code is Code.SCN_NOT_REACHED
         assert caught.value.where == {"table": "S.T"}
         assert "commit 20, the source is at SCN 12" in caught.value.detail
+
+
+def test_a_standby_that_lags_is_no_other_source() -> None:
+    lagging = source_at(10, lambda: ReadableScn(12, is_standby=True))
+    for arrival in (SourceArrival(0), SourceArrival(0, Code.TARGET_AHEAD_OF_SOURCE)):
+        with pytest.raises(OlrPgError) as caught:
+            arrival.wait_for(lagging, 20)
+        assert caught.value.code is Code.STANDBY_LAGS
+    with pytest.raises(OlrPgError) as caught:
+        SourceArrival(0, Code.TARGET_AHEAD_OF_SOURCE).wait_for(source_at(10, asked_of(12)[0]), 20)
+    assert caught.value.code is Code.TARGET_AHEAD_OF_SOURCE
