@@ -19,7 +19,7 @@ The rooms, as the journey of a row (docs/internals/architecture.md has the funct
     schema         the source's schema as PostgreSQL's statements; assessment: what moving it costs;
                    migration: the steps to a cut-over
     monitor, observability, config, cli   status and metrics; logs; configuration; commands
-    postgres, java, files, kernels, scalars, errors   what the others stand on
+    postgres, java, files, kernels, scalars, ordered_window, errors   what the others stand on
     simulator, bench   a model Oracle that writes redo, and the benchmarks
 
 Imports go one way; the layers are in pyproject.toml.

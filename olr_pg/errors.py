@@ -55,7 +55,6 @@ class Code(IntEnum):
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
     DATA_DISK_FULL = 1160
-    NOT_OF_SEVERAL_CONTAINERS = 1170
     CONTAINER_NAMES_UNUSABLE = 1171
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
@@ -213,6 +212,7 @@ class Code(IntEnum):
     POOLER_SHARES_SESSIONS = 5029
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
+    CONTAINER_RENAMED = 5091
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -368,11 +368,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the disk of `context.data` is full",
         "make room there: replication waits for it, and goes on by itself from what is saved;"
         " nothing is lost",
-    ),
-    Code.NOT_OF_SEVERAL_CONTAINERS: ErrorEntry(
-        "this cannot be done for several containers together",
-        "do it with a configuration that names one of them; docs/containers.md says what goes with"
-        " several",
     ),
     Code.CONTAINER_NAMES_UNUSABLE: ErrorEntry(
         "the names that the containers' schemas were given cannot be kept or read",
@@ -577,12 +572,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " replicated; its copy is right up to that transaction",
     ),
     Code.ROW_CONDITION_UNDECIDABLE: ErrorEntry(
-        "the redo does not tell whether a row fulfils its condition",
+        "the redo does not tell whether a row fulfils its condition in `filter.rows`",
         "log the condition's columns always: ALTER TABLE … ADD SUPPLEMENTAL LOG GROUP … (…) ALWAYS;"
         " then load the table again",
     ),
     Code.ROW_MOVES_IN_INCOMPLETE: ErrorEntry(
-        "a row moves into its condition and the redo does not have all of it",
+        "a row comes to fulfil its condition in `filter.rows`, and the redo lacks columns of it",
         "ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS, then load the table again; LOB"
         " columns are never logged so: leave them out (`filter.columns`) or the condition away",
     ),
@@ -660,7 +655,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " `source.fetch-lobs` to read such values from it",
     ),
     Code.VECTOR_NOT_INTERPRETED: ErrorEntry(
-        "a vector of a subscribed table is of a kind that nothing interprets",
+        "a redo change vector of a replicated table is of an unknown kind",
         "compare the table with `olr-pg verify`; report the operation code and what `olr-pg dump`"
         " prints at the position above",
     ),
@@ -709,7 +704,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " `threads.json` in `context.data`",
     ),
     Code.ACCOUNT_DOES_NOT_CLOSE: ErrorEntry(
-        "the account of decoding does not close",
+        "not every change that was read is accounted for",
         "this is a defect: report it with the counts above and the logs' statistics (dump --stats)",
     ),
     Code.NOT_AN_INCIDENT_FILE: ErrorEntry(
@@ -1184,6 +1179,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "make space on the disk of the PostgreSQL server (its message names the file); the work"
         " goes on by itself, or after a start if it has ended by then: nothing is lost",
     ),
+    Code.CONTAINER_RENAMED: ErrorEntry(
+        "a PDB has another name than the one that the target knows its tables by",
+        "rename it back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME); or take the new name: remove"
+        " the old one's line under `containers` in the file named above, and load the PDB's tables"
+        " with `olr-pg initial-load`",
+    ),
     Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",
         "write the column with one of the types that docs/initial-load.md lists",
@@ -1374,7 +1375,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " memory and the room in the temporary directory",
     ),
     Code.TASK_FAILED: ErrorEntry(
-        "a task failed for a reason that it does not know",
+        "a Spark task failed with an unforeseen error",
         "this is a defect: report the error with the task's traceback (`log.level` 4 logs it)",
     ),
     Code.SPARK_JOB_FAILED: ErrorEntry(
@@ -1427,9 +1428,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " expired (sql/oracle/ creates it)",
     ),
     Code.ORACLE_SERVICE_UNKNOWN: ErrorEntry(
-        "Oracle's listener does not know the service",
+        "Oracle's listener does not know the service, or the PDB is not there or not open",
         "check the service in `source.server`: `lsnrctl services` lists what there is; for the"
-        " tables of a PDB it is the PDB's service",
+        " tables of a PDB it is the PDB's service. Of `source.containers`, V$PDBS lists what there"
+        " is, and ALTER PLUGGABLE DATABASE … OPEN opens one",
     ),
     Code.ORACLE_PRIVILEGE: ErrorEntry(
         "a privilege is missing in Oracle",
@@ -1533,17 +1535,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " directory",
     ),
     Code.UNLOGGED_WORK: ErrorEntry(
-        "the source was written to without redo",
+        "NOLOGGING operations have written to the source",
         "the rows of NOLOGGING work are in no redo: a subscribed table that they are of stops with"
         " OLR-02140 where it is decoded. Run ALTER DATABASE FORCE LOGGING on the source",
     ),
     Code.UNLOGGED_WORK_POSSIBLE: ErrorEntry(
-        "the source lets work without redo happen",
+        "the source allows NOLOGGING operations",
         "run ALTER DATABASE FORCE LOGGING on the source, or make the table, partition or LOB"
         " LOGGING",
     ),
     Code.UNLOGGED_WORK_UNKNOWN: ErrorEntry(
-        "nothing can be said of work without redo beforehand",
+        "the source cannot be checked for NOLOGGING operations",
         "grant what sql/oracle/grants.sql does, V_$DATAFILE among it: until then such work is seen"
         " where it is decoded only",
     ),
@@ -1562,7 +1564,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "give a new or an empty directory that this user may write, with room for it",
     ),
     Code.STAND_IN_PORT_UNUSABLE: ErrorEntry(
-        "the port of the stand-in cannot be opened",
+        "the port of the simulated Oracle server cannot be opened",
         "choose another port, or 0 for any that is free",
     ),
     Code.HISTORY_UNUSABLE: ErrorEntry(

@@ -47,7 +47,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from olr_pg.server.checkpoint import FILE_NAME
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.full_disk import full_disk_told
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
@@ -48,8 +49,9 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.private import private_umask, tighten, tighten_tree
+from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.postgres.embedded import start_embedded
+from olr_pg.postgres.supervision import supervised
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -124,7 +126,8 @@ def run_appliance(
     data = data_directory(config)
     with ExitStack() as stack:
         stack.enter_context(private_umask())
-        stack.enter_context(only_one(data))
+        stack.enter_context(full_disk_told(data))
+        stack.enter_context(hold_data_lock(data))
         _close_files(config, data)
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
         checkpoints: list[Checkpoint] = []
@@ -191,11 +194,11 @@ def run_appliance(
 
 
 def _close_files(config: Config, data: Path) -> None:
-    """Close to other users what an earlier version, or somebody else, has left open."""
-    loose = tighten(data, passable=is_passable(config))
+    """Close to other users what a looser umask, or somebody else, has left open to them."""
+    loose = close_to_others(data, passable=is_passable(config))
     if isinstance(config.source, OracleSource) and config.source.vault is not None:
         vault = Path(config.source.vault.directory)
-        loose += tighten_tree(vault) if vault.is_dir() else []
+        loose += close_tree_to_others(vault) if vault.is_dir() else []
     if loose:
         error = OlrPgError(
             Code.FILES_NOT_PRIVATE, f"{len(loose)} of them, the first is {loose[0]}", path=str(data)
@@ -213,7 +216,7 @@ def _open(
     share: int,
     apply: bool,
 ) -> RunningTarget:
-    """Open one target: its port is open and its applier made.
+    """Open the port of one target and make its applier.
 
     Args:
         config: of this target by itself.
@@ -240,7 +243,7 @@ def _open(
         is_told=section is not None,
         ends_with_table=section is None and share > 1,
     )
-    connect_string = "" if section is None else open_target(section, directory, stack)
+    connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
     listener = stack.enter_context(
         Listener(
             delivery,
@@ -346,12 +349,18 @@ def _following(
     return follow
 
 
-def open_target(apply: Apply, data: Path, stack: ExitStack) -> str:
-    """Return the target's connection string; an embedded one runs for the stack's span."""
+def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:
+    """Return the target's connection string; an embedded one runs for the stack's span.
+
+    Args:
+        kept: start an embedded one again when it ends on the way.
+    """
     if not apply.embedded:
         return apply.connect_string.get_secret_value()
     cluster = start_embedded(data / "postgres")
     stack.callback(cluster.stop)
+    if kept:
+        stack.enter_context(supervised(cluster))
     _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
     return cluster.connect_string
 
@@ -410,4 +419,4 @@ def applier_settings(
 
 
 def _nothing() -> None:
-    """Do nothing now and then, where nobody can ask for anything."""
+    """Do nothing: the poll of an appliance that reloads nothing."""

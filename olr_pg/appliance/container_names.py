@@ -4,13 +4,14 @@ A schema that several containers have is named with its container (`dictionary.c
 container that is added later, or a schema that is made in another one, must not rename the tables
 that are replicated: the ledger and the target know them by name. So ``containers.json`` of
 ``context.data`` keeps what each schema was called first: plain, of one container, or with the name
-of its container.
+of its container. It keeps which container had which name, too: one that is renamed (its DBID stays)
+would have tables that the target does not know, and nobody would go on with those that it does.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
@@ -30,6 +31,18 @@ FILE_NAME: Final = "containers.json"
 VERSION: Final = 1
 
 
+class _Known(NamedTuple):
+    """What is kept.
+
+    Attributes:
+        schemas: the container of each that is called without it, else nothing ("").
+        containers: their DBIDs.
+    """
+
+    schemas: dict[str, str]
+    containers: dict[str, int]
+
+
 def offline_dictionary(config: Config, source: OfflineSource, *, keep: bool = False) -> Snapshot:
     """Load the dictionary of an offline source.
 
@@ -38,7 +51,8 @@ def offline_dictionary(config: Config, source: OfflineSource, *, keep: bool = Fa
         keep: their names are to last: for who writes into a target.
 
     Raises:
-        OlrPgError: 3xxx the dictionary, 1171 the names cannot be kept.
+        OlrPgError: 3xxx the dictionary, 1171 the names cannot be kept, 5091 a container has another
+            name than it had.
     """
     snapshots = [load_snapshot(str(path)) for path in source.dictionary]
     return join_under_known_names(config, snapshots, keep=keep)
@@ -52,14 +66,34 @@ def join_under_known_names(
         return snapshots[0]
     path = Path(config.context.data) / FILE_NAME
     known = _read(path)
-    joined = join_containers(snapshots, known)
-    given = {**known, **names_given(joined)}
+    joined = join_containers(snapshots, known.schemas)
+    named = {one.database.con_name or "": one.database.dbid or 0 for one in snapshots}
+    _check_not_renamed(known.containers, named, path)
+    given = _Known({**known.schemas, **names_given(joined)}, {**known.containers, **named})
     if keep and given != known:
         from olr_pg.appliance.target import data_directory
 
         data_directory(config)  # made as for whatever else it is to hold
         _write(path, given)
     return joined
+
+
+def _check_not_renamed(known: Mapping[str, int], named: Mapping[str, int], path: Path) -> None:
+    """See that no container has another name than it had.
+
+    Args:
+        known: DBIDs of containers by the names that they had.
+        named: by those that they have.
+
+    Raises:
+        OlrPgError: 5091.
+    """
+    for old, dbid in known.items():
+        for new, other in named.items():
+            if dbid and other == dbid and new != old and old not in named:
+                raise OlrPgError(
+                    Code.CONTAINER_RENAMED, f"{old} is called {new} now", file=str(path)
+                )
 
 
 def containers_of(config: Config) -> tuple[str, ...]:
@@ -76,23 +110,27 @@ def containers_of(config: Config) -> tuple[str, ...]:
     return offline_dictionary(config, source).database.containers
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read(path: Path) -> _Known:
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return _Known({}, {})
     except OSError as error:
         raise _unusable(path, str(error)) from error
     check_version(data, VERSION, path)
     try:
-        schemas = orjson.loads(data)["schemas"]
-        return {str(schema): str(container) for schema, container in schemas.items()}
+        document = orjson.loads(data)
+        return _Known(
+            {str(schema): str(container) for schema, container in document["schemas"].items()},
+            {str(name): int(dbid) for name, dbid in document.get("containers", {}).items()},
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _unusable(path, "it is damaged") from error
 
 
-def _write(path: Path, schemas: Mapping[str, str]) -> None:
-    document = {"version": VERSION, "schemas": dict(sorted(schemas.items()))}
+def _write(path: Path, known: _Known) -> None:
+    parts = {name: dict(sorted(part.items())) for name, part in known._asdict().items()}
+    document = {"version": VERSION, **parts}
     try:
         replace_file(path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     except OSError as error:

@@ -22,8 +22,8 @@ FILE_NAME: Final = "lock"
 
 
 @contextmanager
-def only_one(data: Path) -> Iterator[None]:
-    """Keep `data` for this process until the context ends, or the process does.
+def hold_data_lock(data: Path) -> Iterator[None]:
+    """Hold the lock on `data` until the context, or the process, ends.
 
     Raises:
         OlrPgError: 4044 another appliance has it, 1092 it cannot be locked.

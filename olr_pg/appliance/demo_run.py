@@ -21,7 +21,7 @@ from rich.filesize import decimal
 from rich.table import Table as Grid
 
 from olr_pg.appliance.appliance import run_appliance
-from olr_pg.appliance.demo_remains import folder_size, new_folder
+from olr_pg.appliance.demo_removal import folder_size, new_folder
 from olr_pg.appliance.demo_source import DemoSource
 from olr_pg.appliance.demo_view import DemoView, read_lag, read_progress
 from olr_pg.config.reading import load_config

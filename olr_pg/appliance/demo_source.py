@@ -57,15 +57,15 @@ class DemoSource:
             time.sleep(SEARCH_SECONDS)
 
     def pause(self) -> None:
-        """Let it stand still; `resume` and `stop` let it go on."""
+        """Pause the source until `resume` or `stop`."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let the paused source go on."""
         self._process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Let it commit and archive what is open, and end.
+        """Let the source commit and archive what is open, then end it.
 
         Raises:
             OlrPgError: 8051 it failed.
@@ -81,7 +81,7 @@ class DemoSource:
             raise self._failure()
 
     def abandon(self) -> None:
-        """End it at once, whatever it does."""
+        """Kill the source's process, whatever it is doing."""
         self._process.kill()
         self._process.wait()
         if self._process.stderr is not None:

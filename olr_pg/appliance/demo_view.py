@@ -15,8 +15,8 @@ from rich.table import Table as Grid
 
 from olr_pg.capture.logs import scan_logs
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
 from olr_pg.monitor.lag import Lag
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ SELECT source_table, commit_scn, inserted, updated, deleted, stopped FROM olr_pg
 
 
 @dataclass(frozen=True, slots=True)
-class TableProgress:
+class DemoTableProgress:
     """Counts what has been applied to a table. `rows` is the number of rows in the target now."""
 
     commit_scn: int
@@ -58,7 +58,7 @@ class TableProgress:
 class Progress:
     """Says where replication stands. `lag` is that of the table which is most behind."""
 
-    tables: Mapping[str, TableProgress]
+    tables: Mapping[str, DemoTableProgress]
     logs: int
     lag: Lag
 
@@ -69,7 +69,7 @@ class Progress:
 
     def has(self, last_commits: Mapping[str, int]) -> bool:
         """Tell whether every table has its last commit, or has stopped."""
-        nothing = TableProgress(0, 0, 0, 0, 0, stopped=False)
+        nothing = DemoTableProgress(0, 0, 0, 0, 0, stopped=False)
         found = ((self.tables.get(name, nothing), scn) for name, scn in last_commits.items())
         return all(table.stopped or table.commit_scn >= scn for table, scn in found)
 
@@ -95,11 +95,11 @@ def read_progress(
         logs: the folder of archived logs.
         lag: of the table that is most behind.
     """
-    found = dict[str, TableProgress]()
+    found = dict[str, DemoTableProgress]()
     if connection.execute("SELECT to_regclass('olr_pg.ledger')").fetchone() != (None,):
         for name, scn, inserted, updated, deleted, stopped in connection.execute(_LEDGER):
             rows = _count(connection, name) if inserted else 0
-            found[name] = TableProgress(scn, inserted, updated, deleted, rows, stopped)
+            found[name] = DemoTableProgress(scn, inserted, updated, deleted, rows, stopped)
     ordered = {table.full_name: found[table.full_name] for table in tables
                if table.full_name in found}  # fmt: skip
     return Progress(ordered, len(scan_logs([str(logs)]).logs), lag)

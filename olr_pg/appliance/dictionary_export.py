@@ -11,6 +11,7 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from olr_pg.config.model import Config
@@ -62,9 +63,14 @@ def export_dictionary(config: Config, query: str | None, scn: int, path: Path) -
     finally:
         containers.close()
     done: list[Exported] = []
-    for name, snapshot, inventory in zip(containers.databases, snapshots, inventories, strict=True):
-        own = path.with_suffix(f".{name}{path.suffix}") if name else path
+    files = container_files(path, containers.names)
+    for own, snapshot, inventory in zip(files, snapshots, inventories, strict=True):
         write_snapshot(snapshot, str(own))
         write_inventory(inventory, inventory_path(own))
         done.append(Exported(snapshot, own))
     return done
+
+
+def container_files(path: Path, containers: Sequence[str]) -> list[Path]:
+    """Return the file of each container's dictionary; `path` itself where there is one alone."""
+    return [path.with_suffix(f".{name}{path.suffix}") for name in containers] or [path]

@@ -1,4 +1,4 @@
-"""Who replicates, from where and to where: what the status page heads its figures with."""
+"""The identity that heads the status page: who replicates, from where and to where."""
 
 from __future__ import annotations
 

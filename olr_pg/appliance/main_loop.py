@@ -77,7 +77,7 @@ class Serving:
             target.report()
 
     def _wait(self) -> None:
-        """Wait a moment, or until an applier ends."""
+        """Wait for `_WAIT_SECONDS`, or until the first applier ends."""
         at_work = [target for target in self._applied if target.is_alive]
         if at_work:
             at_work[0].join(_WAIT_SECONDS)
@@ -94,7 +94,7 @@ class Serving:
         failed = [target for target in self._applied if target.failure and not target.is_alive]
         for target in self._applied:
             if target in failed or target.is_waiting:
-                self._decoder.runs.excuse(target.name)
+                self._decoder.runs.stop_expecting(target.name)
         if self._once:
             if at_work:
                 return False

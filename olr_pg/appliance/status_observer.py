@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.capture.state import CapturePhase
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.monitor.lag import Milestones, held_lag, split_lag
 from olr_pg.monitor.problems import with_problems
 from olr_pg.monitor.status_values import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
-    from olr_pg.capture.state import CaptureState
+    from olr_pg.capture.capture_state import CaptureState
     from olr_pg.config.model import Config
     from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
@@ -210,7 +210,7 @@ class Observer:
         return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
 
     def _noted(self, state: str, now: float) -> float:
-        """Return since when it is in a state that only looking at it tells."""
+        """Return since when a state has lasted that only sampling tells."""
         with self._lock:
             if self._seen != state:
                 self._seen, self._seen_since = state, now

@@ -229,7 +229,7 @@ class RunningTarget:
         return self._thread is None
 
     def is_due(self) -> bool:
-        """Tell whether that wait is over; where it is for room, the disk is asked now and then."""
+        """Tell whether the wait is over; where it is for room, the disk is probed now and then."""
         if not self.is_postponed or time.monotonic() < self._again_at:
             return False
         if self.full is None or has_room(Path(self.config.context.data)):

@@ -13,7 +13,7 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 _log = structlog.get_logger(__name__)
 
 
-class Losses:
+class AlteredValues:
     """Counts of the values that were changed, by table and column; any thread may use it.
 
     A batch that has to be converted again counts again. What another process converts, to which
@@ -25,7 +25,7 @@ class Losses:
         self._sums: dict[tuple[str, str], Counters] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Losses, ()
+        return AlteredValues, ()
 
     def add(self, table: str, column: str, lost: Counters) -> None:
         """Count values of a column; the first of each kind are worth a line of the log."""

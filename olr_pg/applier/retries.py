@@ -44,7 +44,7 @@ def _failure(state: tenacity.RetryCallState) -> BaseException:
 
 
 class _Over(tenacity.stop.stop_base):
-    """Ends attempts by what the last error is given."""
+    """Stops attempts once the time allowed for the last error is over."""
 
     def __init__(self, seconds: Callable[[BaseException], float | None]) -> None:
         self._seconds = seconds

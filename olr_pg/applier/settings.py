@@ -7,7 +7,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.applier.altered_values import Losses
+from olr_pg.applier.altered_values import AlteredValues
 from olr_pg.datatypes.choices import DEFAULT_CHOICES, Choices
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Policies
@@ -152,7 +152,7 @@ class ApplierSettings:
     policies: Policies = DEFAULT_POLICIES
     choices: Choices = DEFAULT_CHOICES
     dbid: int | None = None
-    losses: Losses = field(default_factory=Losses, compare=False, repr=False)
+    losses: AlteredValues = field(default_factory=AlteredValues, compare=False, repr=False)
 
     @property
     def is_replica(self) -> bool:

@@ -21,7 +21,7 @@ from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.dictionary.flag_checks import check_conditions, stray_values
+from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
 from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
@@ -153,7 +153,7 @@ def check_flags(
         if not choices.is_flag_by_type(table.full_name, column):
             continue
         policies = choices.policies(table.full_name, column.name, settings.policies)
-        strays = stray_values(
+        strays = non_flag_values(
             conditions,
             column.name,
             policies.boolean_pairs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.assessment.report import AssessedColumn, AssessedTable
-from olr_pg.dictionary.flag_checks import stray_values
+from olr_pg.dictionary.flag_checks import non_flag_values
 from olr_pg.dictionary.inventory_types import oracle_type_text
 from olr_pg.schema.table_definitions import key_of, made_columns
 from olr_pg.schema.value_kinds import NUMBERS
@@ -90,7 +90,7 @@ def _doubt(inventory: Inventory, table: InventoryTable, name: str, relation: Rel
         if (one.kind, one.owner, one.table) == ("check", table.owner, table.name) and one.enabled
     )
     is_number = column.fact.kind in NUMBERS
-    strays = stray_values(checks, name, column.pairs, is_number=is_number)
+    strays = non_flag_values(checks, name, column.pairs, is_number=is_number)
     if strays == ():
         return ""
     known = f"its check allows {', '.join(strays)}" if strays else "no check says that it is a flag"

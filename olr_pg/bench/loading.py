@@ -24,7 +24,7 @@ from olr_pg.bench.decoding import MB
 from olr_pg.bench.made_up_changes import NAMES, POOL_ROWS, ChangeSet, Pool, source_table
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
-from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.parquet import find_table
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _empty_table(cluster: Cluster, pool: Pool) -> str:
 def _load_once(cluster: Cluster, data: TableData, pool: Pool) -> Sample:
     target = _empty_table(cluster, pool)
     settings = ApplierSettings(target, "", 0, "")
-    progress = TableProgress("bench", "BENCH.T", "bench.t")
+    progress = TableLoadProgress("bench", "BENCH.T", "bench.t")
     with connect(target) as connection:
         progress.begin(connection, 1, 0, data.identity, len(data.partitions))
     job = LoadJob(settings, (LoadTable(source_table(), "bench", "t", progress),))

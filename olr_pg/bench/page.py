@@ -46,7 +46,8 @@ def write_page(path: Path, results: Sequence[Result], command: str) -> None:
 
 
 def _machine() -> Iterable[str]:
-    yield f"- {_processor()}, {os.cpu_count()} CPUs, {_memory_gib():.0f} GiB of memory"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    yield f"- {_processor()}, {os.cpu_count()} CPUs, {memory / 2**30:.0f} GiB of memory"
     yield f"- {platform.system()} {platform.release()}, Python {platform.python_version()}"
     yield "- " + ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
 
@@ -54,10 +55,6 @@ def _machine() -> Iterable[str]:
 def _processor() -> str:
     found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return found[1] if found else platform.machine()
-
-
-def _memory_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
 def _table(results: Sequence[Result]) -> Iterable[str]:

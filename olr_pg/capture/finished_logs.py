@@ -77,7 +77,7 @@ class DecodedLogs:
         return block
 
     def begin_at(self, marks: Iterable[Reached]) -> None:
-        """Go on where another run has come to: in the logs that it had begun."""
+        """Start from the place that another run has come to, in the logs that it had begun."""
         for mark in marks:
             if mark.block:
                 behind = mark.log._replace(sequence=mark.log.sequence + 1)

@@ -208,7 +208,7 @@ class LogTail:
             ) from error
 
     def remove(self) -> None:
-        """Give up the spool: nobody wants the log any more."""
+        """Remove the copy: nobody wants the log any more."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

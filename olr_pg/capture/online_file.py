@@ -84,7 +84,7 @@ class OnlineFile:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether its path leads to another file now, or to none."""
+        """Tell whether the path leads to another file now, or to none."""
         try:
             found = Path(self.path).stat()
         except OSError:

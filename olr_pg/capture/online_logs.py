@@ -66,7 +66,7 @@ class _Group:
         """
         before = self.header
         if self.file is not None and self.file.is_replaced:
-            self._close()
+            self.close()
         for path in self.members if self.file is None else (self.file.path,):
             try:
                 file = self.file or OnlineFile(path)
@@ -78,20 +78,17 @@ class _Group:
             except OlrPgError as error:
                 self.problem = error
                 if error.code == Code.LOG_UNREADABLE:
-                    self._close()
+                    self.close()
                 continue
             self.problem = None
             break
         return self.header != before
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close its file."""
         if self.file is not None:
             self.file.close()
         self.file = self.header = self.blocks = None
-
-    def close(self) -> None:
-        """Close its file."""
-        self._close()
 
 
 def _begins_with(data: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
@@ -153,7 +150,7 @@ class OnlineLogs:
             tail.remove()
 
     def use(self, groups: Iterable[Sequence[str]]) -> None:
-        """Say which groups there are: the paths of the members of each."""
+        """Take over the groups that there are: the paths of the members of each."""
         members = [tuple(group) for group in groups]
         known = {group.members: group for group in self._groups}
         for group in self._groups:
@@ -275,7 +272,7 @@ class OnlineLogs:
                 _log.debug("the online log was used again", sequence=position.sequence)
 
     def _forget(self) -> None:
-        """Remove what nobody wants any more."""
+        """Remove the copies of logs that nobody wants any more."""
         for position, tail in list(self._tails.items()):
             over = tail.is_whole or tail.is_lost or position in self._wanted.archived
             if over and tail.scn < self._wanted.scn:

@@ -70,7 +70,7 @@ class KnownThreads:
                 self._keep(known)
 
     def forget(self) -> None:
-        """Begin anew: the source is read from its oldest log."""
+        """Forget all threads: the source is read from its oldest log."""
         with self._changing:
             if self.known:
                 self._keep(frozenset())

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from olr_pg.redo.dump.log_text import DumpFilter
     from olr_pg.redo.dump.stats import LogStatistics
-    from olr_pg.redo.header import LogHeader
     from olr_pg.redo.window import Log
 
 T = TypeVar("T")
@@ -199,19 +198,6 @@ def statistics_record(log: Log, counts: LogStatistics) -> dict[str, Any]:
     header = log.header
     return {
         "file": log.path,
-        **_header_fields(header),
-        "blocks": counts.blocks,
-        "lwns": counts.lwns,
-        "records": counts.records,
-        "vectors": counts.vectors,
-        "opcodes": counts.opcodes,
-        "transactions": counts.transactions,
-        "rolled_back": counts.rolled_back,
-    }
-
-
-def _header_fields(header: LogHeader) -> dict[str, Any]:
-    return {
         "thread": header.thread,
         "sequence": header.sequence,
         "resetlogs": header.resetlogs_id,
@@ -220,6 +206,13 @@ def _header_fields(header: LogHeader) -> dict[str, Any]:
         "db_name": header.db_name,
         "first_scn": header.first_scn,
         "next_scn": header.next_scn,
+        "blocks": counts.blocks,
+        "lwns": counts.lwns,
+        "records": counts.records,
+        "vectors": counts.vectors,
+        "opcodes": counts.opcodes,
+        "transactions": counts.transactions,
+        "rolled_back": counts.rolled_back,
     }
 
 

@@ -52,7 +52,7 @@ class ReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
-        _have_stdout()
+        _ensure_stdout()
         as_json = bool(ctx.params.get("json_errors"))
         try:
             result = super().invoke(ctx)
@@ -128,8 +128,8 @@ def _take_signals() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _have_stdout() -> None:
-    """Print to nowhere where the parent has closed the standard output."""
+def _ensure_stdout() -> None:
+    """Replace a standard output that the parent has closed by /dev/null."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
@@ -140,7 +140,7 @@ def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _raise_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat a signal whose exception was lost where none can be raised.
+    """Send a signal again whose exception was lost where none can be raised.
 
     So it is in a callback of machine code, such as those in which kernels are compiled: the command
     would go on as if nobody had told it to end.

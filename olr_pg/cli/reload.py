@@ -17,7 +17,7 @@ def reload(config: ConfigOption) -> None:
     says what was taken, and what needs a restart. A file with an error changes nothing.
     """
     from olr_pg.config.environment import load_for_work
-    from olr_pg.monitor.asking import announced_process, ask_status
+    from olr_pg.monitor.status_client import announced_process, ask_status
 
     loaded = load_for_work(config)
     try:

@@ -44,7 +44,7 @@ def status(
 ) -> None:
     """Show what the running appliance does: positions, lag, queue, tables, problems."""
     from olr_pg.config.reading import load_config, one_target
-    from olr_pg.monitor.asking import ask_status
+    from olr_pg.monitor.status_client import ask_status
 
     loaded = load_config(config)
     page = "healthz" if check else "status.json"

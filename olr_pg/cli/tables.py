@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.changed_tables import TableChanges
     from olr_pg.config.model import Apply, Config
     from olr_pg.config.names import TableName
-    from olr_pg.config.table_changes import TableChanges
 
 _TAKING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
@@ -192,7 +192,7 @@ def remove(
     What the target knows of how far they are is forgotten: to replicate one again it must be loaded
     again (`olr-pg tables add`, with an empty table).
     """
-    from olr_pg.load.load_progress import TableProgress
+    from olr_pg.load.load_progress import TableLoadProgress
 
     del by
     loaded = read_config(config, target_name)
@@ -211,7 +211,9 @@ def remove(
     _take(loaded, apply.changes.minus(names), removed=removed)
     with open_target_of(loaded) as (connection, settings):
         for left in removed:
-            TableProgress(settings.subscription, left, _target(settings, left)).leave(connection)
+            TableLoadProgress(settings.subscription, left, _target(settings, left)).leave(
+                connection
+            )
 
 
 def parse_name(text: str) -> TableName:
@@ -250,7 +252,7 @@ def _take(
     Raises:
         OlrPgError: 8015 they cannot be written, 8016 it does not take them.
     """
-    from olr_pg.config.table_changes import write_changes
+    from olr_pg.config.changed_tables import write_changes
 
     write_changes(config.changes_file(), changes)
     deadline = time.monotonic() + _TAKING_SECONDS
@@ -273,7 +275,7 @@ def _take(
 
 def _tables_at_work(config: Config) -> set[str] | None:
     """Return the tables of the running appliance; None where none runs, or cannot be asked."""
-    from olr_pg.monitor.asking import ask_status
+    from olr_pg.monitor.status_client import ask_status
 
     page = f"status.json?target={config.name}" if config.name else "status.json"
     try:

@@ -287,9 +287,6 @@ def _quoted(table: TableName) -> str:
     return f'"{table.owner}"."{table.name}"'
 
 
-ConfigTable = Annotated[TableName, PlainValidator(_table), PlainSerializer(_quoted)]
-
-
 def _listed(value: object) -> TableName | TablePattern:
     if isinstance(value, str):
         try:

@@ -22,6 +22,8 @@ from pydantic import (
 )
 
 from olr_pg.config.address import LOOPBACK, Address
+from olr_pg.config.changed_tables import FILE_NAME as CHANGES_FILE
+from olr_pg.config.changed_tables import TableChanges, read_changes
 from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fields import (
     READS_VERSION,
@@ -45,8 +47,6 @@ from olr_pg.config.port_sections import ALLOW, Limits, Tls
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
 from olr_pg.config.status_section import Metrics, Status
-from olr_pg.config.table_changes import FILE_NAME as CHANGES_FILE
-from olr_pg.config.table_changes import TableChanges, read_changes
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
 from olr_pg.scalars import MAX_SCN

@@ -9,10 +9,10 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.config.address import PORT_MAX
-from olr_pg.config.problems import Problem, may_hide_secret
 from olr_pg.config.reading import ConfigError
 from olr_pg.config.source_section import OracleSource
 from olr_pg.config.tls import server_context
+from olr_pg.config.validation_problems import Problem, may_hide_secret
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from olr_pg.config.fields import READS_VERSION, LoadContext, major_version
 from olr_pg.config.model import DATA, Config
-from olr_pg.config.problems import Problem, describe_problems
+from olr_pg.config.validation_problems import Problem, describe_problems
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:

@@ -160,10 +160,9 @@ class OracleSource(Section):
 
     @model_validator(mode="after")
     def _containers_differ(self) -> Self:
-        if not all(self.containers) or len(set(self.containers)) < len(self.containers):
+        names = {one.upper() for one in self.containers}
+        if not all(names) or len(names) < len(self.containers):
             raise problem("`containers` with different names of PDBs", show="nothing")
-        if len(self.containers) > 1 and self.fetch_lobs != "never":
-            raise problem('fetch-lobs "never" with several `containers`', show="nothing")
         return self
 
     @model_validator(mode="after")

@@ -156,7 +156,7 @@ def _is_time(code: int, *, with_zone: bool) -> bool:
 def _placed(
     error: OlrPgError | pa.ArrowInvalid, changes: ReadChanges, elements: I64, column: ColumnValue
 ) -> OlrPgError:
-    """Say of which change the value is."""
+    """Return the error with the place of the change whose value it is."""
     if not isinstance(error, OlrPgError):
         return OlrPgError(Code.VALUE_OUT_OF_RANGE, str(error), column=column.name)
     where = dict(error.where)

@@ -174,7 +174,7 @@ class _Parts:
             file.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Let a batch wait for its row group; write what is enough for one."""
+        """Append a batch; write a row group once enough waits for one."""
         with unwritable(self._job.folder):
             for day, rows in self._by_day(batch):
                 file = self._files.get(day)
@@ -240,13 +240,13 @@ class _PartFile:
         )
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Let a batch wait."""
+        """Append a batch to those that wait to be written."""
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
         self.rows += batch.num_rows
 
     def write(self) -> None:
-        """Write what waits, as a row group."""
+        """Write the waiting batches as a row group."""
         batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
         if batches:
             self._writer.write_table(pa.Table.from_batches(batches, self._schema))

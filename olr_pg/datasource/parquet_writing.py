@@ -173,7 +173,8 @@ def _written(
         split for split in splits if split.commits is not None and split.commits.overlap(job.bounds)
     ]
     size = sum(map(_size, wanted))
-    tasks = list(_shared(wanted, min(FILE_BYTES, size // (_FILES_PER_CORE * _cores(spark)))))
+    cores = max(1, spark.sparkContext.defaultParallelism)
+    tasks = list(_shared(wanted, min(FILE_BYTES, size // (_FILES_PER_CORE * cores))))
     results = run_tasks(
         spark,
         [pickle.dumps(PartsTask(number, one)) for number, one in enumerate(tasks)],
@@ -200,10 +201,6 @@ def _shared(splits: Iterable[RedoSplit], size_max: int) -> Iterator[tuple[RedoSp
 
 def _size(split: RedoSplit) -> int:
     return (split.own.end_block - split.own.first_block) * _BLOCK_BYTES
-
-
-def _cores(spark: SparkSession) -> int:
-    return max(1, spark.sparkContext.defaultParallelism)
 
 
 class _Target:

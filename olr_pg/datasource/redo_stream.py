@@ -55,7 +55,7 @@ class Limit(NamedTuple):
     size: int | None = None
 
     def fits(self, files: int, size: int) -> bool:
-        """Tell whether that much may be read."""
+        """Tell whether so many bytes or logs are within the limit."""
         return (self.files is None or files <= self.files) and (
             self.size is None or size <= self.size
         )
@@ -303,7 +303,9 @@ class RedoStream:
         if surveyor is None:
             return
         # Up to where the redo counts, of the incarnations that have ended; the others' offsets say.
-        ends = incarnation_ends(list({**self._read, **self._by_position()}.values()), MAX_SCN)
+        ends = incarnation_ends(
+            list({**self._read, **{log.position: log for log in self._logs}}.values()), MAX_SCN
+        )
         for (incarnation, thread), of_thread in surveyor.threads.items():
             if not start.incarnation <= incarnation <= end.incarnation:
                 continue
@@ -315,9 +317,6 @@ class RedoStream:
             for split in of_thread.splits(thread, ends[incarnation, thread], first, last):
                 if split.commits is not None and split.commits.overlap(self.bounds):
                     yield StreamSplit(split, since, until)
-
-    def _by_position(self) -> dict[LogPosition, ArchivedLog]:
-        return {log.position: log for log in self._logs}
 
 
 def _place(offset: StreamOffset, incarnation: int, thread: int, default: Place) -> Place:

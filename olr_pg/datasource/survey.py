@@ -14,8 +14,8 @@ looks at one split:
 from __future__ import annotations
 
 import os
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,6 +30,7 @@ from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_split, plan_splits
 from olr_pg.decoding.split import watermark_at as scn_at
 from olr_pg.errors import OlrPgError
+from olr_pg.ordered_window import in_order
 from olr_pg.ordering.merger import Merger
 from olr_pg.redo.batch import EventKind, empty_events
 from olr_pg.redo.column_tables import joined_rows, take
@@ -50,6 +51,7 @@ from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from concurrent.futures import Future
 
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.datasource.redo_split import RedoSplit
@@ -226,28 +228,22 @@ class _Reading:
 
         Threads read ahead, one for each core: kernels let other threads run, and so does storage.
         """
-        path = ""
-        reading: deque[tuple[Split, Future[tuple[SplitResult, EventColumns]]]] = deque()
-        with ThreadPoolExecutor(_READERS, "olr-survey") as readers:
-            try:
-                for split in splits:
-                    if split.path != path or is_url(path):
-                        path, log = split.path, readers.submit(open_split, split)
-                    reading.append((split, readers.submit(_read_split, subscription, log, split)))
-                    if len(reading) > _READERS:
-                        yield self._noted(*reading.popleft())
-                while reading:
-                    yield self._noted(*reading.popleft())
-            finally:
-                for _, one in reading:
-                    one.cancel()
+        opened: tuple[str, Future[Log]] | None = None
 
-    def _noted(self, split: Split, read: Future[tuple[SplitResult, EventColumns]]) -> SplitResult:
-        """Wait for a split that is being read, and note what was found."""
-        result, events = read.result()
-        self._last[split.path, split.first_block] = result, events
-        self.sessions.update(result.sessions)
-        return result
+        def read(split: Split) -> Future[tuple[SplitResult, EventColumns]]:
+            nonlocal opened
+            if opened is None or split.path != opened[0] or is_url(split.path):
+                opened = split.path, readers.submit(open_split, split)
+            return readers.submit(_read_split, subscription, opened[1], split)
+
+        with (
+            ThreadPoolExecutor(_READERS, "olr-survey") as readers,
+            closing(in_order(splits, read, _READERS + 1)) as found,
+        ):
+            for split, (result, events) in found:
+                self._last[split.path, split.first_block] = result, events
+                self.sessions.update(result.sessions)
+                yield result
 
     def taken(self, source: ThreadSplit, log: ArchivedLog) -> Surveyed:
         """Return what was seen in a split that was merged."""

@@ -31,7 +31,7 @@ from olr_pg.conditions.typed_conditions import (
     compile_condition,
 )
 from olr_pg.config.model import NamedTarget
-from olr_pg.decoding.left_out_report import say_left_out
+from olr_pg.decoding.left_out_report import log_left_out
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
 from olr_pg.transactions.finished_columns import DmlKind
@@ -252,7 +252,7 @@ class Filters:
 
     @property
     def concerns_transactions(self) -> bool:
-        """True if transactions are left out at all."""
+        """Tell whether transactions are left out at all."""
         return bool(self.sessions or self.xids)
 
     def drops(self, xid: int, attributes: SessionAttributes | None) -> bool:
@@ -387,4 +387,4 @@ class FilteredDatabase:
 def report_idle(filters: Filters, tables: Sequence[Table], **named: str) -> None:
     """Warn of every pattern of the filter that fits nothing of the tables of the dictionary."""
     for key, pattern in filters.idle(tables):
-        say_left_out(OlrPgError(Code.FILTER_PATTERN_FITS_NOTHING, pattern, key=key, **named))
+        log_left_out(OlrPgError(Code.FILTER_PATTERN_FITS_NOTHING, pattern, key=key, **named))

@@ -26,12 +26,12 @@ def report_left_out(tables: Iterable[Table]) -> None:
     for table in tables:
         for column in table.left_out:
             detail = f"{column.unsupported}"
-            say_left_out(
+            log_left_out(
                 OlrPgError(Code.COLUMN_LEFT_OUT, detail, table=table.full_name, column=column.name)
             )
 
 
-def say_left_out(error: OlrPgError) -> None:
+def log_left_out(error: OlrPgError) -> None:
     """Log what is left out, as a warning with its code."""
     _log.warning(
         error.title, code=error.label, reason=error.detail, action=error.action, **error.where
@@ -78,7 +78,7 @@ class LossReporter:
         """Warn of changes in a part of a log that belong to no transaction, each time."""
         if count == 0:
             return
-        say_left_out(
+        log_left_out(
             OlrPgError(Code.ROWS_WITHOUT_UNDO, f"{count} changes", thread=thread, file=path)
         )
 
@@ -91,7 +91,7 @@ class LossReporter:
             self._reported.add((Code.VECTOR_NOT_INTERPRETED, table, kind))
             thread, sequence, block, offset = one.position
             where = {"xid": format_xid(one.xid)} if one.xid else {}
-            say_left_out(
+            log_left_out(
                 OlrPgError(
                     Code.VECTOR_NOT_INTERPRETED, "reported once", thread=thread,
                     sequence=sequence, block=block, offset=offset,
@@ -104,7 +104,7 @@ class LossReporter:
         key = Code.LOB_PAGES_WITHOUT_REDO, str(error.where["table"]), str(error.where["column"])
         if key not in self._reported:
             self._reported.add(key)
-            say_left_out(error)
+            log_left_out(error)
 
     def _warn(self, code: int, table: str, column: str, count: int) -> None:
         if (code, table, column) in self._reported:

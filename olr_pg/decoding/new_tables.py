@@ -44,7 +44,7 @@ class NewTables:
         self._wanted: Callable[[str, str], bool] | None = None
 
     def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
-        """Report from now on, and what is there already.
+        """Report new tables from now on, and those that are there already.
 
         Args:
             wanted: whether the subscription would name a table of that owner and name; None: none.

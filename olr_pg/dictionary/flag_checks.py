@@ -25,7 +25,7 @@ _CHECK: Final = re.compile(r"\bCHECK\s*\((.*)\)[^)]*", re.IGNORECASE | re.DOTALL
 _WIDEST: Final = 100
 
 
-def stray_values(
+def non_flag_values(
     conditions: Iterable[str], column: str, pairs: BooleanPairs, *, is_number: bool
 ) -> tuple[str, ...] | None:
     """Return the values that a column's checks allow and that are no flags; None: nobody tells.

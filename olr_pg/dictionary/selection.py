@@ -27,7 +27,7 @@ _NEAR: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class TableSelection:
     """Tables to replicate, and those that had to be left out (`Table.obstacle` says why)."""
 
     tables: tuple[Table, ...]
@@ -117,10 +117,10 @@ def _by_name(snapshot: Snapshot) -> dict[tuple[str, str], list[Table]]:
     return known
 
 
-def user_tables(snapshot: Snapshot) -> Selection:
+def user_tables(snapshot: Snapshot) -> TableSelection:
     """Every table of the snapshot that is not Oracle's own."""
     own = [table for table in snapshot.tables if not is_oracle_schema(table.source_owner)]
-    return Selection(
+    return TableSelection(
         tables=tuple(table for table in own if table.obstacle is None),
         refused=tuple(table for table in own if table.obstacle is not None),
     )

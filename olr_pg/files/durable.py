@@ -45,7 +45,7 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises:
         OSError: it cannot be done.
     """
-    with leaving_nothing(path.with_name(path.name + ".new")) as new:
+    with removed_on_failure(path.with_name(path.name + ".new")) as new:
         with new.open("wb") as file:
             file.write(data)
             file.flush()
@@ -55,8 +55,8 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def leaving_nothing(path: Path) -> Iterator[Path]:
-    """Remove a file again that cannot be written: a part of it would take what room there is."""
+def removed_on_failure(path: Path) -> Iterator[Path]:
+    """Remove the file where writing it fails: a part of it would take what room there is."""
     try:
         yield path
     except OSError:

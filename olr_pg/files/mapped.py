@@ -36,7 +36,7 @@ class MappedFile(mmap.mmap):
         return mapped
 
 
-def let_go(data: memoryview) -> None:
+def release_pages(data: memoryview) -> None:
     """Take the pages that lie within `data` out of this process's memory, if a file is behind it.
 
     What reads them again finds the same bytes: they come back from the file.

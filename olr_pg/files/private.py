@@ -44,10 +44,10 @@ def private_umask() -> Iterator[None]:
 def make_private_directory(path: Path, *, passable: bool = False) -> None:
     """Make a directory for this user alone, and those above it that are missing.
 
-    One that is there stays as it is: see `tighten`.
+    One that is there stays as it is: see `close_to_others`.
 
     Args:
-        passable: as of `tighten`.
+        passable: as of `close_to_others`.
 
     Raises:
         OSError: it cannot be made.
@@ -60,7 +60,7 @@ def make_private_directory(path: Path, *, passable: bool = False) -> None:
         path.chmod(_PASSABLE_MODE)
 
 
-def tighten(data: Path, *, passable: bool = False) -> list[Path]:
+def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
     """Close a data directory of an appliance to other users; what of it they still can read.
 
     Only what an appliance puts there is changed, and the directory itself only where it holds
@@ -73,13 +73,13 @@ def tighten(data: Path, *, passable: bool = False) -> list[Path]:
     ours = [entry for entry in data.iterdir() if _is_ours(entry.name)]
     for entry in ours:
         if entry.name != _CLUSTER:
-            loose += tighten_tree(entry)
+            loose += close_tree_to_others(entry)
     if len(ours) == sum(1 for _ in data.iterdir()):
         return loose + _close(data, _PASSABLE_MODE if passable else _DIRECTORY_MODE)
     return loose + ([data] if _is_readable(data, _DIRECTORY_MODE) else [])
 
 
-def tighten_tree(top: Path) -> list[Path]:
+def close_tree_to_others(top: Path) -> list[Path]:
     """Close a file, or a directory with all that is in it; what others still can read."""
     loose = list[Path]()
     if top.is_dir() and not top.is_symlink():

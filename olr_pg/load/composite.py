@@ -9,7 +9,7 @@ import orjson
 from psycopg import sql
 
 from olr_pg.applier.target.connection import Binary
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.load.canonical import canonical_type
 
@@ -48,7 +48,7 @@ def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[Field]:
 
 def placeholder(column: TargetColumn) -> sql.Composable:
     """Make the expression that turns a value in the canonical form into the column's type."""
-    own = verbatim(sql.SQL(column.base_name))
+    own = escape_percent_signs(sql.SQL(column.base_name))
     if canonical_type(column) == column.base_oid:
         return sql.SQL("%b::{}").format(own)
     return sql.SQL("%b::text::{}").format(own)

@@ -18,9 +18,9 @@ from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.column_binding import add_losses, bind_columns
 from olr_pg.load.large_rows import RowSpool
-from olr_pg.load.load_progress import TableProgress
-from olr_pg.load.making_ahead import made_ahead
+from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.plain_tuples import plain_tuples
+from olr_pg.load.prefetching import prefetched
 from olr_pg.load.retry import retried
 from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER
 from olr_pg.load.table_data import schema_of
@@ -56,7 +56,7 @@ class LoadTable(NamedTuple):
     source: Table
     schema: str
     name: str
-    progress: TableProgress
+    progress: TableLoadProgress
 
 
 class LoadJob(NamedTuple):
@@ -194,7 +194,7 @@ def _streams(
         plan.target.identifier,
         sql.SQL(", ").join(sql.Identifier(column.target.name) for column in columns),
     )
-    images = made_ahead(_images(columns, chain([first], batches), losses))
+    images = prefetched(_images(columns, chain([first], batches), losses))
     with closing(images), connection.cursor() as cursor, cursor.copy(query) as copy:
         copy.write(COPY_HEADER)
         for image, rows in images:

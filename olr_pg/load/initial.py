@@ -26,7 +26,7 @@ from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.load_progress import TableProgress, lock_subscription
+from olr_pg.load.load_progress import TableLoadProgress, lock_subscription
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
 from olr_pg.observability.wording import counted
 from olr_pg.spark.jobs import run_tasks
@@ -181,7 +181,7 @@ def _plan(
     plan = plan_table(connection, settings, source.table, source.table)
     bind_columns(plan, source.table, source.data.schema, settings)
     target = plan.target
-    progress = TableProgress(settings.subscription, source.table.full_name, target.full_name)
+    progress = TableLoadProgress(settings.subscription, source.table.full_name, target.full_name)
     state = progress.read(connection)
     if options.resume and state is not None and source.data.as_of is not None:
         # What is in is as of the SCN that the load began with, in the partitions it began with.
@@ -193,7 +193,7 @@ def _plan(
 def _check(
     connection: Connection[Any], source: SourceTable, table: LoadTable, options: LoadOptions
 ) -> None:
-    """Refuse what would lose or double rows.
+    """Refuse loads that would lose or double rows.
 
     Raises:
         OlrPgError: 5104 the table has rows, 5105 it is replicated, 5106 a load was interrupted,

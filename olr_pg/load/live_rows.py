@@ -196,14 +196,10 @@ class LiveTables:
 
     def source_of(self, table: Table) -> OracleSource:
         """Return the source that names the table's container alone."""
-        return self._containers.sources[self._container_of(table)]
+        return self._containers.sources[self._containers.container_of(table, self.snapshot)]
 
     def _database_of(self, table: Table) -> OracleDatabase:
-        return self._containers.databases[self._container_of(table)]
-
-    def _container_of(self, table: Table) -> str:
-        known = {one.database.con_id: one.database.con_name for one in self.snapshot.members}
-        return known.get(table.con_id) or ""
+        return self._containers.databases[self._containers.container_of(table, self.snapshot)]
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""
@@ -343,7 +339,7 @@ def _as_of(
 
 
 def _reached(source: OracleSource) -> int:
-    """Ask for the current SCN.
+    """Read the source's current SCN.
 
     Raises:
         OlrPgError: 7001 to 7009.

@@ -21,10 +21,10 @@ from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.config.model import MIB
 from olr_pg.config.tls import server_context
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.watch import Amount, LoadWatch
-from olr_pg.monitor.asking import ask_status
+from olr_pg.load.load_watch import Amount, LoadWatch
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import FILE_NAME, StatusService
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import (
     LoadStatus,
     PortStatus,
@@ -139,7 +139,7 @@ class _Loading:
         return replace(self._status, at=time.time())
 
     def look(self) -> None:
-        """Read what is in; a target that does not answer leaves the last look."""
+        """Read which rows are in; keep the last figures where the target does not answer."""
         looks = LoadsUnderWay(self._subscription)
         try:
             with LoadWatch(self._target, self._subscription, self._targets) as watch:

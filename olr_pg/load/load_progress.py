@@ -92,7 +92,7 @@ class LoadState(NamedTuple):
     done: frozenset[int]
 
 
-class TableProgress(NamedTuple):
+class TableLoadProgress(NamedTuple):
     """The load of one table of a subscription.
 
     Attributes:

@@ -27,7 +27,7 @@ from olr_pg.applier.stopped.error_table import count_incomplete
 from olr_pg.applier.stopped.incomplete_values import key_expression
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.ledger import TableLedger
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of_target
@@ -210,7 +210,7 @@ class _Fetching:
         self._connection.execute(_FAILED, (reason, [line.id for line in lines]))
 
     def _fetch(self, lines: Sequence[_Line], scn: int) -> int:
-        """Mend some lines, in a transaction that holds the ledger's lock; how many."""
+        """Fetch the values of some lines, with the ledger's lock held; return how many."""
         findable = [line for line in lines if line.key is not None and line.row_id]
         others = [line for line in lines if line not in findable]
         if others:
@@ -237,7 +237,7 @@ class _Fetching:
         return len(done)
 
     def _fetch_column(self, lines: Sequence[_Line], scn: int) -> list[int]:
-        """Mend a column of some rows; the numbers of the lines."""
+        """Fetch a column of some rows; return the numbers of the lines."""
         target = self._target_plan()
         names = [target.target.columns[place].name for place in target.key]
         key = {column.name for column in self._table.columns if column.intcol in self._table.key}
@@ -263,15 +263,16 @@ class _Fetching:
         for row_id in dict.fromkeys(line.row_id for line in lines):
             self._copy(target, read, str(row_id), scn)
         same = sql.SQL(" AND ").join(
-            sql.SQL("t.{0} = f.{0}").format(verbatim(sql.Identifier(name))) for name in names
+            sql.SQL("t.{0} = f.{0}").format(escape_percent_signs(sql.Identifier(name)))
+            for name in names
         )
         query = sql.SQL(
             "UPDATE {table} AS t SET {value} = f.{value} FROM {fetched} AS f,"
             " olr_pg.incomplete AS i WHERE i.id = ANY(%s) AND i.key = {key} AND {same}"
             " RETURNING i.id"
         ).format(
-            table=verbatim(target.target.identifier),
-            value=verbatim(sql.Identifier(value)),
+            table=escape_percent_signs(target.target.identifier),
+            value=escape_percent_signs(sql.Identifier(value)),
             fetched=_FETCHED,
             key=key_expression(names, sql.SQL("f")),
             same=same,

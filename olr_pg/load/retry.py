@@ -29,14 +29,12 @@ def retried(work: Callable[[], _Result]) -> _Result:
         OlrPgError: what `work` raises.
     """
     retrying = Retrying(
-        retry=retry_if_exception(_is_lost),
+        retry=retry_if_exception(
+            lambda error: isinstance(error, OlrPgError) and error.code in LOST
+        ),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_exponential(multiplier=0.2, max=5),
         reraise=True,
     )
     result: _Result = retrying(work)
     return result
-
-
-def _is_lost(error: BaseException) -> bool:
-    return isinstance(error, OlrPgError) and error.code in LOST

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from olr_pg.load.watch import Amount
+    from olr_pg.load.load_watch import Amount
 
 LINE_SECONDS: Final = 15.0
 """Between two lines, where there is no terminal; shorter work prints none."""
@@ -35,7 +35,7 @@ _SHOWN_MAX: Final = 12
 
 
 class Meter:
-    """Measures how far one thing is, and how fast it went of late.
+    """Measures the progress of one table, and its rate over the last seconds.
 
     Args:
         total: rows in all; None where nobody knows.
@@ -84,7 +84,7 @@ class Meter:
         return max(self.total - self.rows, 0) / self.rate
 
     def words(self) -> str:
-        """Say it on one line."""
+        """Return the progress as one line of text."""
         share, left = self.share, self.seconds_left
         parts = [
             f"{self.rows:,} rows" if share is None else f"{self.rows:,} of {self.total:,} rows",

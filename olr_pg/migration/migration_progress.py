@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 
 from olr_pg.errors import OlrPgError
-from olr_pg.load.watch import LoadWatch
-from olr_pg.monitor.asking import ask_status
+from olr_pg.load.load_watch import LoadWatch
+from olr_pg.monitor.status_client import ask_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from olr_pg.config.model import Config
-    from olr_pg.load.watch import Amount
+    from olr_pg.load.load_watch import Amount
     from olr_pg.migration.migration_steps import MigrationStep
 
 _WINDOW_SECONDS: Final = 30.0
@@ -30,7 +30,7 @@ _WINDOW_SECONDS: Final = 30.0
 _REPLICATING: Final = ("replication", "")
 
 
-class TableLoad(NamedTuple):
+class LoadingTable(NamedTuple):
     """A table under load.
 
     Attributes:
@@ -75,7 +75,7 @@ class Progress(NamedTuple):
     step: str
     title: str
     seconds: float
-    tables: tuple[TableLoad, ...] = ()
+    tables: tuple[LoadingTable, ...] = ()
     replicating: Replicating | None = None
     needs: tuple[str, ...] = ()
 
@@ -103,8 +103,8 @@ class RowRates:
 
 def table_loads(
     amounts: Mapping[str, Amount], totals: Mapping[str, int | None], rates: RowRates
-) -> tuple[TableLoad, ...]:
-    """Tell of each table how far its load is."""
+) -> tuple[LoadingTable, ...]:
+    """Return the progress of each table's load."""
     found = []
     for name, total in totals.items():
         amount = amounts.get(name)
@@ -112,7 +112,7 @@ def table_loads(
         rate = rates.rate(name)
         left = None if total is None else max(total - rows, 0)
         seconds = left / rate if left is not None and rate > 0 else 0.0 if left == 0 else None
-        found.append(TableLoad(name, rows, total, size, rate, seconds))
+        found.append(LoadingTable(name, rows, total, size, rate, seconds))
     return tuple(found)
 
 
@@ -170,7 +170,7 @@ class MigrationWatch:
             self._noted = needs
 
     def read(self) -> Progress:
-        """Look how far it is; what cannot be seen just now is left out."""
+        """Read the progress; what cannot be read just now is left out."""
         with self._lock:
             step, title, noted, began = self._step, self._title, self._noted, self._began
         tables = self._tables()
@@ -184,7 +184,7 @@ class MigrationWatch:
             self._watch.__exit__()
             self._watch = None
 
-    def _tables(self) -> tuple[TableLoad, ...]:
+    def _tables(self) -> tuple[LoadingTable, ...]:
         with self._lock:
             opened, totals = self._opened, self._totals
         if opened is None:
@@ -208,7 +208,7 @@ class MigrationWatch:
 
 
 def replicating(record: Mapping[str, Any]) -> Replicating:
-    """Tell of replication what the appliance's status says."""
+    """Return the state of replication out of the appliance's status."""
     tables = record["tables"]
     lags = [table["lag_seconds"] for table in tables]
     return Replicating(
@@ -227,7 +227,7 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def progress_lines(progress: Progress) -> list[str]:
-    """Write it for people, a line for each table that is under way."""
+    """Return the progress as text, with a line for each table that is under way."""
     head = f"{progress.step or 'ready'}: {progress.title}, {_span(progress.seconds)}"
     lines = [head]
     under_way = [table for table in progress.tables if table.rows and table.seconds_left != 0.0]
@@ -241,7 +241,7 @@ def progress_lines(progress: Progress) -> list[str]:
     return [*lines, *(f"    needs you: {one}" for one in progress.needs)]
 
 
-def table_line(table: TableLoad) -> str:
+def table_line(table: LoadingTable) -> str:
     """Write how far a table is: ``SHOP.ORDERS: 1,200 of 5,000 rows, 300/s, 13 s left``."""
     of = "" if table.total is None else f" of {table.total:,}"
     left = "" if table.seconds_left is None else f", {_span(table.seconds_left)} left"

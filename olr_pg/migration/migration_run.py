@@ -115,7 +115,7 @@ def migrate(
 
 
 def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
-    """Say what is left to somebody's hands.
+    """Return what is left to be done by hand.
 
     Args:
         details: what each step found, by its name.
@@ -165,13 +165,13 @@ class _Migration:
         }
 
     def note(self, step: MigrationStep, state: str, detail: dict[str, Any]) -> None:
-        """Note how far a step is."""
+        """Store the state of a step in the target."""
         with opened_target(self._config) as target:
             note_migration(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("migration", step=step.name, state=state)
 
     def do(self, step: MigrationStep) -> dict[str, Any]:
-        """Do a step; what it found."""
+        """Carry out a step; return its findings."""
         return self._work[step.name]()
 
     def _doctor(self) -> dict[str, Any]:

@@ -47,5 +47,5 @@ def migration_state(connection: Connection[Any], subscription: str) -> dict[str,
 def note_migration(
     connection: Connection[Any], subscription: str, step: str, state: str, detail: dict[str, Any]
 ) -> None:
-    """Note the state of a step."""
+    """Store the state of a step in the target."""
     note_step(connection, subscription, MIGRATION + step, state, detail)

@@ -93,7 +93,7 @@ RELOAD: Final = "reload"
 
 
 class RequestRefusedError(Exception):
-    """The request is not one; says why."""
+    """A request that cannot be carried out; its text says why."""
 
 
 class Control:
@@ -165,7 +165,7 @@ class Control:
             self._jobs[job.number] = job
             self._forget_old()
         named = {"action": action, "job": job.number, "by": who, "address": address}
-        _log.info("control", **named, arguments=document or None)
+        _log.info("command over HTTP begins", **named, arguments=document or None)
         if action == RELOAD:
             assert self._reload is not None
             self._reload()
@@ -290,20 +290,20 @@ class Job:
     def _follow(self, process: subprocess.Popen[bytes], named: Mapping[str, Any]) -> None:
         said = process.communicate()[0]
         code = process.returncode
-        _log.info("control has ended", **named, exit_code=code)
+        _log.info("command over HTTP has ended", **named, exit_code=code)
         self.end(code, said[-OUTPUT_BYTES_MAX:].decode("utf-8", "replace"))
 
     def end(self, code: int, output: str) -> None:
-        """Note its end."""
+        """Note the end of the job with its output and exit code."""
         self.output, self.code = output, code
         self._ended.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for its end; whether it has ended."""
+        """Wait for the job's end; tell whether it has ended."""
         return self._ended.wait(seconds)
 
     def stop(self) -> None:
-        """End it."""
+        """End the job's process."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -312,7 +312,7 @@ class Job:
             process.kill()
 
     def as_record(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the job for JSON."""
         return {
             "job": self.number,
             "action": self.action,

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -90,7 +90,7 @@ class PostgresExporter:
                     reason,
                     table=f"{self._target.schema}.{self._target.table}",
                 )
-                _log.warning("metrics", error=failure)
+                _log.warning("metrics are not written", error=failure)
         else:
             if self._failing:
                 self._failing = False
@@ -115,7 +115,7 @@ class PostgresExporter:
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is None:
             self._connection = psycopg.connect(
-                vigilant(self._target.connect_string),
+                with_timeouts(self._target.connect_string),
                 autocommit=True,
                 application_name="olr_pg metrics",
             )

@@ -185,7 +185,7 @@ class HistoryStore:
         return Series(start, end, step, found)
 
     def _use(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
-        """Do something with the file; None where that fails."""
+        """Call `work` with the open file; return None where that fails."""
         with self._lock:
             try:
                 done = work(self._connected())

@@ -45,7 +45,7 @@ class Lag(NamedTuple):
 
 
 class Milestones:
-    """Keeps when a stage came how far; may be used from any thread.
+    """Keeps the times at which a stage passed SCNs; may be used from any thread.
 
     The latest `MILESTONES_MAX`, and up to an eighth more, are kept. What lies before them counts as
     passed when the first of them was.
@@ -79,13 +79,13 @@ class Milestones:
 
     @property
     def scn(self) -> int:
-        """Is how far the stage has come; 0 where it has not begun."""
+        """Is the SCN that the stage has come to; 0 where it has not begun."""
         with self._lock:
             return self._scns[-1] if self._scns else 0
 
     @property
     def at(self) -> float | None:
-        """Is the time at which it came there."""
+        """Is the time at which the stage came to `scn`."""
         with self._lock:
             return self._times[-1] if self._times else None
 

@@ -22,7 +22,7 @@ import structlog
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.observability.error_records import failure_record
 from olr_pg.observability.recent import remember
-from olr_pg.observability.redaction import Redactor, know_secrets
+from olr_pg.observability.redaction import Redactor, register_secrets
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -87,7 +87,7 @@ def configure_logging(
         raise ValueError(f"log level {level} is not in 0..{len(LEVELS) - 1}")
     stream = stream or sys.stderr
     secrets = tuple(secrets)
-    know_secrets(secrets)
+    register_secrets(secrets)
     processors = _processors(Redactor(secrets))
     renderers = _renderers(log_format, colors=stream.isatty())
     structlog.configure(

@@ -29,11 +29,11 @@ class Periodic:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the work at hand, and wait for that."""
+        """Stop after the work at hand, and wait for its end."""
         self._over.set()
         self._thread.join()
 

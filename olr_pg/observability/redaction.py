@@ -75,8 +75,8 @@ class Redactor:
 _known = Redactor()
 
 
-def know_secrets(secrets: Iterable[str | SecretStr]) -> None:
-    """Let `mask` know what must never be printed by this process."""
+def register_secrets(secrets: Iterable[str | SecretStr]) -> None:
+    """Register the secrets that `mask` must never let through."""
     global _known
     _known = Redactor(secrets)
 

@@ -32,6 +32,8 @@ PASSING: Final = _TRANSIENT | {TIMEOUT, SERVICE}
 _CODES: Final[dict[str, int]] = {
     **dict.fromkeys(("ORA-01017", "ORA-01005", "ORA-28000", "ORA-28001", "ORA-01045"), CREDENTIALS),
     **dict.fromkeys(("DPY-6001", "DPY-6003", "ORA-12514", "ORA-12505"), SERVICE),
+    # A PDB, or the database, that is not there or not open.
+    **dict.fromkeys(("ORA-65011", "ORA-01109", "ORA-01219"), SERVICE),
     **dict.fromkeys(("ORA-00942", "ORA-01031", "ORA-01720", "ORA-41900"), PRIVILEGE),
     **dict.fromkeys(("ORA-01555", "ORA-08180", "ORA-01466", "ORA-22924"), SNAPSHOT_AGE),
     # Only of an SCN that lies ahead: undo that is gone is ORA-01555.

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _STANDBY: Final = "PHYSICAL STANDBY"
+_WRITES_REDO: Final = frozenset(("PRIMARY", "LOGICAL STANDBY"))
+"""Roles of databases whose redo is their own; a snapshot standby's is passed over in the end."""
+
 FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
 
@@ -63,7 +66,7 @@ def read_facts(connection: Connection) -> DatabaseFacts:
         ncharset=values["NLS_NCHAR_CHARACTERSET"],
         timezone=values.get("DBTIMEZONE", "+00:00"),
     )
-    return DatabaseFacts(database, incarnations, dbid, int(row["CURRENT_SCN"]))
+    return DatabaseFacts(database, incarnations, dbid, int(row["CURRENT_SCN"] or 0))
 
 
 def read_scn(connection: Connection) -> int:
@@ -72,9 +75,14 @@ def read_scn(connection: Connection) -> int:
 
 
 def read_primary_scn(connection: Connection) -> int | None:
-    """Read the current SCN; None of a standby, whose own says nothing of the redo that it has."""
+    """Read the current SCN where it tells what redo there may be; None where it does not.
+
+    A database that takes another one's redo (a standby, a far sync instance) has an SCN of its own:
+    that of what it has applied. One that is not open has none (Oracle Database Reference,
+    V$DATABASE: CURRENT_SCN is null then).
+    """
     scn, role = connection.execute(select(DATABASE.c.CURRENT_SCN, DATABASE.c.DATABASE_ROLE)).one()
-    return None if role == _STANDBY else int(scn)
+    return int(scn) if role in _WRITES_REDO and scn else None
 
 
 def is_physical_standby(connection: Connection) -> bool:

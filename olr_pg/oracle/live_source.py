@@ -17,7 +17,6 @@ from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
-from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts, read_incarnations, read_primary_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
 
 IDLE_FACTOR_MAX: Final = 10.0
@@ -100,7 +100,7 @@ class LiveDatabase:
         self._containers = ContainerDatabases(source)
         self._oracle = self._containers.first
         fetches = source.fetch_lobs == "unavailable"
-        self._lob_fetcher = LobFetcher(self._oracle) if fetches else None
+        self._lob_fetcher = LobFetcher(self._database_of) if fetches else None
         self._lineage = lineage
         self._start_scn = start_scn
         self._dictionary = dictionary
@@ -145,6 +145,11 @@ class LiveDatabase:
         """See `SourceDatabase.lob_source`."""
         return self._lob_fetcher
 
+    def _database_of(self, table: Table) -> OracleDatabase:
+        """Return the database of a table's container."""
+        assert self._snapshot is not None  # tables come from it
+        return self._containers.databases[self._containers.container_of(table, self._snapshot)]
+
     def resolve(
         self, sql: str, is_abandoned: Callable[[], bool] | None = None
     ) -> tuple[Snapshot, tuple[Table, ...]]:
@@ -183,24 +188,21 @@ class LiveDatabase:
 
     def _read_dictionaries(self) -> list[Snapshot]:
         """Read the dictionary of each container, all as of one SCN, and keep them."""
-        found: list[Snapshot] = []
-        for name, oracle in self._containers.databases.items():
-            own = self._containers.own(self._names, name)
-            if found:
-                found.append(read_dictionary(oracle, own, found[0].scn))
-            else:
-                found.append(self._read_dictionary(own))
+        found = self._dictionaries_at_start()
         for file, snapshot in zip(self._files(), found, strict=False):
             write_snapshot(snapshot, str(file))
             file.chmod(0o600)  # as all that the data directory holds
         return found
 
-    def _read_dictionary(self, names: Sequence[tuple[str, str]]) -> Snapshot:
-        """Read the dictionary as of the SCN from which redo is wanted, or else as it is now."""
+    def _dictionaries_at_start(self) -> list[Snapshot]:
+        """Read them as of the SCN from which redo is wanted, or else all as they are now.
+
+        Undo is a container's own: one may reach back that far, and another not.
+        """
         wanted = self._start_scn() or self._oldest_scn()
         if wanted:
             try:
-                return read_dictionary(self._oracle, names, wanted)
+                return self._containers.read_dictionaries(self._names, wanted, structure=False)
             except OlrPgError as error:
                 if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                     raise
@@ -210,7 +212,7 @@ class LiveDatabase:
                     start_scn=wanted,
                     reason=error.detail,
                 )
-        return read_dictionary(self._oracle, names)
+        return self._containers.read_dictionaries(self._names, structure=False)
 
     def _oldest_scn(self) -> int:
         """Return where the oldest archived log begins; 0 where there is none."""

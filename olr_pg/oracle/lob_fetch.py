@@ -15,6 +15,7 @@ import structlog
 
 from olr_pg.datatypes.charsets import charset
 from olr_pg.datatypes.text import encode_text
+from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB, LobDelivery, lob_delivery
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver_failures import PASSING
@@ -44,10 +45,14 @@ _log = structlog.get_logger(__name__)
 
 
 class LobFetcher:
-    """A `transactions.lobs.source_reads.LobSource` over connections to the source database."""
+    """A `transactions.lobs.source_reads.LobSource` over connections to the source database.
 
-    def __init__(self, oracle: OracleDatabase) -> None:
-        self._oracle = oracle
+    Args:
+        database_of: gives the database of a table's container.
+    """
+
+    def __init__(self, database_of: Callable[[Table], OracleDatabase]) -> None:
+        self._database_of = database_of
         self._said: set[tuple[int, str, str]] = set()
 
     def fetch(
@@ -82,9 +87,9 @@ class LobFetcher:
         """
 
         def read(connection: Connection) -> FetchedLob | None:
-            return _read_value(connection, table, column, rowid, scn, allocate)
+            return _read_value(connection, unqualified(table), column, rowid, scn, allocate)
 
-        found = self._oracle.read(f"reading a LOB of {table.full_name}", read)
+        found = self._database_of(table).read(f"reading a LOB of {table.full_name}", read)
         if found is None:
             reason = f"there is no row {rowid}, or its value is too large"
             self._say(Code.LOB_UNREADABLE_IN_SOURCE, table, column, reason)
@@ -115,7 +120,11 @@ def is_readable(column: Column) -> bool:
 
 
 def query_of(table: Table, column: Column, scn: int | None) -> str:
-    """Make the query of a value; its binds are the SCN, if there is one, and the ROWID."""
+    """Make the query of a value; its binds are the SCN, if there is one, and the ROWID.
+
+    Args:
+        table: as its container knows it.
+    """
     # A name in Oracle holds no quotation mark.
     value = f't."{column.name}"'
     if column.xml:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine.interfaces import IsolationLevel
     from tenacity import RetryCallState
 
     from olr_pg.config.source_section import OracleSource
@@ -178,7 +179,7 @@ class ReadingDialect(OracleDialect_oracledb):
 
     supports_statement_cache = True
 
-    def get_default_isolation_level(self, dbapi_conn: object) -> str:
+    def get_default_isolation_level(self, dbapi_conn: object) -> IsolationLevel:
         """Return what Oracle's sessions begin with."""
         return "READ COMMITTED"
 

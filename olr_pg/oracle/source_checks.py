@@ -17,13 +17,14 @@ from olr_pg.oracle.allowed_queries import is_allowed
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import FIRST_CDB, is_physical_standby, read_facts
+from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
     logged_columns,
+    may_read_levels,
     read_levels,
     unlogged_tables,
     without_key_words,
@@ -37,7 +38,7 @@ from olr_pg.oracle.vault import check_brought
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Connection, FromClause, Table
 
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
@@ -125,8 +126,8 @@ def check_oracle(
             lambda connection: read_snapshot(connection, facts.database, names, facts.scn),
         )
     except OlrPgError as problem:
-        # What else could be refused is the tables of XML DB, which not everybody needs.
-        if problem.code != PRIVILEGE or not any(one.check == "oracle.privileges" for one in found):
+        # A privilege that was not found missing before is one on tables of XML DB.
+        if problem.code != PRIVILEGE or all(one.check != "oracle.privileges" for one in found):
             found.append(coded("oracle.tables", problem))
         return Diagnosis(found, facts, ())
     found += oracle.read(
@@ -174,27 +175,15 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     user = source.user.upper()
     found: list[Finding] = []
     for table in tables.VIEWS:
-        name = table.name.replace("V$", "V_$")
-        if not is_allowed(connection, select(literal(1)).select_from(table)):
-            found.append(
-                error(
-                    "oracle.privileges",
-                    f"{user} may not read {table.name}",
-                    f"GRANT SELECT ON SYS.{name} TO {user};",
-                )
-            )
+        if not _may_read(connection, table):
+            what = f"{user} may not read {table.name}"
+            found.append(error("oracle.privileges", what, _grant(table, user)))
     if any(tables.DATABASE.name in finding.what for finding in found):
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
-    of_pdb = tables.SUPPLEMENTAL
-    has_containers = (connection.dialect.server_version_info or ()) >= FIRST_CDB
-    if has_containers and not is_allowed(connection, select(literal(1)).select_from(of_pdb)):
-        found.append(
-            warning(
-                "oracle.privileges",
-                f"{user} may not read {of_pdb.name}: what a PDB logs by itself is not seen",
-                f"GRANT SELECT ON SYS.{of_pdb.name} TO {user};",
-            )
-        )
+    if may_read_levels(connection) is False:
+        view = tables.SUPPLEMENTAL
+        what = f"{user} may not read {view.name}: what a PDB logs by itself is not seen"
+        found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     for table in (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES):
         found += _table_privileges(connection, table, f"SYS.{table.name}", user, scn)
@@ -211,28 +200,30 @@ def _load_privileges(
         name = f'"{one.owner}"."{one.name}"'
         found += _table_privileges(connection, tables.of_user(one), name, user, scn)
     for view, loss in tables.LOAD_VIEWS.items():
-        if not is_allowed(connection, select(literal(1)).select_from(view)):
-            name = view.name.replace("V$", "V_$")
-            found.append(
-                warning(
-                    "oracle.load-privileges",
-                    f"{user} may not read {view.name}: {loss}",
-                    f"GRANT SELECT ON SYS.{name} TO {user};",
-                )
-            )
+        if not _may_read(connection, view):
+            what = f"{user} may not read {view.name}: {loss}"
+            found.append(warning("oracle.load-privileges", what, _grant(view, user)))
     return found
+
+
+def _may_read(connection: Connection, table: FromClause) -> bool:
+    return is_allowed(connection, select(literal(1)).select_from(table))
+
+
+def _grant(view: Table, user: str) -> str:
+    return f"GRANT SELECT ON SYS.{view.name.replace('V$', 'V_$')} TO {user};"
 
 
 def _table_privileges(
     connection: Connection, table: Table, name: str, user: str, scn: int
 ) -> Iterable[Finding]:
-    if not is_allowed(connection, select(literal(1)).select_from(table)):
+    if not _may_read(connection, table):
         yield error(
             "oracle.privileges",
             f"{user} may not read {name}",
             f"GRANT SELECT, FLASHBACK ON {name} TO {user};",
         )
-    elif not is_allowed(connection, select(literal(1)).select_from(as_of(table, scn, "t"))):
+    elif not _may_read(connection, as_of(table, scn, "t")):
         yield error(
             "oracle.privileges",
             f"{user} may not read {name} as of an SCN",
@@ -274,10 +265,10 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
         warning(
             _LOGGING_PRIVILEGES,
             f"{user} may not read {view.name}: nothing is said of work without redo beforehand",
-            f"GRANT SELECT ON SYS.{view.name.replace('V$', 'V_$')} TO {user};",
+            _grant(view, user),
         )
         for view in tables.LOGGING_VIEWS
-        if not is_allowed(connection, select(literal(1)).select_from(view))
+        if not _may_read(connection, view)
     ]
     if denied or saved_scn is None:
         return denied

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.config.source_section import OracleSource
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Snapshot, Table
 
 _ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES"
 """Not of ALL_TABLES, which has only what the account may read the rows of."""
@@ -97,6 +97,16 @@ class ContainerDatabases:
             for owner, table in names
             if owner.startswith(prefix)
         ]
+
+    def container_of(self, table: Table, snapshot: Snapshot) -> str:
+        """Return the name of a table's container, as `sources` and `databases` have it.
+
+        Args:
+            table: of `snapshot`.
+            snapshot: the dictionaries of all, joined; or that of the only one.
+        """
+        known = {one.database.con_id: one.database.con_name for one in snapshot.members}
+        return known.get(table.con_id) or ""
 
     def read_dictionaries(
         self, names: Sequence[tuple[str, str]], scn: int | None = None, *, structure: bool = True

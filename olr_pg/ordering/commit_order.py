@@ -103,7 +103,7 @@ class CommitOrder:
         return min(filter(wanted, self._faults), key=_commit_position, default=None)
 
     def release(self, limit: int) -> list[ReadyRun]:
-        """Let out what commits below `limit`: view by view, each in commit order."""
+        """Remove and return what commits below `limit`: view by view, each in commit order."""
         self._faults.sort(key=_commit_position)
         self.left_out = [fault for fault in self._faults if fault.commit_scn < limit]
         self._faults = self._faults[len(self.left_out) :]
@@ -123,11 +123,11 @@ class CommitOrder:
             self._last = scn, CommitPosition(0, 0, 0, 0)
 
     def saved(self) -> SavedOrder:
-        """Return what waits now."""
+        """Return a copy of what waits, for `go_back`."""
         return SavedOrder(tuple(self._runs), tuple(self._faults))
 
     def go_back(self, saved: SavedOrder) -> None:
-        """Let wait what waited then, but for transactions that have left since."""
+        """Put back the state that `saved` returned, without transactions released since."""
         self._runs = self._not_left(saved.runs)
         self._faults = list(saved.faults)
 

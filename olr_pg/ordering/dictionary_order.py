@@ -40,7 +40,7 @@ class DictionaryOrder:
         return sorted(known, key=lambda t: t.order)
 
     def release(self, limit: int) -> None:
-        """Let those leave that commit below `limit`, but for what has left before.
+        """Remove and return the changes that commit below `limit`, without those released before.
 
         What is decoded again may have left.
         """
@@ -55,9 +55,9 @@ class DictionaryOrder:
         self._waiting = [t for t in self._waiting if t.commit_scn < scn]
 
     def saved(self) -> tuple[DictionaryTransaction, ...]:
-        """Return what waits now."""
+        """Return a copy of what waits, for `go_back`."""
         return tuple(self._waiting)
 
     def go_back(self, saved: tuple[DictionaryTransaction, ...]) -> None:
-        """Let wait what waited then."""
+        """Put back the state that `saved` returned."""
         self._waiting = list(saved)

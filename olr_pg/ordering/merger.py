@@ -332,7 +332,7 @@ class Merger:
         return self._leave()
 
     def _take(self, result: SplitResult) -> None:
-        """Put a split's results to what is there."""
+        """Add a split's results to those that wait."""
         self.sessions.add(result.sessions)
         self.sessions.add_names(result.names)
         self.tally = self.tally.plus(result.tally)

@@ -24,7 +24,7 @@ class _Next(NamedTuple):
     lowest_begin_scn: int
 
 
-class Leaving:
+class Release:
     """Transactions that left the merger together; true while there is anything.
 
     Args:
@@ -48,7 +48,7 @@ class Leaving:
         return min(view[0].lowest_begin_scn for view in self._views)
 
     def take(self, barrier: int | None) -> tuple[list[ReadyRun], int]:
-        """Take the next ones: everything that commits up to an SCN, and that SCN.
+        """Take the next transactions: everything that commits up to an SCN, and that SCN.
 
         Args:
             barrier: a commit SCN behind the first, from which on nothing may go; None: no such.

@@ -57,5 +57,5 @@ class Watermarks:
         self._scns.pop(thread, None)
 
     def saved(self) -> dict[int, int]:
-        """Return all of them, as they are now."""
+        """Return a copy of the watermarks."""
         return dict(self._scns)

@@ -6,6 +6,7 @@ TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own 
 
 A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
 ``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
+A running appliance starts a server again that was killed (`postgres.supervision`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.pid_file import PidFile, drop_stale_pid_file, is_process, read_pid_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +91,29 @@ class EmbeddedPostgres:
     @property
     def pid(self) -> int | None:
         """Process id of the server, None once it has stopped."""
-        running = _read_pid_file(self.directory / "data")
+        running = read_pid_file(self.directory / "data")
         return running.pid if running else None
+
+    def is_gone(self) -> bool:
+        """Tell whether its server has ended (killed, say), by its process; asks it nothing."""
+        running = read_pid_file(self.directory / "data")
+        return running is None or not is_process(running.pid)
+
+    def revive(self) -> None:
+        """Start the server again on its port, where it has ended; another process may have done so.
+
+        Raises:
+            OlrPgError: 5002, it does not start.
+        """
+        data = self.directory / "data"
+        with _exclusive(self.directory / "creating"):
+            running = read_pid_file(data)
+            if running is not None:
+                if running.port == self.port and _is_our_server(running, data, self._password):
+                    return
+                drop_stale_pid_file(running, data)
+            # No other port would do: the connections of this run go to this one.
+            self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
         """Stop the server, unless another process still uses this cluster.
@@ -103,7 +126,7 @@ class EmbeddedPostgres:
         try:
             with suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _read_pid_file(self.directory / "data") is not None:
+                if read_pid_file(self.directory / "data") is not None:
                     self._tools.stop(self.directory / "data")
         finally:
             self._lock.close()
@@ -233,7 +256,7 @@ def remove_embedded(directory: Path) -> bool:
     """
     place = directory.resolve()
     data = place / "data"
-    running = _read_pid_file(data)
+    running = read_pid_file(data)
     if running is not None:
         account = _account()
         _Tools(_reachable_binaries(account), account).stop(data)
@@ -245,11 +268,11 @@ def remove_embedded(directory: Path) -> bool:
 
 def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     data = directory / "data"
-    running = _read_pid_file(data)
+    running = read_pid_file(data)
     if running is not None:
         if _is_our_server(running, data, password):
             return running.port
-        _drop_stale_pid_file(running, data)
+        drop_stale_pid_file(running, data)
     remembered = directory / "port"
     port = int(remembered.read_text()) if remembered.exists() else 0
     for attempt in range(_START_ATTEMPTS):
@@ -266,21 +289,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     return port
 
 
-class _Running(NamedTuple):
-    pid: int
-    port: int
-
-
-def _read_pid_file(data: Path) -> _Running | None:
-    """Read ``postmaster.pid``: pid on line 1, port on line 4; None without a whole one."""
-    try:
-        lines = (data / "postmaster.pid").read_text("utf-8").splitlines()
-        return _Running(int(lines[0]), int(lines[3]))
-    except (FileNotFoundError, IndexError, ValueError):
-        return None
-
-
-def _is_our_server(running: _Running, data: Path, password: str) -> bool:
+def _is_our_server(running: PidFile, data: Path, password: str) -> bool:
     try:
         with psycopg.connect(
             host=_HOST,
@@ -294,27 +303,6 @@ def _is_our_server(running: _Running, data: Path, password: str) -> bool:
     except psycopg.OperationalError:
         return False
     return row is not None and Path(row[0]).resolve() == data.resolve()
-
-
-def _drop_stale_pid_file(running: _Running, data: Path) -> None:
-    """Remove the pid file of a server that is gone.
-
-    PostgreSQL does so itself when the pid is free; when another process of the same user has the
-    pid by now it refuses to start. A postmaster's working directory is its data directory.
-    """
-    try:
-        alive = Path(f"/proc/{running.pid}/cwd").resolve(strict=True) == data.resolve()
-    except FileNotFoundError:
-        alive = False
-    except PermissionError:
-        return
-    if alive:
-        raise OlrPgError(
-            Code.EMBEDDED_POSTGRES_DOWN,
-            f"process {running.pid} runs this cluster but does not answer on port {running.port}",
-            file=str(data),
-        )
-    (data / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _free_port(wanted: int) -> int:
@@ -462,7 +450,7 @@ def _copy_installation(installation: Path, target: Path) -> None:
 
 @contextmanager
 def _exclusive(file: Path) -> Iterator[None]:
-    """Let one process at a time in."""
+    """Hold a lock that one process at a time has."""
     with file.open("ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -17,7 +17,7 @@ _VIGILANCE: Final[dict[str, str | int | None]] = {
 }
 
 
-def vigilant(connect_string: str) -> str:
+def with_timeouts(connect_string: str) -> str:
     """Add to the connect string what it does not say itself of timeouts and keepalives.
 
     Raises:

@@ -5,8 +5,7 @@ images before and after it as structs of the table's columns, typed as `arrow_ty
 that the change does not have is null. Within an image, a column that redo does not have is null,
 like one that is NULL: who must tell these apart reads the JSON Lines.
 
-`ChangeBatches` is for one table; `changes_schema` is what its batches look like. `TableBatches`
-is for several, whose messages a `ChangeReader` parses once.
+`TableBatches` is for one table; a `ChangeReader` parses messages once for several tables.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import pyarrow.compute as pc
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.dictionary.lob_delivery import delivered_charset_id, delivered_type
 from olr_pg.errors import Code, OlrPgError, located
-from olr_pg.rendering.arrow_changes import ChangeReader
 from olr_pg.rendering.arrow_kernels import (
     gather_kernel,
     row_ids_kernel,
@@ -31,18 +29,15 @@ from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.rendering.arrow_values import arrow_converter, fixed_array, variable_array
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.finished_columns import DmlKind
-from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from olr_pg.applier.received.layouts import Layout
     from olr_pg.applier.received.parse import Answers
-    from olr_pg.dictionary.model import Column, Database, Table
-    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.dictionary.model import Column, Database
     from olr_pg.rendering.arrow_changes import ReadChanges
     from olr_pg.wire.elements import ColumnValue
-    from olr_pg.wire.frames import Buffer
 
     Array = Any
     """A `pyarrow.Array`; the stubs know too few of its methods."""
@@ -66,11 +61,6 @@ def delivered_column(column: Column) -> Column:
     return replace(
         column, type_code=delivered_type(column), charset_id=delivered_charset_id(column)
     )
-
-
-def changes_schema(table: Table) -> pa.Schema:
-    """Return the schema of a table's changes."""
-    return schema_of([delivered_column(column) for column in table.delivered])
 
 
 def schema_of(columns: Sequence[Column]) -> pa.Schema:
@@ -230,51 +220,6 @@ class TableBatches:
             place["xid"] = format_xid(int(answers.xid[element]))
             place["scn"] = int(answers.scn[element])
         return located(plain, **place)
-
-
-class ChangeBatches:
-    """The record batches of one table's changes, from messages (`changes_schema`).
-
-    Args:
-        table: whose changes; its columns decide the types. Values of columns that it does not have
-            are left out, values of another type are converted, if Arrow can.
-        database: whose values they are.
-        order: byte order of the messages.
-        sessions: the sessions of the transactions; None: nothing is known of them.
-    """
-
-    def __init__(
-        self,
-        table: Table,
-        database: Database,
-        *,
-        order: ByteOrder = ByteOrder.LITTLE,
-        sessions: SessionDirectory | None = None,
-    ) -> None:
-        columns = [delivered_column(column) for column in table.delivered]
-        self._table = TableBatches(table.owner, table.name, columns, database)
-        self._reader = ChangeReader(order, sessions)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the batches."""
-        return self._table.schema
-
-    def feed(self, framed: Buffer) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of whole transactions; those of other tables are counted in `position`.
-
-        Args:
-            framed: Data messages; must stay as they are until the batches are made.
-
-        Raises:
-            OlrPgError: 2050, 2051, 2053 or 2056 with the value's place; 4001, 4005, 5013, the
-                messages are malformed.
-        """
-        mine = self._table.owner, self._table.name
-        for changes in self._reader.read(framed):
-            for name, elements in changes.by_table():
-                if name == mine:
-                    yield self._table.batch(changes, elements)
 
 
 def _alike(column: Column, described: ColumnValue) -> bool:

@@ -308,12 +308,12 @@ class _TableFile:
         self._writer: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Let a batch wait."""
+        """Append a batch to those that wait to be written."""
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
 
     def taken(self) -> list[pa.RecordBatch]:
-        """Take the batches that wait."""
+        """Remove and return the batches that wait."""
         batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
         return batches
 

@@ -150,7 +150,7 @@ class LogDecoding:
 
 
 class _Done:
-    """How much of the logs was decoded, for who wants to know.
+    """Counts the bytes of logs that were decoded, and reports them to `progress`.
 
     Args:
         progress: called as ``progress(bytes done, bytes in all)``.

@@ -125,7 +125,7 @@ class Decoder:
                 if self._once or not self.logs.source.is_online:
                     check_beginning(logs, feed.start_scn)
             finally:
-                self.logs.scanned_last(feed)
+                self.logs.remove_reader(feed)
         if feed.start_scn == 0:
             self.threads.forget()
         snapshot = feed.chosen.snapshot

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
+    from olr_pg.capture.capture_state import CapturePhase
     from olr_pg.capture.continuity import Gap, LogStream
-    from olr_pg.capture.state import CapturePhase
     from olr_pg.decoding.split import Split
     from olr_pg.errors import OlrPgError
     from olr_pg.ordering.accounting import Accounting

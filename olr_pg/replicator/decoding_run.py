@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.finished_logs import DecodedLogs
 from olr_pg.capture.logs import report_skipped
-from olr_pg.capture.state import CapturePhase
 from olr_pg.capture.wanted_logs import (
     check_beginning,
     check_order,
@@ -27,7 +27,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
 from olr_pg.ordering.ready_transactions import by_view
-from olr_pg.ordering.release import Leaving
+from olr_pg.ordering.release import Release
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
@@ -108,14 +108,13 @@ class DecodingRun:
         )
         self._recovery: RecoveryRun | None = None
         if parts.recovery is not None:
-            self._recovery = RecoveryRun(parts.recovery, self._scn, self._target_names)
+            self._recovery = RecoveryRun(
+                parts.recovery, self._scn, lambda: [feed.delivery.name for feed in self.feeds]
+            )
         self._reached: Mapping[int, Reached] = {}
         self._lobs_scn = -1
         self._left_scn = 0
         self._thread = threading.Thread(target=self.run, name="olr-decode", daemon=True)
-
-    def _target_names(self) -> list[str]:
-        return [feed.delivery.name for feed in self.feeds]
 
     def restore(self, image: NamedImage) -> None:
         """Begin with a recovery image, if it can be used.
@@ -135,7 +134,7 @@ class DecodingRun:
         try:
             logs = self._parts.logs.scan(self, self._scn, 0).logs
         finally:
-            self._parts.logs.scanned_last(self)
+            self._parts.logs.remove_reader(self)
         if restored is not None:
             orphaning = orphaning_log(unread_logs(logs, self._scn, restored.marks), restored.marks)
             if orphaning is None:
@@ -171,7 +170,7 @@ class DecodingRun:
             _log.exception("decoding has stopped")
             self._fail(OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
         finally:
-            self._parts.logs.scanned_last(self)
+            self._parts.logs.remove_reader(self)
             if not failed:
                 # Else it may have taken a half of what ended the run: the next one begins with what
                 # is durable.
@@ -198,7 +197,7 @@ class DecodingRun:
         self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
-        """Why there is nothing to decode."""
+        """Note why there is nothing to decode."""
         reasons = [*scan.unusable, *missing, *self._admission.reasons()]
         reason = next(iter(reasons), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
@@ -246,7 +245,7 @@ class DecodingRun:
             if self._is_through():
                 self._end_until()
                 return
-            self._listener.consider(self)
+            self._listener.join_with_near(self)
             if logs:
                 idle = 0
                 continue
@@ -385,7 +384,7 @@ class DecodingRun:
             self._recovery.log_read(log, self.merger)
         self.reached = self.merger.watermark
         self.recent_scn = log.header.first_scn
-        self._listener.consider(self)
+        self._listener.join_with_near(self)
         return not self.ending.is_set()
 
     def _begin_incarnation(self, scn: int) -> bool:
@@ -414,7 +413,7 @@ class DecodingRun:
             self._parts.logs.delivering(self._left_scn)
         self._events.add(left_out)
         rest = min([self.merger.open_scn(), *self._events.begins()])
-        leaving = Leaving(released)
+        leaving = Release(released)
         while leaving:
             if not self._events.publish_before(leaving.first_commit_scn):
                 return False
@@ -496,5 +495,5 @@ class DecodingRun:
         return not self.ending.is_set()
 
     def _waits_for_room(self, event: SchemaEvent) -> bool:
-        """LOB values of transactions that are queued behind them must not wait for one another."""
+        """Tell whether an event waits for room: of one SCN's LOB values only the first does."""
         return event.is_fault or (bool(event.lobs) and event.commit_scn != self._lobs_scn)

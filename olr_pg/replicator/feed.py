@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from olr_pg.capture.state import CapturePhase
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition
+from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.replicator.recovery.bounded_recovery import Need
-from olr_pg.replicator.told_events import ToldEvents
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from olr_pg.capture.state import CaptureMonitor
+    from olr_pg.capture.capture_state import CaptureMonitor
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
     from olr_pg.replicator.decoding_progress import DecodeProgress
@@ -90,7 +90,7 @@ class Feed:
     last: CommitKey | None = None
     passed_scn: int = -1
     resumed: bool = False
-    told: ToldEvents = field(default_factory=ToldEvents)
+    told: PublishedEvents = field(default_factory=PublishedEvents)
 
     @property
     def names(self) -> frozenset[str]:
@@ -123,7 +123,7 @@ class Feed:
         return taken
 
     def note_open(self, scn: int) -> None:
-        """No transaction that may still come began before `scn`."""
+        """Note that no transaction that may still come began before `scn`."""
         self.open_scn = max(self.open_scn, scn)
 
     def note_passed(self, scn: int) -> None:
@@ -141,7 +141,7 @@ class Feed:
             self.last = scn, CommitPosition(0, 0, 0, 0)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
-        """Tell what happened to a table; the error that ends the delivery for it, if any.
+        """Put an event of a table into the queue; return the error that ends the delivery, if any.
 
         An event that the queue was given already, by an earlier run, is not told again.
         """
@@ -194,7 +194,7 @@ class Feed:
         )
 
     def fail(self, error: OlrPgError) -> None:
-        """Nothing more comes."""
+        """End the session's queue with an error."""
         self.delivery.failure = error
         self.delivery.monitor.enter(CapturePhase.STOPPED, error)
         self.queue.fail(error)

@@ -16,12 +16,11 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections import deque
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from functools import lru_cache, partial
-from itertools import count, islice
+from functools import lru_cache
+from itertools import count
 from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -29,25 +28,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.decoding.split import SplitResult, decode_split, open_split
 from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.result_files import ResultFile, ResultFiles, lost
+from olr_pg.files.result_files import ResultFile, ResultFiles, result_lost
+from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from concurrent.futures import Future
 
     from olr_pg.decoding.split import Encoded, Split, Subscription
     from olr_pg.dictionary.model import Database
 
 _AHEAD: Final = 3
 """Splits under way per process: each has its next one at hand while another's is waited for."""
-
-
-class _UnderWay(NamedTuple):
-    """A split that is being decoded, and the number of its result."""
-
-    task: int
-    done: Future[None]
 
 
 class ProcessDecoding:
@@ -75,7 +69,7 @@ class ProcessDecoding:
         try:
             self._folder = tempfile.mkdtemp(prefix="olr-pg-decode-", dir=parent)
         except OSError as error:
-            raise lost(error, directory=parent or tempfile.gettempdir()) from error
+            raise result_lost(error, directory=parent or tempfile.gettempdir()) from error
         self._results = ResultFiles(self._folder, _AHEAD * jobs)
         directory = str(self._results.directory)
         self._pool = ProcessPoolExecutor(
@@ -102,27 +96,22 @@ class ProcessDecoding:
                 ended.
         """
         stored = self._stored(subscription)
-        todo = iter(splits)
-        waiting: deque[_UnderWay] = deque()
+        decoded = in_order(
+            zip(self._tasks, splits, strict=False),
+            lambda numbered: self._pool.submit(_decode, *numbered, stored),
+            _AHEAD * self._jobs,
+            self._give_up,
+        )
         try:
-            while True:
-                for split in islice(todo, _AHEAD * self._jobs - len(waiting)):
-                    task = next(self._tasks)
-                    waiting.append(_UnderWay(task, self._pool.submit(_decode, task, split, stored)))
-                if not waiting:
-                    return
-                waiting[0].done.result()
-                result = self._results.take(waiting.popleft().task)
-                assert result is not None  # its process has named it
-                yield read_result(result[1])
+            with closing(decoded):
+                for (task, _), _ in decoded:
+                    result = self._results.take(task)
+                    assert result is not None  # its process has named it
+                    yield read_result(result[1])
         except BrokenProcessPool as error:
             raise OlrPgError(
                 Code.DECODING_PROCESS_ENDED, f"one of {self._jobs} that decode"
             ) from error
-        finally:
-            for one in waiting:
-                if not one.done.cancel():
-                    one.done.add_done_callback(partial(self._give_up, one.task))
 
     def _stored(self, subscription: Subscription) -> str:
         self._subscriptions += 1
@@ -130,10 +119,15 @@ class ProcessDecoding:
         path.write_bytes(pickle.dumps(subscription))
         return str(path)
 
-    def _give_up(self, task: int, done: Future[None]) -> None:
+    def _give_up(self, numbered: tuple[int, Split], done: Future[None]) -> None:
         """Let the file of a result that nobody wants any more be used again."""
-        if not done.cancelled() and done.exception() is None:
-            self._results.take(task)
+
+        def release_file(ended: Future[None]) -> None:
+            if not ended.cancelled() and ended.exception() is None:
+                self._results.take(numbered[0])
+
+        done.cancel()
+        done.add_done_callback(release_file)
 
 
 class _Worker(NamedTuple):

@@ -1,7 +1,7 @@
 """Keeps the runs of decoding: which there are, and which targets each of them feeds.
 
 One run feeds all targets: what they want is decoded once, from the lowest SCN that any of them
-needs; each is given what it lacks (`delivery.Feed`). There are more runs than one only while a
+needs; each is given what it lacks (`feed.Feed`). There are more runs than one only while a
 target is somewhere else than the others:
 
 - Targets that are started together are waited for (`expected`), and begin in one run.
@@ -117,14 +117,14 @@ class Runs:
                 self._timer.start()
             self._begin_waiting()
 
-    def excuse(self, name: str) -> None:
-        """Wait no more for a target that was expected."""
+    def stop_expecting(self, name: str) -> None:
+        """Stop waiting for a target that was expected."""
         with self._lock:
             self._expected.discard(name)
             self._begin_waiting()
 
     def leave(self, feed: Feed) -> None:
-        """Nothing more for a feed; returns when no run is at work for nobody."""
+        """Remove a feed from its run; return once no run without a feed is at work."""
         with self._lock:
             self._waiting = [one for one in self._waiting if one is not feed]
             left = [run for run in self._running if feed in run.feeds]
@@ -146,12 +146,12 @@ class Runs:
                 feed.fail(error)
 
     def drop(self, run: Run, feed: Feed) -> None:
-        """Let a feed of a run go that has ended."""
+        """Remove a feed that has ended from its run."""
         with self._lock:
             self._remove(run, feed)
 
-    def consider(self, run: Run) -> None:
-        """Note that a run has come further: perhaps it has reached another."""
+    def join_with_near(self, run: Run) -> None:
+        """End the runs that a run has come near to, and itself, so that one run goes on for all."""
         if not self._joins:
             return
         with self._lock:

@@ -120,7 +120,7 @@ class SharedLogs:
         with self._lock:
             self.source.delivering(scn)
 
-    def scanned_last(self, reader: object) -> None:
-        """Forget a reader: it asks no more."""
+    def remove_reader(self, reader: object) -> None:
+        """Remove a reader, which asks no more."""
         with self._lock:
             self._wanted.pop(reader, None)

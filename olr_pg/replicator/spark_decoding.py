@@ -149,7 +149,7 @@ class SparkDecoding:
 
 
 def _is_here(error: OlrPgError) -> bool:
-    """Tell whether a task could not open what this process finds."""
+    """Tell whether a task could not open a log that this process finds."""
     return error.code == Code.LOG_UNREADABLE and Path(str(error.where.get("file"))).exists()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
+from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.decoding.filters import NO_FILTERS, Filters, report_idle
 from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.target_view import TargetView

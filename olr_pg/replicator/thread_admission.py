@@ -45,7 +45,7 @@ class Admission:
         self.silent: frozenset[int] = frozenset()
 
     def check_beginnings(self, logs: Sequence[ArchivedLog], reached: Mapping[int, Reached]) -> None:
-        """Every thread must be there from the run's SCN on; looked at when its first log is there.
+        """Check that every thread is there from the run's SCN on, when its first log is there.
 
         A thread that is open may have had nothing archived when the run began.
 
@@ -134,7 +134,7 @@ class Admission:
         return last is not None and self._newest[thread] <= last
 
     def _wait_for(self, thread: int, scn: int) -> None:
-        """Nothing leaves before the thread has been read further.
+        """Let nothing leave before the thread has been read further.
 
         A thread that was closed for a while counts from what has left since: the logs of that time
         may be gone.

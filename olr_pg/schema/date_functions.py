@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.oracle import Oracle
 
 from olr_pg.schema.number_functions import numeric
-from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translating import UntranslatableError, constant
 from olr_pg.schema.value_kinds import (
     DATE,
     INTEGER,
@@ -52,18 +52,6 @@ def _now(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
     if node.args.get("sysdate"):
         return _NOW, Fact(Kind.DATE, filled=True)
     return "STATEMENT_TIMESTAMP()", Fact(Kind.TIMESTAMPTZ, filled=True)
-
-
-def _systimestamp(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
-    return "STATEMENT_TIMESTAMP()", Fact(Kind.TIMESTAMPTZ, filled=True)
-
-
-def _current_date(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
-    return _NOW, Fact(Kind.DATE, filled=True)
-
-
-def _local(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
-    return "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)", Fact(Kind.TIMESTAMP, filled=True)
 
 
 def _day_interval(t: Translator, node: exp.Expr) -> str:
@@ -314,9 +302,11 @@ def _extract(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
 
 HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.CurrentTimestamp: _now,
-    exp.CurrentDate: _current_date,
-    exp.Localtimestamp: _local,
-    exp.Systimestamp: _systimestamp,
+    exp.CurrentDate: constant(_NOW, Fact(Kind.DATE, filled=True)),
+    exp.Localtimestamp: constant(
+        "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)", Fact(Kind.TIMESTAMP, filled=True)
+    ),
+    exp.Systimestamp: constant("STATEMENT_TIMESTAMP()", Fact(Kind.TIMESTAMPTZ, filled=True)),
     exp.Add: _arithmetic,
     exp.Sub: _arithmetic,
     exp.DateTrunc: _truncate,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translating import UntranslatableError, argument_in, constant
 from olr_pg.schema.value_kinds import INTEGER, NUMBER, RAW, TEXT, Fact, Kind
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ def numeric(t: Translator, node: exp.Expr) -> str:
     if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
         return sql
     return f"CAST({sql} AS NUMERIC)"
-
-
-def _divide(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"({numeric(t, node.this)} / {t.sql(node.expression)})", NUMBER
 
 
 def _modulo(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -54,10 +50,6 @@ def _plain(name: str, fact: Fact = NUMBER) -> Handler:
         return f"{name}({numeric(t, node.this)})", fact
 
     return translate
-
-
-def _power(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"POWER({numeric(t, node.this)}, {numeric(t, node.expression)})", NUMBER
 
 
 def _logarithm(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -118,32 +110,15 @@ def _ratio(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
 _RATIO: Final = "\0ratio "
 
 
-def _ratio_mark(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return _RATIO + t.sql(node.expressions[0]), NUMBER
-
-
-def _guid(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
-    return "UUID_SEND(GEN_RANDOM_UUID())", Fact(Kind.RAW, filled=True)
-
-
-def _from_hex(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"DECODE({t.sql(node.expressions[0])}, 'hex')", RAW
-
-
-def _to_hex(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"UPPER(ENCODE({t.sql(node.expressions[0])}, 'hex'))", TEXT
-
-
-def _empty_blob(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
-    return "CAST('' AS BYTEA)", RAW
-
-
 HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
-    exp.Div: _divide,
+    exp.Div: lambda t, node: (f"({numeric(t, node.this)} / {t.sql(node.expression)})", NUMBER),
     exp.Mod: _modulo,
     exp.Mul: _multiply,
     exp.Neg: _negative,
-    exp.Pow: _power,
+    exp.Pow: lambda t, node: (
+        f"POWER({numeric(t, node.this)}, {numeric(t, node.expression)})",
+        NUMBER,
+    ),
     exp.Log: _logarithm,
     exp.Sign: _plain("SIGN", INTEGER),
     exp.Abs: _plain("ABS"),
@@ -160,9 +135,9 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
 BY_NAME: Final[dict[str, Handler]] = {
     "BITAND": _bits,
     "REMAINDER": _remainder,
-    "RATIO_TO_REPORT": _ratio_mark,
-    "SYS_GUID": _guid,
-    "HEXTORAW": _from_hex,
-    "RAWTOHEX": _to_hex,
-    "EMPTY_BLOB": _empty_blob,
+    "RATIO_TO_REPORT": argument_in(_RATIO + "{}", NUMBER),
+    "SYS_GUID": constant("UUID_SEND(GEN_RANDOM_UUID())", Fact(Kind.RAW, filled=True)),
+    "HEXTORAW": argument_in("DECODE({}, 'hex')", RAW),
+    "RAWTOHEX": argument_in("UPPER(ENCODE({}, 'hex'))", TEXT),
+    "EMPTY_BLOB": constant("CAST('' AS BYTEA)", RAW),
 }

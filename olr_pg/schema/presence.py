@@ -9,27 +9,27 @@ def literal(text: str) -> str:
 
 
 def has_schema(name: str) -> str:
-    """Tell of a schema."""
+    """Return the query that tells whether a schema exists."""
     return f"SELECT to_regnamespace({literal(_quoted(name))}) IS NOT NULL"
 
 
 def has_relation(target: str) -> str:
-    """Tell of a table, view, sequence or index by its quoted name."""
+    """Return the query that tells whether a relation exists, by its quoted name."""
     return f"SELECT to_regclass({literal(target)}) IS NOT NULL"
 
 
 def has_column(target: str, column: str) -> str:
-    """Tell of a column of a table."""
+    """Return the query that tells whether a table has a column."""
     return _exists("pg_attribute", "attrelid", target, f"attname = {literal(column)}")
 
 
 def has_default(target: str, column: str) -> str:
-    """Tell whether a column has a default."""
+    """Return the query that tells whether a column has a default."""
     return _exists("pg_attribute", "attrelid", target, f"attname = {literal(column)} AND atthasdef")
 
 
 def has_constraint(target: str, name: str) -> str:
-    """Tell of a constraint of a table."""
+    """Return the query that tells whether a table has a constraint."""
     return _exists("pg_constraint", "conrelid", target, f"conname = {literal(name)}")
 
 

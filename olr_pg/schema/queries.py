@@ -97,16 +97,12 @@ def _outer_joins(tree: exp.Query, translator: Translator) -> exp.Expr:
         if where is None or not any(c.args.get("join_mark") for c in where.find_all(exp.Column)):
             continue
         for column in where.find_all(exp.Column):
-            if not column.args.get("table") and _is_named(column):
+            if not column.args.get("table") and isinstance(column.this, exp.Identifier):
                 _qualify(column, translator)
     try:
         return eliminate_join_marks(tree)
     except Exception as error:
         raise UntranslatableError(f"its outer join (+) cannot be resolved: {error}") from error
-
-
-def _is_named(column: exp.Column) -> bool:
-    return isinstance(column.this, exp.Identifier)
 
 
 def _qualify(column: exp.Column, translator: Translator) -> None:

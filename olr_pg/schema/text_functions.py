@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translating import UntranslatableError, argument_in, constant
 from olr_pg.schema.value_kinds import INTEGER, NUMBERS, TEXT, TEXTS, Fact, Kind
 
 if TYPE_CHECKING:
@@ -105,14 +105,6 @@ def _position(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
         raise UntranslatableError("INSTR that begins at no fixed place, or from the end")
     found = f"STRPOS(SUBSTR({text}, {start}), {wanted})"
     return f"(CASE WHEN {found} = 0 THEN 0 ELSE {found} + {start - 1} END)", INTEGER
-
-
-def _length(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"LENGTH({t.text(node.this)})", INTEGER
-
-
-def _bytes(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"OCTET_LENGTH({t.text(node.expressions[0])})", INTEGER
 
 
 def _case(name: str) -> Handler:
@@ -300,20 +292,14 @@ _CONTEXT: Final = {
 }
 
 
-def _lnnvl(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"(({t.sql(node.expressions[0])}) IS NOT TRUE)", Fact(Kind.BOOLEAN)
-
-
-def _as_text(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"CAST({t.text(node.expressions[0])} AS TEXT)", TEXT
-
-
-def _empty_clob(_t: Translator, _node: exp.Expr) -> tuple[str, Fact]:
-    return "CAST('' AS TEXT)", TEXT
-
-
-def _ascii(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"ASCII({t.text(node.this)})", INTEGER
+def _text_in(template: str, fact: Fact) -> Handler:
+    """Translate a function of one text into PostgreSQL's: ``{}`` stands for the text."""
+    return lambda t, node: (
+        template.format(
+            t.text(node.expressions[0] if isinstance(node, exp.Anonymous) else node.this)
+        ),
+        fact,
+    )
 
 
 HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
@@ -324,7 +310,7 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.Concat: _concat,
     exp.Substring: _substring,
     exp.StrPosition: _position,
-    exp.Length: _length,
+    exp.Length: _text_in("LENGTH({})", INTEGER),
     exp.Upper: _case("UPPER"),
     exp.Lower: _case("LOWER"),
     exp.Initcap: _case("INITCAP"),
@@ -339,7 +325,7 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.RegexpCount: _regexp("REGEXP_COUNT", INTEGER, "position"),
     exp.RegexpReplace: _regexp_replace,
     exp.Chr: _character,
-    exp.Ascii: _ascii,
+    exp.Ascii: _text_in("ASCII({})", INTEGER),
     exp.GroupConcat: _aggregate_text,
     exp.Nvl2: _nvl2,
     exp.Coalesce: _coalesce,
@@ -347,11 +333,11 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.Cast: _cast,
 }
 BY_NAME: Final[dict[str, Handler]] = {
-    "LENGTHB": _bytes,
+    "LENGTHB": _text_in("OCTET_LENGTH({})", INTEGER),
     "SYS_CONTEXT": _context,
-    "LNNVL": _lnnvl,
-    "TO_CLOB": _as_text,
-    "TO_NCHAR": _as_text,
-    "TO_NCLOB": _as_text,
-    "EMPTY_CLOB": _empty_clob,
+    "LNNVL": argument_in("(({}) IS NOT TRUE)", Fact(Kind.BOOLEAN)),
+    "TO_CLOB": _text_in("CAST({} AS TEXT)", TEXT),
+    "TO_NCHAR": _text_in("CAST({} AS TEXT)", TEXT),
+    "TO_NCLOB": _text_in("CAST({} AS TEXT)", TEXT),
+    "EMPTY_CLOB": constant("CAST('' AS TEXT)", TEXT),
 }

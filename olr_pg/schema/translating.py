@@ -203,3 +203,13 @@ class Translator:
         if isinstance(node, exp.Literal) and not node.is_string and str(node.name).isdigit():
             return int(node.name)
         return None
+
+
+def constant(sql: str, fact: Fact) -> Handler:
+    """Translate into the same text, whatever the arguments are."""
+    return lambda _t, _node: (sql, fact)
+
+
+def argument_in(template: str, fact: Fact) -> Handler:
+    """Translate a function that sqlglot does not know: ``{}`` stands for its first argument."""
+    return lambda t, node: (template.format(t.sql(node.expressions[0])), fact)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.durable import leaving_nothing
+from olr_pg.files.durable import removed_on_failure
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Backlog:
         )
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            with leaving_nothing(path), path.open("wb") as file:
+            with removed_on_failure(path), path.open("wb") as file:
                 file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
                 file.write(heads)
                 file.write(batch.blob)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.files.mapped import let_go
+from olr_pg.files.mapped import release_pages
 
 if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun
@@ -33,5 +33,5 @@ class ConfirmedMessages:
             self._batch, self._first = weakref.ref(run.batch), run.start
         self._end = run.start + run.size
         if self._end - self._first >= _PIECE_BYTES:
-            let_go(run.batch.blob[self._first : self._end])
+            release_pages(run.batch.blob[self._first : self._end])
             self._first = self._end

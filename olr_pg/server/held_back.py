@@ -53,9 +53,13 @@ class HeldBack:
             bytes_max=self._bytes_max,
         )
         if over:
-            _log.warning("held_back", code=reason.label, reason=str(reason))
+            _log.warning(
+                "the client does not confirm what it has taken",
+                code=reason.label,
+                reason=str(reason),
+            )
         else:
-            _log.info("held_back_ended", code=reason.label)
+            _log.info("the client confirms again", code=reason.label)
 
     def _is_over(
         self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], held_bytes: int

@@ -204,7 +204,7 @@ class Listener:
                     return
                 if error.errno in _LOST_BEFORE:
                     continue
-                _log.error("accept_failed", error=str(error))
+                _log.error("a connection cannot be accepted", error=str(error))
                 if error.errno not in _EXHAUSTED:
                     return
                 # Descriptors come free again when connections end.

@@ -76,7 +76,7 @@ class Claim:
 
 
 class Session:
-    """The effect of a connection on the server; the `Delivery` of its `ServerProtocol`.
+    """The effect of a connection on the server; the `SessionOperations` of its `ServerProtocol`.
 
     Life cycle: made with the connection; the claim is taken by TableList and kept until `close`;
     the run begins with StartSCN and ends with `close`. Used from the connection's thread.
@@ -124,7 +124,7 @@ class Session:
 
     @property
     def subscribed(self) -> bool:
-        """Tell whether it has the claim."""
+        """Tell whether the session has the claim to replicate."""
         return self._claim.holder is self
 
     @property
@@ -172,7 +172,11 @@ class Session:
                 f"it starts at SCN {scn}, what began from SCN {saved.saved} on is not confirmed",
                 client=self.peer,
             )
-            _log.warning("starts_ahead", reason=str(self._ahead), action=self._ahead.action)
+            _log.warning(
+                "the client starts ahead of what is confirmed",
+                reason=str(self._ahead),
+                action=self._ahead.action,
+            )
 
     def take(self, confirmed_scn: int, messages: int) -> Batch:
         """Answer LastCommitedSCN, `messages` times in a row.

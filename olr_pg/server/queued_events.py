@@ -119,7 +119,7 @@ class QueuedEvents:
         return count
 
     def rewind(self, scn: int) -> None:
-        """Give again what is behind this commit SCN."""
+        """Make the events behind this commit SCN ready again."""
         while self._sent and self._sent[-1].event.commit_scn > scn:
             self._ready.appendleft(self._sent.pop())
 

@@ -66,4 +66,8 @@ class Silence:
         if warning is None or now == self._said:
             return
         self._said = now
-        _log.warning("client_is_silent", reason=str(warning), action=warning.action)
+        _log.warning(
+            "the client that replicates asks for nothing",
+            reason=str(warning),
+            action=warning.action,
+        )

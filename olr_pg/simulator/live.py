@@ -13,7 +13,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import encode_redo_time
@@ -23,8 +23,8 @@ from olr_pg.simulator.online_redo.flush_times import timed
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.player import FlushLog, Pacing, play
-from olr_pg.simulator.online_redo.redo_spool import RedoSpool
+from olr_pg.simulator.online_redo.player import Pacing, note_flush, play
+from olr_pg.simulator.online_redo.redo_spool import spooled
 from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
@@ -35,13 +35,12 @@ from olr_pg.simulator.stamping.stamped_simulation import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
-    from datetime import timezone
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.online_redo.player import Stop
     from olr_pg.simulator.online_redo.steps import Step
     from olr_pg.simulator.online_redo.written_redo import Redo
     from olr_pg.simulator.writer.instance import LogSink
@@ -147,26 +146,10 @@ class LiveWatch(Protocol):
         """Look at a step that was carried out."""
 
 
-class _Work(Protocol):
-    """Where the redo comes from.
-
-    Attributes:
-        zone: of the database's host.
-    """
-
-    zone: timezone
-
-    def redo(self, stop: Stop) -> Iterator[Redo]:
-        """Make redo until there is enough, or `stop` is set."""
-
-    def summary(self) -> Summary:
-        """Return the extent of what was made."""
-
-
 def simulate_live(
     seed: int,
     out_dir: Path,
-    stop: Stop,
+    stop: threading.Event,
     options: LiveOptions,
     *,
     workload: str,
@@ -192,7 +175,7 @@ def simulate_live(
         seed,
     )
     asked = _Asked(seed, directory, options, workload, shape, prefilled, truth)
-    work: _Work
+    work: _CopiedWork | _ModelWork
     if options.is_copied and watch is None:
         work = _CopiedWork(asked)
     else:
@@ -243,16 +226,12 @@ class _ModelWork:
         self._summary: Summary | None = None
         self.zone = self._feed.simulation.instance.zone
 
-    def redo(self, stop: Stop) -> Iterator[Redo]:
+    def redo(self, stop: threading.Event) -> Iterator[Redo]:
         """Make redo; ahead of all, if that is asked for."""
-        if not self._options.ahead:
-            yield from self._making(stop)
-            return
-        spool = RedoSpool(self._directory / "redo.part")
-        spool.fill(self._making(stop))
-        yield from spool.empty()
+        made = self._making(stop)
+        yield from spooled(made, self._directory / "redo.part") if self._options.ahead else made
 
-    def _making(self, stop: Stop) -> Iterator[Redo]:
+    def _making(self, stop: threading.Event) -> Iterator[Redo]:
         options, made = self._options, 0
         tick = max(int(options.rate * TICK), 1)
         while not stop.is_set() and (options.size is None or made < options.size):
@@ -294,20 +273,19 @@ class _CopiedWork:
         )
         self.zone = template.zone
 
-    def redo(self, stop: Stop) -> Iterator[Redo]:
+    def redo(self, stop: threading.Event) -> Iterator[Redo]:
         """Yield the redo of the logs that were made, which are gone then."""
-        logs = [WrittenLog(_mapped(path)) for path in self._summary.logs]
+        logs = list[WrittenLog]()
+        for path in self._summary.logs:
+            with path.open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+            logs.append(WrittenLog(memoryview(mapped)))
         shutil.rmtree(self._folder)
         yield from redo_of_logs(logs, itertools.repeat(self._plan.flush_blocks))
 
     def summary(self) -> Summary:
         """Return the extent of what was made."""
         return self._summary
-
-
-def _mapped(path: Path) -> memoryview:
-    with path.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
 
 class _LiveDatabase:
@@ -327,11 +305,11 @@ class _LiveDatabase:
     ) -> None:
         self._directory, self._options, self._redo = directory, options, redo
         self._database, self._watch = database, watch
-        self._flush_log: FlushLog | None = None
+        self._flushes: BinaryIO
         self.logs: list[Path] = []
         self.log_bytes = 0
 
-    def run(self, work: _Work, stop: Stop) -> None:
+    def run(self, work: _CopiedWork | _ModelWork, stop: threading.Event) -> None:
         """Work until `stop` is set or the time is over."""
         zone = work.zone
 
@@ -341,8 +319,8 @@ class _LiveDatabase:
         redo = timed(self._redo, work.redo(stop), now)
         making = None if self._options.growing else self._directory / "archiving"
         with ExitStack() as open_files:
-            file = open_files.enter_context((self._directory / FLUSHES).open("wb"))
-            self._flush_log = FlushLog(file)
+            path = self._directory / FLUSHES
+            self._flushes = open_files.enter_context(path.open("wb"))
             files = OnlineFiles(self._directory / ONLINE, self._directory / LOGS, making)
             open_files.enter_context(files)
             steps = self._database.steps(redo)
@@ -350,8 +328,7 @@ class _LiveDatabase:
 
     def _stepped(self, step: Step) -> None:
         if isinstance(step, Event) and step.kind is EventKind.FLUSHED:
-            assert self._flush_log is not None
-            self._flush_log.note(step)
+            note_flush(self._flushes, step)
         if isinstance(step, Archived):
             path = self._directory / LOGS / step.name
             self.logs.append(path)

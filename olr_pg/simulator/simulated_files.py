@@ -121,7 +121,8 @@ class SimulatedFiles:
         write_snapshot(simulation.snapshot(), str(final / "dictionary.json"))
         return Summary(
             *(simulation.seed, simulation.shape, self.start),
-            *(simulation.transactions, simulation.changes, rows, simulation.tables),
+            *(simulation.transactions, simulation.changes),
+            *(rows, simulation.tables),
         )
 
 

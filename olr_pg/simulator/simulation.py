@@ -31,7 +31,7 @@ from olr_pg.simulator.named_simulation import NAMED, NamedSimulation
 from olr_pg.simulator.sessions.lob_workload import LobWorkload
 from olr_pg.simulator.sessions.placement import TableSpec, place_table
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
-from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, Workload, random_row
+from olr_pg.simulator.sessions.workload import DdlUse, RandomWorkload, random_row
 from olr_pg.simulator.simulated_files import (
     SimulatedFiles,
     Summary,
@@ -64,7 +64,7 @@ PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 LEFT_OPEN: Final = 0.1
 
 
-def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
+def random_workload(rng: Random, shape: DatabaseShape, container: int) -> RandomWorkload:
     """Make the random workload of a container."""
     owner = ("SIM", "SIM" if shape.twins else "OTHER")[container]
     return RandomWorkload(
@@ -72,7 +72,7 @@ def random_workload(rng: Random, shape: DatabaseShape, container: int) -> Worklo
     )
 
 
-def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> Workload:
+def lob_workload(rng: Random, shape: DatabaseShape, container: int) -> RandomWorkload:
     """Documents."""
     owner = ("DOCS", "DOCS" if shape.twins else "OTHER")[container]
     return LobWorkload(rng, shape.logging, owner, lobs=shape.lobs)
@@ -100,7 +100,7 @@ class Simulation:
         seed: int,
         directory: Path,
         shape: DatabaseShape | None,
-        workload: Callable[[Random, DatabaseShape, int], Workload] = random_workload,
+        workload: Callable[[Random, DatabaseShape, int], RandomWorkload] = random_workload,
         *,
         prefilled: bool = False,
     ) -> None:

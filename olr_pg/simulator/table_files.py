@@ -78,7 +78,7 @@ class TableFile:
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.rows = 0
-        self._table, self._schema = table, table_schema(table).with_metadata(metadata)
+        self._table, self._schema = table, table_schema(table).with_metadata(metadata or {})
         self._rows: list[tuple[str, Sequence[Cell | None]]] = []
         self._waiting = list[pa.RecordBatch]()
         self._writer = pq.ParquetWriter(folder / f"{table.full_name}.parquet", self._schema)

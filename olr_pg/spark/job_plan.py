@@ -49,7 +49,7 @@ def plan_jobs(count: int, width: int, sizes: Sequence[int], *, growing: bool) ->
 
 
 def job_bytes(number: int, *, growing: bool) -> int:
-    """Bytes of input that a core is given in job `number`, from 0."""
+    """Return the bytes of input that a core is given in job `number`, counted from 0."""
     return min(FIRST_JOB_BYTES << min(number, 8), JOB_BYTES) if growing else JOB_BYTES
 
 

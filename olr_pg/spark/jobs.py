@@ -24,9 +24,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.files.result_files import ResultFiles
-from olr_pg.spark.call import SparkCall
 from olr_pg.spark.job_plan import plan_jobs
 from olr_pg.spark.planned_jobs import planned_results
+from olr_pg.spark.spark_call import SparkCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

@@ -20,7 +20,7 @@ from olr_pg.spark.result_cells import (
     Cell,
     CompressedResult,
     error_cell,
-    joined,
+    join_cells,
     raise_error,
 )
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from olr_pg.files.result_files import Result, ResultFiles, TaskResult
-    from olr_pg.spark.call import Share, SparkCall, SparkJob, Work
     from olr_pg.spark.job_plan import Job
+    from olr_pg.spark.spark_call import Share, SparkCall, SparkJob, Work
 
 _JOBS_UNDER_WAY: Final = 2
 
@@ -100,7 +100,7 @@ def _run(task: Callable[[], Callable[..., None]], payload: bytes, result: TaskRe
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds to wait, again and again: little at first."""
+    """Yield the seconds to wait before each look: few at first."""
     seconds, longest = _POLL_SECONDS
     while True:
         yield seconds
@@ -178,4 +178,4 @@ def _from_cells(tasks: Sequence[int], ended: Iterable[Cell]) -> Iterator[tuple[i
         of_task[cell.task].append(cell)
     for task in tasks:
         # Taken out: what was handed on need not be kept.
-        yield task, joined(task, of_task.pop(task))
+        yield task, join_cells(task, of_task.pop(task))

@@ -72,7 +72,7 @@ class CompressedResult:
 
 
 def error_cell(task: int, error: Exception) -> Cell:
-    """Say what a task raised; called while it is handled."""
+    """Make the cell of an exception of a task; called while it is handled."""
     if not isinstance(error, OlrPgError):
         words = "".join(traceback.format_exception_only(error)).strip()
         record: dict[str, Any] = {"error": words, "traceback": traceback.format_exc()}
@@ -87,7 +87,7 @@ def error_cell(task: int, error: Exception) -> Cell:
     return Cell(task, Kind.ERROR, orjson.dumps(record))
 
 
-def joined(task: int, cells: list[Cell]) -> Result:
+def join_cells(task: int, cells: list[Cell]) -> Result:
     """Join the result that cells carry (on the driver).
 
     Args:
@@ -110,7 +110,7 @@ def joined(task: int, cells: list[Cell]) -> Result:
 
 
 def raise_error(task: int, kind: Kind, data: Result) -> None:
-    """Raise what a task raised.
+    """Raise the error that a cell or file holds; do nothing where it holds a result.
 
     Raises:
         OlrPgError: the task's own; 6004 it raised something else.

@@ -26,7 +26,7 @@ class Scratch:
     _lock: IO[bytes]
 
     def remove(self) -> None:
-        """Remove it and everything in it, as far as that can be done."""
+        """Remove the directory and everything in it, as far as that can be done."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
 

@@ -44,11 +44,11 @@ RESULTS_PROPERTY: Final = "spark.olr_pg.results"
 """A directory that the driver and all executors share."""
 
 _LOOPBACK: Final = "127.0.0.1"
-_NOWHERE: Final = ("192.0.2.1", 9)
+_UNREACHED_ADDRESS: Final = ("192.0.2.1", 9)
 """An address of documentation (RFC 5737), to which nothing is sent."""
 
 _STOP_SECONDS_MAX: Final = 15.0
-_JAVA_WORDS_MAX: Final = 2_000
+_JAVA_OUTPUT_MAX: Final = 2_000
 
 _JAVA_OPTIONS: Final = (
     # Spark here only hands out tasks: the quick compiler and the small collector start faster and
@@ -67,7 +67,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c{1}: %m%n%ex
 """
 
-_NAMES: Final = ("PythonRDD", "PythonUtils", "SimplePythonFunction", "SparkConf")
+_JVM_NAMES: Final = ("PythonRDD", "PythonUtils", "SimplePythonFunction", "SparkConf")
 """What every job asks for."""
 
 _SOCKET_NAME_BYTES: Final = 48
@@ -231,7 +231,7 @@ def _page_address(properties: Mapping[str, str]) -> str:
 def _driver_address(master: str) -> dict[str, str]:
     """Properties that keep the driver where a cluster finds it, though the page is on loopback."""
     named = _MASTER_ADDRESS.match(master)
-    target = (named[1].strip("[]"), int(named[2])) if named else _NOWHERE
+    target = (named[1].strip("[]"), int(named[2])) if named else _UNREACHED_ADDRESS
     family = socket.AF_INET6 if ":" in target[0] else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -244,7 +244,7 @@ def _driver_address(master: str) -> dict[str, str]:
 
 _MASTER_ADDRESS: Final = re.compile(r"spark://([^,/]+):(\d+)")
 _LOG_FILE: Final = "log4j2.properties"
-_JAVA_WORDS_FILE: Final = "java.log"
+_JAVA_OUTPUT_FILE: Final = "java.log"
 _PROPERTIES_FILE: Final = "spark.properties"
 
 
@@ -296,9 +296,9 @@ def _launch(
 
     conf = SparkConf(loadDefaults=False).setMaster(settings.master)
     conf.setAll(list(properties.items()))
-    words = scratch / _JAVA_WORDS_FILE
+    words = scratch / _JAVA_OUTPUT_FILE
     environment = _launch_environment(settings, properties, java, scratch)
-    with words.open("wb") as log, environment, _interrupts_kept():
+    with words.open("wb") as log, environment, _keeping_interrupt_handler():
         gateway = None
         try:
             # In a session of its own: signals that are sent to this process's group (by a terminal,
@@ -306,7 +306,7 @@ def _launch(
             streams = {"stdout": log, "stderr": log, "start_new_session": True}
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
-            _keep_names(context)
+            _cache_jvm_names(context)
             spark = SparkSession(context)
             register(spark)
             return spark, gateway.proc
@@ -314,20 +314,20 @@ def _launch(
             if gateway is not None:
                 _close_gateway(gateway, gateway.proc)
             if isinstance(error, PySparkException | Py4JError | OSError):
-                said = words.read_text(errors="replace").strip()[-_JAVA_WORDS_MAX:]
+                said = words.read_text(errors="replace").strip()[-_JAVA_OUTPUT_MAX:]
                 raise OlrPgError(
                     Code.SPARK_START_FAILED, said or str(error), master=settings.master
                 ) from error
             raise
 
 
-def _keep_names(context: SparkContext) -> None:
+def _cache_jvm_names(context: SparkContext) -> None:
     """Let what PySpark asks the JVM for by a short name be looked up once, not for every job.
 
     The JVM tries the name in each of its imported packages, and each in some 250 archives.
     """
     names = context._jvm
-    for name in _NAMES:
+    for name in _JVM_NAMES:
         setattr(names, name, getattr(names, name))
 
 
@@ -381,7 +381,7 @@ def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
 
 
 @contextlib.contextmanager
-def _interrupts_kept() -> Iterator[None]:
+def _keeping_interrupt_handler() -> Iterator[None]:
     """Keep this process's way with Ctrl-C: a SparkContext puts in a handler of its own."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -21,12 +21,12 @@ def spark_errors(**where: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
-        if lacking := _lacking(str(error)):
+        if lacking := _missing_on_executor(str(error)):
             raise OlrPgError(Code.EXECUTOR_UNFIT, lacking, **where) from error
         raise OlrPgError(Code.SPARK_JOB_FAILED, _reason(error), **where) from error
 
 
-_LACKING: Final = (
+_MISSING_ON_EXECUTOR: Final = (
     (r"No module named '?(?:olr_pg|pyspark)\b", "the package is not installed there"),
     (r"Cannot run program \"([^\"]+)\"", "its Python is missing"),
     (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
@@ -35,9 +35,9 @@ _LACKING: Final = (
 """What Spark says, and what it means: the beginning of the process that runs tasks has failed."""
 
 
-def _lacking(words: str) -> str | None:
-    """Say what a machine lacks to run tasks; None where that was not it."""
-    for pattern, meaning in _LACKING:
+def _missing_on_executor(words: str) -> str | None:
+    """Return what a machine lacks to run tasks; None where the error is another one."""
+    for pattern, meaning in _MISSING_ON_EXECUTOR:
         if found := re.search(rf".*{pattern}.*", words):
             return f"{meaning}: {found[0].strip()}"
     return None

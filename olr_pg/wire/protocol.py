@@ -23,13 +23,13 @@ network does not take: nothing is fetched from the queue before the piece in fro
 
 A run of equal LastCommitedSCN requests — what a pipelining client sends — is counted at once and
 answered by slices of prebuilt messages, so the work per element is a fraction of a microsecond.
-What the run means is still one confirmation before each element: `Delivery.take` ends its batch
-where the next request would confirm something.
+What the run means is still one confirmation before each element: `SessionOperations.take` ends its
+batch where the next request would confirm something.
 
 A client inside of this process is also told what happened to tables. Where such an event is next,
 `answers` ends in front of it, with the request unanswered, until `event` has handed it over.
 
-What a session needs from the outside is `Delivery`.
+What a session needs from the outside is `SessionOperations`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Batch(NamedTuple):
     event: SchemaEvent | None = None
 
 
-class Delivery(Protocol):
+class SessionOperations(Protocol):
     """The operations that the protocol asks of the server; every method may raise `OlrPgError`.
 
     An error must leave things as they were: the client gets it as Error and may ask again.
@@ -136,7 +136,7 @@ class ServerProtocol:
     """One connection as the server sees it.
 
     Args:
-        delivery: the rest of the server.
+        operations: the rest of the server.
         order: byte order of the connection.
         request_limit: the largest request accepted, in bytes.
         answer_bytes: where a piece of output ends.
@@ -150,13 +150,13 @@ class ServerProtocol:
 
     def __init__(
         self,
-        delivery: Delivery,
+        operations: SessionOperations,
         order: ByteOrder = ByteOrder.LITTLE,
         *,
         request_limit: int = REQUEST_BYTES_MAX,
         answer_bytes: int = ANSWER_BYTES,
     ) -> None:
-        self._delivery = delivery
+        self._delivery = operations
         self._order = order
         self._frames = FrameBuffer(order, request_limit)
         self._answer_bytes = answer_bytes

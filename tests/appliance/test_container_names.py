@@ -29,10 +29,10 @@ class Source:
         self.folder = folder
 
     def config(self, **owners: list[str]) -> Config:
-        """Containers PDBn, each with a table T of these owners."""
+        """Containers whose names end with a digit, each with a table T of these owners."""
         files = []
         for name, own in owners.items():
-            con_id = int(name[3:]) + 2
+            con_id = int(name[-1]) + 2
             tables = tuple(Table(one, "T", 100 + n, 100, (ID,)) for n, one in enumerate(own))
             database = Database("CDB", con_id=con_id, con_name=name, dbid=con_id)
             files.append(str(self.folder / f"{name}.json"))
@@ -62,6 +62,30 @@ def test_a_schema_keeps_its_name_when_another_container_has_it_later(source: Sou
     ]  # fmt: skip
     fewer = source.config(PDB1=["HR", "SHOP"], PDB3=["HR"])
     assert names(fewer, keep=True) == ["HR.T", "PDB1.SHOP.T", "PDB3.HR.T"]
+
+
+def test_a_container_that_was_renamed_is_refused(source: Source) -> None:
+    """By its DBID; nobody would go on with the tables that the target knows."""
+    names(source.config(PDB1=["HR"], PDB2=["SHOP"]), keep=True)
+    renamed = source.config(PDB1=["HR"], SALES2=["SHOP"])
+    for keep in (True, False):
+        with pytest.raises(OlrPgError, match="PDB2 is called SALES2 now") as refused:
+            names(renamed, keep=keep)
+        assert refused.value.code == Code.CONTAINER_RENAMED
+    assert names(source.config(PDB1=["HR"], SALES3=["SHOP"]), keep=False) == [
+        "HR.T",
+        "SALES3.SHOP.T",
+    ]
+    assert names(source.config(PDB1=["HR"], PDB2=["SHOP"]), keep=True) == ["HR.T", "SHOP.T"]
+
+
+def test_a_file_of_before_the_containers_were_kept_is_read(source: Source) -> None:
+    config = source.config(PDB1=["HR"], PDB2=["HR"])
+    (source.folder / "data").mkdir()
+    path = source.folder / "data" / FILE_NAME
+    path.write_text('{"version": 1, "schemas": {"HR": "PDB2"}}')
+    assert names(config, keep=True) == ["PDB1.HR.T", "HR.T"]
+    assert json.loads(path.read_text())["containers"] == {"PDB1": 3, "PDB2": 4}
 
 
 def test_who_only_looks_keeps_nothing(source: Source) -> None:

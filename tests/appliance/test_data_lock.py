@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.errors import Code, OlrPgError
 
 HOLD = """
 import sys
 from pathlib import Path
-from olr_pg.appliance.data_lock import only_one
-with only_one(Path(sys.argv[1])):
+from olr_pg.appliance.data_lock import hold_data_lock
+with hold_data_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
 def test_a_second_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
-    with only_one(tmp_path), pytest.raises(OlrPgError) as caught, only_one(tmp_path):
+    with hold_data_lock(tmp_path), pytest.raises(OlrPgError) as caught, hold_data_lock(tmp_path):
         pass
     assert caught.value.code == Code.ANOTHER_APPLIANCE
-    with only_one(tmp_path):
+    with hold_data_lock(tmp_path):
         pass
 
 
@@ -39,14 +39,14 @@ def test_a_process_that_is_killed_leaves_no_lock(tmp_path: Path) -> None:
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(OlrPgError), only_one(tmp_path):
+        with pytest.raises(OlrPgError), hold_data_lock(tmp_path):
             pass
         holder.kill()
-    with only_one(tmp_path):
+    with hold_data_lock(tmp_path):
         pass
 
 
 def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(OlrPgError) as caught, only_one(tmp_path / "none"):
+    with pytest.raises(OlrPgError) as caught, hold_data_lock(tmp_path / "none"):
         pass
     assert caught.value.code == Code.DATA_DIRECTORY_UNUSABLE

@@ -7,12 +7,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from olr_pg.appliance.demo_view import DemoView, Progress, TableProgress
+from olr_pg.appliance.demo_view import DemoTableProgress, DemoView, Progress
 from olr_pg.monitor.lag import Lag
 
 
-def table(commit_scn: int, changes: int = 0, *, stopped: bool = False) -> TableProgress:
-    return TableProgress(commit_scn, changes, 0, 0, changes, stopped)
+def table(commit_scn: int, changes: int = 0, *, stopped: bool = False) -> DemoTableProgress:
+    return DemoTableProgress(commit_scn, changes, 0, 0, changes, stopped)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def table(commit_scn: int, changes: int = 0, *, stopped: bool = False) -> TableP
     ],
 )
 def test_it_is_complete_with_the_last_commit_of_each_table(
-    tables: dict[str, TableProgress], complete: bool
+    tables: dict[str, DemoTableProgress], complete: bool
 ) -> None:
     assert Progress(tables, 1, Lag()).has({"S.A": 10, "S.B": 20}) is complete
 

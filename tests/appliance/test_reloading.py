@@ -12,10 +12,10 @@ import pytest
 import structlog
 
 from olr_pg.appliance.reloading import Reloader, changed_keys, hangups
+from olr_pg.config.changed_tables import write_changes
 from olr_pg.config.model import Config
 from olr_pg.config.names import TableName
 from olr_pg.config.reading import parse_config
-from olr_pg.config.table_changes import write_changes
 from olr_pg.errors import Code, OlrPgError
 
 SOURCE = {"user": "u", "password": "p", "server": "db:1521/orcl"}

@@ -42,7 +42,7 @@ from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
-from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.parquet import find_table
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
@@ -398,7 +398,7 @@ class Target:
             ).fetchall()
 
     def load(self, part: SourcePartition) -> None:
-        progress = TableProgress(self.way, "S.EDGES", f"{self.way}.edges")
+        progress = TableLoadProgress(self.way, "S.EDGES", f"{self.way}.edges")
         with connect(self.settings.connect_string) as connection:
             progress.begin(connection, 1, 0, "edges", 1)
         todo = LoadJob(self.settings, (LoadTable(TABLE, self.way, "edges", progress),))
@@ -543,7 +543,7 @@ def test_what_a_choice_cannot_hold_stops_its_table_and_its_load(
         for n, (one, table) in enumerate(zip(UNFIT, tables, strict=True)):
             arrays = {"ID": pa.array([Decimal(1)], pa.decimal128(9, 0)), "C": [one.value[1]]}
             pq.write_table(pa.table(arrays), tmp_path / f"S.T{n}.parquet")
-            progress = TableProgress("load", table.full_name, f"s.t{n}")
+            progress = TableLoadProgress("load", table.full_name, f"s.t{n}")
             progress.begin(connection, 1, 0, "edges", 1)
             part = find_table(tmp_path, table.full_name).partitions[0]
             todo = LoadJob(

@@ -6,6 +6,8 @@ import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.simulator.sessions.workload import DdlUse
+from olr_pg.simulator.writer.instance import Pace
 from tests.datasource.source_rows import as_in_truth, order, true_changes, typed_difference
 from tests.replicator.test_containers import dictionaries, twins
 
@@ -19,6 +21,26 @@ SPLIT_BYTES = 20_000
 
 def in_order(row: dict[str, Any]) -> tuple[Any, ...]:
     return *order(row), row["table"]
+
+
+def test_a_stream_has_the_truth_of_both(spark: SparkSession, tmp_path: Path) -> None:
+    """Log by log, with DDL in both."""
+    twins(tmp_path, size=60_000, ddl=DdlUse.ANY, pace=Pace(log_blocks=50))
+    assert len(list((tmp_path / "logs").iterdir())) > 1
+    source: Any = SimpleNamespace(truth=(tmp_path / "truth.jsonl").read_bytes())
+    stream = spark.readStream.format("olr_pg").option("splitBytes", SPLIT_BYTES)
+    stream = stream.option("dictionary", json.dumps(dictionaries(tmp_path)))
+    (
+        stream.load(str(tmp_path / "logs"), maxFilesPerTrigger=1)
+        .writeStream.format("parquet").trigger(availableNow=True)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start(str(tmp_path / "rows"))
+        .awaitTermination()
+    )  # fmt: skip
+    rows = [as_in_truth(row) for row in spark.read.parquet(str(tmp_path / "rows")).collect()]
+    assert sorted(rows, key=in_order) == sorted(true_changes(source), key=in_order)
+    names = {row["table"].partition(".")[0] for row in rows}
+    assert {"SIMPDB", "OTHERPDB"} <= names
 
 
 def test_both_are_their_truth(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.datatypes.policies import BOOLEAN_PAIRS
-from olr_pg.dictionary.flag_checks import check_conditions, stray_values
+from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
 from olr_pg.dictionary.structure import LeftOut
 
 
@@ -23,7 +23,7 @@ from olr_pg.dictionary.structure import LeftOut
     ],
 )
 def test_texts(condition: str, strays: tuple[str, ...] | None) -> None:
-    assert stray_values([condition], "FLAG", BOOLEAN_PAIRS, is_number=False) == strays
+    assert non_flag_values([condition], "FLAG", BOOLEAN_PAIRS, is_number=False) == strays
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ def test_texts(condition: str, strays: tuple[str, ...] | None) -> None:
     ],
 )
 def test_numbers(condition: str, strays: tuple[str, ...]) -> None:
-    assert stray_values([condition], "FLAG", BOOLEAN_PAIRS, is_number=True) == strays
+    assert non_flag_values([condition], "FLAG", BOOLEAN_PAIRS, is_number=True) == strays
 
 
 def test_of_several_checks_the_narrowest_holds() -> None:
     both = ["FLAG IN ('A','B','Y')", "FLAG IN ('A','Y')"]
-    assert stray_values(both, "FLAG", BOOLEAN_PAIRS, is_number=False) == ("A",)
-    assert stray_values([], "FLAG", BOOLEAN_PAIRS, is_number=False) is None
+    assert non_flag_values(both, "FLAG", BOOLEAN_PAIRS, is_number=False) == ("A",)
+    assert non_flag_values([], "FLAG", BOOLEAN_PAIRS, is_number=False) is None
 
 
 def test_the_conditions_of_a_structure() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.durable import check_version, leaving_nothing, replace_file
+from olr_pg.files.durable import check_version, removed_on_failure, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +31,10 @@ def test_a_file_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path: Path) -
 
 def test_only_a_failed_write_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "part"
-    with leaving_nothing(path):
+    with removed_on_failure(path):
         path.write_bytes(b"x")
     assert path.exists()
-    with pytest.raises(OSError, match="full"), leaving_nothing(path):
+    with pytest.raises(OSError, match="full"), removed_on_failure(path):
         raise OSError("the disk is full")
     assert not path.exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from olr_pg.files.mapped import MappedFile, let_go
+from olr_pg.files.mapped import MappedFile, release_pages
 
 PAGES = 64
 
@@ -31,14 +31,14 @@ def test_pages_that_are_let_go_of_leave_the_memory_and_come_back(tmp_path: Path)
     data = np.frombuffer(mapped, np.uint8)
     assert data.tobytes() == content
     before = resident(mapped.address)
-    let_go(data.data[1:-1])
+    release_pages(data.data[1:-1])
     assert resident(mapped.address) <= before - (PAGES - 2) * mmap.PAGESIZE // 1024
     assert data.tobytes() == content
 
 
 def test_memory_that_no_file_is_behind_stays(tmp_path: Path) -> None:
     data = np.ones(3 * mmap.PAGESIZE, np.uint8)
-    let_go(data.data)
+    release_pages(data.data)
     assert data.all()
 
 

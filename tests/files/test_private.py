@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from olr_pg.files.private import make_private_directory, tighten, tighten_tree
+from olr_pg.files.private import close_to_others, close_tree_to_others, make_private_directory
 
 ENTRY = "import os; os.umask(0); from olr_pg.cli.entry import run; run()"
 
@@ -85,7 +85,7 @@ def test_what_is_open_is_closed(tmp_path: Path) -> None:
         for name in files:
             Path(folder, name).chmod(0o664)
 
-    assert tighten(data) == []
+    assert close_to_others(data) == []
     assert open_to_others(data) == []
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
 
@@ -97,7 +97,7 @@ def test_a_directory_that_holds_other_things_is_told_and_not_changed(tmp_path: P
     other.chmod(0o644)
     (tmp_path / "checkpoint.json").write_text("{}")
 
-    assert tighten(tmp_path) == [tmp_path]
+    assert close_to_others(tmp_path) == [tmp_path]
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
     assert stat.S_IMODE(other.stat().st_mode) == 0o644
     assert stat.S_IMODE((tmp_path / "checkpoint.json").stat().st_mode) == 0o600
@@ -106,7 +106,7 @@ def test_a_directory_that_holds_other_things_is_told_and_not_changed(tmp_path: P
 def test_a_place_for_everybody_is_told_and_not_changed(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
 
-    assert tighten_tree(tmp_path) == [tmp_path]
+    assert close_tree_to_others(tmp_path) == [tmp_path]
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
 
 
@@ -118,5 +118,5 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     make_private_directory(data)
     (data / "spill").symlink_to(elsewhere)
 
-    assert tighten(data) == []
+    assert close_to_others(data) == []
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import ColumnType, SimTable
     from olr_pg.simulator.model.transactions import Transaction
-    from olr_pg.simulator.sessions.workload import Workload
+    from olr_pg.simulator.sessions.workload import RandomWorkload
     from olr_pg.simulator.simulated_files import Summary
     from olr_pg.simulator.truth import Rows
 
@@ -53,8 +53,12 @@ class Source(NamedTuple):
         """Every table's rows as of `scn`."""
         return tables_at(self.summary.tables, self.transactions, scn)
 
-    def write_tables(self, folder: Path, scn: int, row_group: int = 6) -> Path:
-        """Every table as of `scn`."""
+    def write_tables(self, folder: Path, scn: int, row_group: int = 18) -> Path:
+        """Every table as of `scn`.
+
+        Args:
+            row_group: rows of a part; a task each of loads and verifications, which has its price.
+        """
         folder.mkdir()
         metadata: dict[bytes | str, bytes | str] = {
             "olr_pg.scn": str(scn),
@@ -76,7 +80,7 @@ def simulated(
     folder: Path,
     size: int,
     shape: DatabaseShape,
-    workload: Callable[[Random, DatabaseShape, int], Workload] = order_entry,
+    workload: Callable[[Random, DatabaseShape, int], RandomWorkload] = order_entry,
 ) -> Source:
     """Simulate a source."""
     (folder / "logs").mkdir(parents=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
-from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.cli.migration.load import initial_load
 from olr_pg.cli.migration.verify import repair, verify
 from olr_pg.errors import OlrPgError
@@ -119,7 +119,7 @@ def test_a_table_that_is_in_is_loaded_again_only_anew(
     initial_load(commands, table=["SHOP.ORDERS"])
     assert "SHOP.ORDERS: was loaded before, nothing was done" in capsys.readouterr().out
     data = project.folder / "data"
-    with only_one(data), pytest.raises(OlrPgError) as caught:
+    with hold_data_lock(data), pytest.raises(OlrPgError) as caught:
         initial_load(commands, table=["SHOP.ORDERS"], anew=True)
     assert caught.value.code == 4044
     assert fetch(project, "SELECT count(*) FROM shop.orders") == [(0,)]

@@ -18,7 +18,7 @@ from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
-from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.table_data import UNDO_GONE as UNDO_GONE_CODE
 from olr_pg.load.target_structure import StructureBuilder
 from olr_pg.load.verification.source_arrival import SourceArrival
@@ -183,7 +183,7 @@ UNDO_GONE = (1555, "snapshot too old: rollback segment number 7")
 def test_undo_that_is_gone_ends_the_load_and_the_rest_is_as_of_the_same_scn(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TableProgress, "age_seconds", lambda _self, _connection: 4_000.0)
+    monkeypatch.setattr(TableLoadProgress, "age_seconds", lambda _self, _connection: 4_000.0)
     shop.live.archive()
     shop.live.server.faults.add(Fault("execute", '"ORDERS" AS OF SCN', error=UNDO_GONE))
     with pytest.raises(OlrPgError) as caught:

@@ -17,7 +17,7 @@ from olr_pg.config.reading import parse_config
 from olr_pg.dictionary.model import Database
 from olr_pg.load import load_page as page_module
 from olr_pg.load.load_page import load_page
-from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.load_progress import TableLoadProgress
 
 TARGETS = {"S.T": ("s", "t")}
 
@@ -49,7 +49,7 @@ def test_it_shows_what_is_in(
     ):
         assert page is not None
         ensure_ledger(connection)
-        progress = TableProgress("olr_pg", "S.T", "s.t")
+        progress = TableLoadProgress("olr_pg", "S.T", "s.t")
         progress.begin(connection, 500, 400, "files", 4)
         with connection.transaction():
             progress.claim(connection, 0, 500)

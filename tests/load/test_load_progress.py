@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.load_progress import TableLoadProgress
 
 
 def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_database: str) -> None:
@@ -23,7 +23,7 @@ def test_a_load_drops_what_was_held_of_its_table_and_of_no_other(postgres_databa
                 " VALUES ('s', %s, 't', 9, '1.2.3', 0, 9, 'undecoded', 2011, 'why', 'stopped')",
                 [table],
             )
-        TableProgress("s", "S.A", "a").begin(connection, 10, 5, "files", 1)
+        TableLoadProgress("s", "S.A", "a").begin(connection, 10, 5, "files", 1)
         held = connection.execute("SELECT source_table FROM olr_pg.held").fetchall()
         errors = connection.execute("SELECT source_table, resolution FROM olr_pg.error").fetchall()
     assert held == [("S.B",)]

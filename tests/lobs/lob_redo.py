@@ -111,6 +111,7 @@ class LobRedo:
         scn: of the next record.
         segment: undo segment of the transactions.
         block_type: of BASICFILE pages; empty for vectors that do not tell it.
+        con_id: the container of the next vectors.
     """
 
     redo: RedoFormat = field(default_factory=RedoFormat)
@@ -121,6 +122,7 @@ class LobRedo:
     slot: int = 0
     segment: int = 1
     block_type: bytes = LOB_BLOCK
+    con_id: int = 0
 
     # --- records ---
 
@@ -133,7 +135,8 @@ class LobRedo:
         self, op: tuple[int, int], fields: Sequence[bytes], obj: int = 0, **block: int
     ) -> bytes:
         """One vector."""
-        return change_vector(self.redo, op, VectorBlock(obj=obj, **block), fields)
+        where = VectorBlock(obj=obj, **block)
+        return change_vector(self.redo, op, where, fields, con_id=self.con_id)
 
     @property
     def xid(self) -> bytes:

@@ -11,13 +11,13 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.migration_display import progress_json
 from olr_pg.config.model import Config
-from olr_pg.load.watch import Amount
+from olr_pg.load.load_watch import Amount
 from olr_pg.migration.migration_progress import (
+    LoadingTable,
     MigrationWatch,
     Progress,
     Replicating,
     RowRates,
-    TableLoad,
     progress_lines,
     replicating,
     table_loads,
@@ -39,9 +39,9 @@ def test_rates_are_of_the_last_half_minute_and_give_the_time_left() -> None:
     amounts = {"A": Amount(1_900, 50_000), "B": Amount(10, 100), "C": Amount(7, 70)}
     found = table_loads(amounts, {"A": 2_900, "B": 10, "C": None, "D": 5}, rates)
     assert found[0].seconds_left == pytest.approx(1_000 / rates.rate("A"))
-    assert found[1] == TableLoad("B", 10, 10, 100, 0.0, 0.0)
+    assert found[1] == LoadingTable("B", 10, 10, 100, 0.0, 0.0)
     assert found[2].seconds_left is None
-    assert found[3] == TableLoad("D", 0, 5, 0, 0.0, None)
+    assert found[3] == LoadingTable("D", 0, 5, 0, 0.0, None)
 
 
 def test_a_load_is_looked_at_from_outside(

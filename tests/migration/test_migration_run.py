@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code
 from olr_pg.load.initial import initial_load
 from olr_pg.migration.migration_steps import STEPS
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def test_from_an_empty_target_to_the_cut_over(
     assert any("ORDER_TREE: CONNECT BY" in line for line in rest["not_made"])
     began = [step["started_at"] for step in printed["steps"]]
 
-    with only_one(tmp_path / "data"):
+    with hold_data_lock(tmp_path / "data"):
         _, code = run(cutover=True)
     assert code == Code.ANOTHER_APPLIANCE
     with psycopg.connect(postgres_database) as connection:

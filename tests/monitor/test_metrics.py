@@ -15,7 +15,7 @@ from olr_pg.appliance.status_observer import (
     WAITING_FOR_DISK,
     WAITING_FOR_TARGET,
 )
-from olr_pg.capture.state import CapturePhase
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.metrics import STATES, make_registry
 from olr_pg.monitor.status_values import Status

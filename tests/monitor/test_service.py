@@ -25,10 +25,10 @@ from olr_pg.config.reading import parse_config
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor import service as service_module
-from olr_pg.monitor.asking import ask_status
 from olr_pg.monitor.history import WHOLE, HistoryStore, Reading
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.service import CONNECTIONS_MAX, FILE_NAME, STREAMS_MAX, StatusService
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.monitor.status_values import SourceStatus, StageState, Status
 from tests.server.certificates import Authority
 

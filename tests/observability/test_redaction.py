@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from olr_pg.observability.redaction import MASK, Redactor, know_secrets, mask
+from olr_pg.observability.redaction import MASK, Redactor, mask, register_secrets
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_a_secret_that_is_part_of_another_leaves_nothing_of_it() -> None:
 
 
 def test_what_drivers_say_is_masked_with_the_secrets_of_the_process() -> None:
-    know_secrets(["hunter2"])
+    register_secrets(["hunter2"])
     try:
         assert mask("no host hunter2") == "no host ***"
     finally:
-        know_secrets([])
+        register_secrets([])
     assert mask("no host hunter2") == "no host hunter2"
 
 

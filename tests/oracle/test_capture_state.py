@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.capture.state import CaptureMonitor, CapturePhase, CaptureState
+from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase, CaptureState
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.target_feed import Delivery

@@ -24,5 +24,15 @@ def test_a_standby_says_nothing_of_the_redo_that_it_has(
     oracle: OracleDatabase, state: OracleState
 ) -> None:
     assert oracle.read("testing", read_primary_scn) == SCN
-    state.catalogue.update('UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?', "PHYSICAL STANDBY")
+    change = 'UPDATE SYS."V$DATABASE" SET "DATABASE_ROLE" = ?'
+    for role in ("PHYSICAL STANDBY", "SNAPSHOT STANDBY", "FAR SYNC"):
+        state.catalogue.update(change, role)
+        assert oracle.read("testing", read_primary_scn) is None
+    state.catalogue.update(change, "LOGICAL STANDBY")
+    assert oracle.read("testing", read_primary_scn) == SCN
+
+
+def test_a_database_that_is_not_open_has_no_scn(oracle: OracleDatabase, state: OracleState) -> None:
+    state.catalogue.current_scn = lambda: 0
     assert oracle.read("testing", read_primary_scn) is None
+    assert oracle.read("testing", read_facts).scn == 0

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.dictionary_export import export_dictionary
+from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import discover_logs
 from olr_pg.config.reading import load_config
+from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.inventory_file import inventory_path
-from olr_pg.dictionary.loader import load_dictionary
-from olr_pg.errors import OlrPgError
+from olr_pg.dictionary.loader import load_dictionary, load_snapshot
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -132,3 +136,77 @@ def test_a_dictionary_of_one_is_exported_by_its_name(database: Database, tmp_pat
     ((found, _),) = export_dictionary(config, None, 0, tmp_path / "dictionary.json")
     assert (found.database.con_id, found.database.con_name) == (4, "PDB2")
     assert found.find("SHOP", "A") is not None
+
+
+@pytest.mark.usefixtures("one_session")
+def test_where_one_has_no_undo_left_all_dictionaries_are_of_one_later_moment(
+    database: Database, postgres_database: str
+) -> None:
+    """In local undo mode each PDB has its own, which may reach back less far."""
+    database.write_rows()
+    database.states[1].catalogue.undo_scn = database.start_scn + 1
+    config = database.config(postgres_database, ["SHOP.A"])
+    with capture_logs() as logged:
+        assert run_appliance(load_config(config), once=True, apply=True) == 0
+    assert [line["start_scn"] for line in logged if "read as of now" in line["event"]] == [
+        database.start_scn
+    ]
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "pdb1_shop.a") == database.one.rows("A")
+        assert rows_of(connection, "pdb2_shop.a") == database.other.rows("A")
+    data = database.folder / "data"
+    kept = {load_snapshot(str(path)).scn for path in data.glob("dictionary.*.json")}
+    assert len(kept) == 1
+    assert kept != {database.start_scn}
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_container_of_which_no_table_is_chosen_changes_nothing(
+    database: Database, postgres_database: str
+) -> None:
+    database.write_rows()
+    config = database.config(postgres_database, ["PDB1.SHOP.A"], containers=["pdb1", "pdb2"])
+    assert run_appliance(load_config(config), once=True, apply=True) == 0
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "shop.a") == database.one.rows("A")
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_start_needs_every_container_and_says_which_is_not_open(
+    database: Database, postgres_database: str
+) -> None:
+    config = database.config(postgres_database, ["SHOP.A"])
+    run_appliance(load_config(config), once=True, apply=True)
+    database.write_rows()
+    closed = database.server.containers.pop("PDB2")
+    with pytest.raises(OlrPgError, match='"PDB2"') as caught:
+        run_appliance(load_config(config), once=True, apply=True)
+    assert caught.value.code == Code.ORACLE_SERVICE_UNKNOWN
+    database.server.containers["PDB2"] = closed
+    assert run_appliance(load_config(config), once=True, apply=True) == 0
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "pdb1_shop.a") == database.one.rows("A")
+        assert rows_of(connection, "pdb2_shop.a") == database.other.rows("A")
+
+
+def test_a_container_that_is_closed_meanwhile_does_not_hold_up_the_others(
+    database: Database,
+) -> None:
+    """What it did before is in the redo: that needs no session there."""
+    source = load_config(database.config("embedded", ["SHOP.A"])).source
+    assert isinstance(source, OracleSource)
+    live = LiveDatabase(source, Lineage(database.folder / "lineage.json"))
+    try:
+        live.resolve("SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TABLE_NAME = 'A'")
+        database.write_rows()
+        del database.server.containers["PDB2"]
+        found = live.scan(0, 0)
+        assert found.logs
+        assert found.source_answers
+        # The first one is asked for the logs: they are waited for, as while Oracle restarts.
+        del database.server.containers["PDB1"]
+        found = live.scan(0, 0)
+        assert found.logs
+        assert not found.source_answers
+    finally:
+        live.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psycopg
@@ -58,7 +58,7 @@ class Documents:
             {"user": "olr", "password": "olr", "server": self.server.connect_string}
         )
         self.oracle = OracleDatabase(self.source)
-        self.fetcher = LobFetcher(self.oracle)
+        self.fetcher = LobFetcher(lambda _table: self.oracle)
 
     def put(self, slot: int, text: str | None, image: bytes | None) -> None:
         self.state.catalogue.update(
@@ -88,9 +88,9 @@ def documents() -> Iterator[Documents]:
     made.close()
 
 
-def partial_writes() -> LobRedo:
+def partial_writes(redo: LobRedo | None = None) -> LobRedo:
     """Two rows whose images are only partly in the redo; the text of one is no locator."""
-    redo = LobRedo()
+    redo = redo or LobRedo()
     redo.begin()
     redo.direct_page(3, 7, 0x200, LARGE[:8060])
     redo.update(0, Decimal(1), {3: OLD}, {3: NEW})
@@ -199,6 +199,34 @@ def test_xml_is_asked_for_as_text_and_json_not_at_all(documents: Documents) -> N
     assert documents.fetcher.fetch(raw, raw.columns[0], rowid(1), 5, room) is None
 
 
+def write_config(server: StandIn, folder: Path, target: str, **source: Any) -> Path:
+    config = folder / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "context": {"data": str(folder / "data")},
+                "source": {
+                    "user": "olr",
+                    "password": "olr",
+                    "server": server.connect_string,
+                    "path-mapping": [ARCHIVE, str(folder / "mount")],
+                    "fetch-lobs": "unavailable",
+                    **source,
+                },
+                "target": {"address": "127.0.0.1:0"},
+                "apply": {
+                    "connect-string": target,
+                    "tables": ["APP.DOCS"],
+                    "create-tables": True,
+                    "on-conflict": "skip",
+                },
+                "spark": {"master": "local[2,2]"},
+            }
+        )
+    )
+    return config
+
+
 @pytest.mark.usefixtures("one_session")
 def test_a_live_run_puts_them_into_postgres(
     documents: Documents, tmp_path: Path, postgres_database: str
@@ -212,29 +240,7 @@ def test_a_live_run_puts_them_into_postgres(
         documents.state.catalogue.update(
             'INSERT INTO "APP"."DOCS" VALUES (1, ?, ?, ?)', TEXT, LARGE, slot
         )
-    config = tmp_path / "config.json"
-    config.write_text(
-        json.dumps(
-            {
-                "context": {"data": str(tmp_path / "data")},
-                "source": {
-                    "user": "olr",
-                    "password": "olr",
-                    "server": documents.server.connect_string,
-                    "path-mapping": [ARCHIVE, str(mount)],
-                    "fetch-lobs": "unavailable",
-                },
-                "target": {"address": "127.0.0.1:0"},
-                "apply": {
-                    "connect-string": postgres_database,
-                    "tables": ["APP.DOCS"],
-                    "create-tables": True,
-                    "on-conflict": "skip",
-                },
-                "spark": {"master": "local[2,2]"},
-            }
-        )
-    )
+    config = write_config(documents.server, tmp_path, postgres_database)
     run_appliance(load_config(config), once=True, apply=True)
     with psycopg.connect(postgres_database) as connection:
         rows = connection.execute("SELECT id, text, image FROM app.docs ORDER BY id").fetchall()
@@ -242,6 +248,46 @@ def test_a_live_run_puts_them_into_postgres(
         (2, "hi", LARGE),
         (3, TEXT, None),
     ]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_of_two_containers_each_is_asked_for_its_own(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    """Their tables, ROWIDs and XIDs are the same, and the values are not."""
+    states, database = dict[str, OracleState](), lob_snapshot().database
+    redo = LobRedo()
+    for con_id, name in ((3, "PDB1"), (4, "PDB2")):
+        own = replace(database, con_id=con_id, con_name=name)
+        state = OracleState(replace(lob_snapshot(), scn=1 << 40, database=own), dbid=1)
+        state.catalogue.create_table(DOCS)
+        for slot in slots_of(decode(partial_writes(), tmp_path)):
+            state.catalogue.update(
+                'INSERT INTO "APP"."DOCS" VALUES (1, ?, ?, ?)', name + TEXT, LARGE, slot
+            )
+        states[name] = state
+        redo.con_id, redo.sequence, redo.slot = con_id, 100, 0
+        partial_writes(redo)
+    server = StandIn(states["PDB1"])
+    server.containers = states
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    log = redo.write(mount, group=1)
+    for state in states.values():
+        state.archived(log.name, open_log(str(log)).header)
+    config = write_config(server, tmp_path, postgres_database, containers=["PDB1", "pdb2"])
+    try:
+        run_appliance(load_config(config), once=True, apply=True)
+    finally:
+        server.close()
+    with psycopg.connect(postgres_database) as connection:
+        found = {
+            name: connection.execute(f"SELECT text FROM {name.lower()}_app.docs WHERE id = 3")
+            .fetchall()
+            for name in states
+        }  # fmt: skip
+    assert found == {name: [(name + TEXT,)] for name in states}
+    assert server.malformed == []
 
 
 def test_half_a_surrogate_pair_is_replaced(documents: Documents) -> None:

@@ -11,6 +11,7 @@ from olr_pg.oracle.tables import (
     ONLINE_VIEWS,
     SEGMENT_TABLES,
     STRUCTURE_TABLES,
+    SUPPLEMENTAL,
     SYS_TABLES,
     VIEWS,
 )
@@ -23,7 +24,8 @@ def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
     read = (*SYS_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
-    views = {table.name.replace("V$", "V_$") for table in (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS)}
+    granted = (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS, SUPPLEMENTAL)
+    views = {table.name.replace("V$", "V_$") for table in granted}
     assert set(re.findall(r"'([^']+)'", second)) == views
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.lineage import Lineage
 from olr_pg.capture.logs import discover_logs, open_log
 from olr_pg.capture.orphans import lost_ends
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell

@@ -14,7 +14,7 @@ from olr_pg.ordering.ready_transactions import (
     transactions_of,
     whole,
 )
-from olr_pg.ordering.release import Leaving
+from olr_pg.ordering.release import Release
 from tests.server.ready_one import ready_one
 
 
@@ -36,7 +36,7 @@ def runs_of_view(rng: random.Random, view: int) -> list[ReadyRun]:
 def test_in_commit_order_up_to_a_barrier(seed: int) -> None:
     rng = random.Random(seed)
     runs = [run for view in range(rng.randint(1, 3)) for run in runs_of_view(rng, view)]
-    leaving, left = Leaving(runs), list(transactions_of(runs))
+    leaving, left = Release(runs), list(transactions_of(runs))
     while left:
         assert leaving
         first = min(one.commit_scn for one in left)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from olr_pg.decoding.split import subscribe
 from olr_pg.dictionary.decoding_plan import build_row_plan
 from olr_pg.redo.walk import Objects, Tally
 from tests.lobs.lob_redo import LobRedo, table
@@ -27,8 +28,8 @@ def log_of(redo: LobRedo, folder: Path) -> Log:
 
 
 def walked(redo: LobRedo, folder: Path, *tables: Table) -> tuple[ChangeBatch, Tally]:
-    """What the walk finds of tables, by default of ``APP.DOCS``."""
-    plan = build_row_plan(tables or (table(),), 0)
+    """What the walk finds of tables, by default of ``APP.DOCS``, without their LOBs."""
+    plan = build_row_plan(tables or (table(),), redo.con_id)
     objects = Objects(
         key=plan.object_key,
         table=plan.object_table,
@@ -37,6 +38,12 @@ def walked(redo: LobRedo, folder: Path, *tables: Table) -> tuple[ChangeBatch, Ta
         data_table=plan.data_table,
     )
     return whole_log(log_of(redo, folder), objects)
+
+
+def walked_with_lobs(redo: LobRedo, folder: Path, *tables: Table) -> tuple[ChangeBatch, Tally]:
+    """The same with their LOBs."""
+    wanted = subscribe(tables or (table(),), redo.con_id)
+    return whole_log(log_of(redo, folder), wanted.objects)
 
 
 def records(redo: LobRedo, folder: Path) -> list[Record]:

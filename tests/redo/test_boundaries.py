@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import Session, ktudh, session_fields
 from tests.lobs.lob_redo import LobRedo
-from tests.redo.hand_made import walked
+from tests.redo.hand_made import values_of, walked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,3 +52,53 @@ def test_the_session_is_that_of_the_records_transaction(
     assert (events.session[1], events.serial[1]) == (341, 77)
     assert events.slot_head[1] == full
     assert events.xid[1] == events.xid[0]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_slot_is_in_the_field_and_the_segment_in_the_class(tmp_path: Path, order: str) -> None:
+    """5.2 and 5.4 laid out as redo-format §4.1 and §4.4 say; cls = 15 + 2 · segment (§3.1)."""
+    redo = LobRedo(RedoFormat(big_endian=order == ">"))
+    begin = struct.pack(order + "HHI8sHHBB2xI4x", 7, 0xEEEE, 572, bytes(8), 0x12, 100, 0, 0, 0)
+    assert len(begin) == 32
+    redo.emit(redo.vector((5, 2), [begin], cls=15 + 2 * 9))
+    for flags in (0x02, 0x06):
+        end = struct.pack(order + "HHIHHIB3x", 7, 0xEEEE, 572, 0xEEEE, 0, 9, flags)
+        redo.emit(redo.vector((5, 4), [end], cls=15 + 2 * 9))
+    events = walked(redo, tmp_path)[0].events
+    assert events.kind.tolist() == [EventKind.BEGIN, EventKind.COMMIT, EventKind.ROLLBACK]
+    assert set(events.xid.tolist()) == {pack_xid(9, 7, 572)}
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_ddl_statement_in_two_records(tmp_path: Path, order: str) -> None:
+    """24.1 as redo-format §8.1 says: texts in F8 (statement), F9, F10, object in F12; then F2."""
+    redo = LobRedo(RedoFormat(big_endian=order == ">"))
+
+    def header(magic: int, part: int) -> bytes:
+        xid = redo.redo.xid(10, 12, 572)
+        return struct.pack(order + "I8sHHHHHH", magic, xid, 15, 0xEE, 1, part, 2, 0)
+
+    texts = [b"SYS\0", b"APP\0", b"", b"", b"", b"", b"alter table docs\0", b"APP\0", b"DOCS\0"]
+    objn = struct.pack(order + "I", 72_726)
+    for fields in (
+        [header(10_000, 1), *texts, bytes(20), objn],
+        [header(10_000, 1), *texts, bytes(20), b""],
+        [header(10_000, 2), b" add x number\0"],
+        [header(10_000, 1), *texts, bytes(20)],  # eleven fields: of another form
+        [header(10_000, 2)],
+        [header(9_999, 1), *texts, bytes(20), objn],
+        [header(10_000, 1)[:20], *texts, bytes(20), objn],
+    ):
+        redo.emit(redo.vector((24, 1), fields, typ=6))
+    batch = walked(redo, tmp_path)[0]
+    events = batch.events
+    assert events.kind.tolist() == [EventKind.DDL] * 3
+    assert set(events.xid.tolist()) == {pack_xid(10, 12, 572)}
+    assert (events.serial.tolist(), events.wrp.tolist()) == ([15] * 3, [1, 1, 2])
+    assert events.session.tolist() == [72_726, 0, 0]
+    assert events.piece_count.tolist() == [1] * 3
+    assert batch.pieces.entry_count.tolist() == [3, 3, 1]
+    told = [(1, texts[6]), (2, texts[7]), (3, texts[8])]
+    assert [(number, text) for _, number, text in values_of(batch)] == [
+        *told, *told, (1, b" add x number\0"),
+    ]  # fmt: skip

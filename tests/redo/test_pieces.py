@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ import pytest
 from olr_pg.errors import Code
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import pieces as pieces_module
-from olr_pg.redo.batch import EventKind, Role
-from olr_pg.redo.format.opcodes import DRP, IRP, URP
+from olr_pg.redo.batch import EventKind, Role, empty_pieces
+from olr_pg.redo.format.opcodes import DRP, IRP, ORP, URP
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
@@ -24,6 +26,7 @@ from olr_pg.simulator.fields.row_fields import (
     insert_kdo,
 )
 from tests.lobs.lob_redo import BLOCK, LobRedo
+from tests.redo.chain import clear, columns_of
 from tests.redo.hand_made import values_of, walked
 
 if TYPE_CHECKING:
@@ -116,3 +119,70 @@ def test_a_bitmap_of_changed_columns_is_announced_and_has_their_number(
     kernel = interpreted(pieces_module._changed_columns)
     kernel(data, 0, offset, length, 1, big, rows, 0)
     assert (rows.changed_offset[0], rows.changed_length[0]) == (22 if noted > 0 else 0, noted)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("size", [20, 26, 28])
+def test_what_a_supplemental_header_says(order: str, size: int) -> None:
+    """redo-format §4.3: type, fb, cc, objv, before, after; from 26 bytes on the head's address."""
+    header = struct.pack(order + "BBHHHH10xIHH", 2, 0x0C, 3, 9, 92, 105, BLOCK, 7, 0)[:size]
+    rows = empty_pieces(2)
+    clear(rows)
+    data = np.frombuffer(b"\xee" * 3 + header, np.uint8)
+    found = interpreted(pieces_module._describe)(data, 3, size, order == ">", rows, 1)
+    assert found == (92, 105)
+    piece = rows[1]
+    assert (piece.supplemental, piece.sup_type, piece.sup_flags) == (1, 2, 0x0C)
+    assert (piece.head_bdba, piece.head_slot) == ((BLOCK, 7) if size > 20 else (0, 0))
+
+
+def kdo_of(order: str, op: int, fb: int) -> bytes:
+    """KDO of an IRP (redo-format §5.4): fb, lb, cc, cki, hrid, nrid, length, slot."""
+    return struct.pack(
+        order + "10xB5x4BIHxxIH6xHH4x", op, fb, 1, 99, 0, 0x55, 0x56, 0x57, 0x58, 300, 0x59
+    )
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_where_a_row_goes_on(order: str) -> None:
+    """redo-format §5.4: nrid of a piece that is not the last."""
+    kernel = interpreted(pieces_module._next_piece)
+
+    def of(op: int, fb: int, size: int = 48) -> tuple[int, int, int]:
+        data = np.frombuffer(b"\xee" * 3 + kdo_of(order, op, fb), np.uint8)
+        found: tuple[int, int, int] = kernel(data, 3, size, order == ">")
+        return found
+
+    for op in (IRP, ORP, IRP | UNDO_SIDE):
+        assert of(op, FB_HEAD | FB_FIRST) == (99, 0x57, 0x58)
+        assert of(op, FB_HEAD | FB_LAST) == (99, 0, 0)
+        assert of(op, FB_HEAD, 44) == (0, 0, 0)
+    assert of(DRP, 0) == (0, 0, 0)
+
+
+def test_a_row_that_has_moved_names_its_head() -> None:
+    """redo-format §5.4: hrid of a piece with F and not H, in the IRP of either side."""
+    moved, deleted = kdo_of("<", IRP, FB_FIRST | FB_LAST), kdo_of("<", DRP, 0)
+    for op, images, head in (
+        (IRP, (moved, deleted), (0x55, 0x56)),
+        (DRP, (deleted, moved), (0x55, 0x56)),
+        (ORP, (moved, moved), (1, 2)),
+    ):
+        rows = empty_pieces(1)
+        clear(rows)
+        rows.op[0], rows.row_flags[0] = op, FB_FIRST | FB_LAST
+        rows.head_bdba[0], rows.head_slot[0] = 1, 2
+        data = np.frombuffer(images[0] + images[1], np.uint8)
+        interpreted(pieces_module._links)(data, 0, 48, 48, 48, False, rows, 0)
+        assert (rows.head_bdba[0], rows.head_slot[0]) == head
+        widths = [0 if image is deleted else 99 for image in images]
+        assert [rows.width[0], rows.old_width[0]] == widths
+
+
+def test_a_piece_begins_with_nothing_but_its_operation() -> None:
+    rows = empty_pieces(2)
+    for column in columns_of(rows).values():
+        column[:] = 77
+    interpreted(pieces_module.open_piece)(rows, 1, IRP)
+    assert rows[1].tolist() == (IRP, *[0] * (len(columns_of(rows)) - 1))
+    assert set(rows[0].tolist()) == {77}

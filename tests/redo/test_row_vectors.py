@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import struct
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pytest
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.redo.format.opcodes import CMP
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.batch import Part, Role, empty_entries
+from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, URP
+from olr_pg.redo.row_vectors import (
+    ENTRIES,
+    FULL,
+    PACKED,
+    SHIFT,
+    STATE_SIZE,
+    push,
+    push_row,
+    push_supplemental,
+    push_undo_columns,
+    push_updated_columns,
+    push_whole_piece,
+    supplemental_header,
+    supplemental_role,
+)
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_outside, index_data, index_key
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
@@ -40,6 +59,7 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 from tests.lobs.lob_decoding import decode, outcome
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, TABLE_OBJ, LobRedo, snapshot
+from tests.redo.chain import clear
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,3 +218,212 @@ def test_an_encrypted_change_is_a_fault(tmp_path: Path, head: int, code: int) ->
     delete_with_split_undo(redo, ENCRYPTED, head)
     redo.end()
     assert outcome(redo, tmp_path) == (code, 0)
+
+
+# --- single kernels, on fields laid out as redo-format §4.3, §5.2, §5.4 and §5.7 say ---
+
+FB_N, FB_P = 0x01, 0x02
+"""Row flags: N, the last value goes on in the next piece; P, the first came from the one before."""
+Pushed = tuple[int, list[tuple[int, int, int, bytes | None]], int, int]
+
+
+def pushed(kernel: Any, at: int, fields: list[bytes], *arguments: Any, room: int = 20) -> Pushed:
+    """(what it returns, (role, part, segcol, bytes) of each value, SHIFT, PACKED).
+
+    The fields are those of a vector from `at` on; those before are of no use.
+    """
+    starts = np.cumsum([7, *map(len, fields)])
+    payload = np.frombuffer(b"\xee" * 7 + b"".join(fields), np.uint8)
+    offset = np.array([0] * at + starts[:-1].tolist())
+    length = np.array([99] * at + [len(one) for one in fields])
+    entries, state = empty_entries(room), np.zeros(STATE_SIZE, np.int64)
+    clear(entries)
+    found = interpreted(kernel)(
+        payload, offset, length, at + len(fields) - 1, *arguments, entries, state
+    )
+    assert state[FULL] == 0
+    values = []
+    for one in entries[: state[ENTRIES]]:
+        raw = None if one.length < 0 else payload[one.offset :][: one.length].tobytes()
+        values.append((int(one.role), int(one.part), int(one.segcol), raw))
+    return found, values, int(state[SHIFT]), int(state[PACKED])
+
+
+def piece_kdo(
+    order: str, count: int, nulls: bytes, *, fb: int = 0x2C, row: int = 99, op: int = 2,
+    table_number: int = 0,
+) -> bytes:  # fmt: skip
+    """KDO of an IRP or ORP (redo-format §5.4): fb @16, cc @18, length of the row @40, table @44,
+    NULLs @45.
+    """
+    kdo = bytearray(45) + nulls + bytes(3)
+    kdo[10], kdo[16], kdo[18], kdo[44] = op, fb, count, table_number
+    struct.pack_into(order + "H", kdo, 40, row)
+    return bytes(kdo)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_columns_of_a_piece(order: str) -> None:
+    def of(*fields: bytes, at: int = 4) -> Pushed:
+        return pushed(push_whole_piece, at, list(fields), at, order == ">", Role.BEFORE)
+
+    ten = [b"%d" % at for at in range(10)]
+    nulls = b"\x04\x02"  # the third and the tenth; each may have an empty field or none
+    kdo = piece_kdo(order, 10, nulls, fb=FB_N | FB_P)
+    values: list[bytes | None] = [*ten]
+    values[2] = values[9] = None
+    expected = [
+        (Role.BEFORE, {0: Part.FROM_PREVIOUS, 9: Part.TO_NEXT}.get(at, 0), at, value)
+        for at, value in enumerate(values)
+    ]
+    assert of(kdo, *ten[:2], b"", *ten[3:9], b"") == (14, expected, 0, 0)
+    assert of(kdo, *ten[:2], *ten[3:9], at=2) == (11, expected, 0, 0)
+    assert of(kdo, *ten[:2], *ten[3:8])[0] == -1
+    assert of(kdo[:44], *ten)[0] == -1
+    one = piece_kdo(order, 1, b"\0", fb=FB_N | FB_P)
+    assert of(one, b"x")[1] == [(Role.BEFORE, Part.FROM_PREVIOUS | Part.TO_NEXT, 0, b"x")]
+    assert of(piece_kdo(order, 2, b"\0"), b"x", b"y")[1] == [
+        (Role.BEFORE, 0, 0, b"x"), (Role.BEFORE, 0, 1, b"y"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "table_number", "packed"), [(3, 0, 1), (0, 0, 1), (1, 0, 0), (1, 1, 1)]
+)
+def test_a_field_as_long_as_the_row_is_a_compressed_one(
+    count: int, table_number: int, packed: int
+) -> None:
+    """redo-format §5.4; of one column it may be its value, where the block's first table holds
+    rows.
+    """
+    kdo = piece_kdo("<", count, b"\0", row=300, table_number=table_number)
+    fields = [kdo, b"", b"r" * 300, b"supplemental"]
+    found = pushed(push_whole_piece, 2, fields, 2, False, Role.AFTER)
+    assert found[0] == 5
+    assert found[3] == packed
+    assert len(found[1]) == 1 - packed
+    assert pushed(push_whole_piece, 2, [*fields[:2], b"r" * 299], 2, False, Role.AFTER)[3] == 0
+
+
+def update(
+    order: str, width: int, count: int, nulls: bytes, fb: int = 0x2C, kind: int = 1
+) -> bytes:
+    """KDO of a URP (redo-format §5.7): fb @16, ncol @22, nnew @23, NULLs @26."""
+    kdo = bytearray(26) + nulls + bytes(2)
+    kdo[10], kdo[11], kdo[16], kdo[22], kdo[23] = 5, kind, fb, width, count
+    return bytes(kdo)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_columns_of_an_update(order: str) -> None:
+    def of(kdo: bytes, numbers: list[int], *values: bytes) -> Pushed:
+        listed = struct.pack(order + f"{len(numbers)}H", *numbers)
+        return pushed(push_updated_columns, 2, [kdo, listed, *values], 2, order == ">", Role.AFTER)
+
+    both, role = FB_N | FB_P, Role.AFTER
+    assert of(update(order, 300 & 0xFF, 2, b"\0"), [45, 0x102], b"a", b"b") == (
+        6, [(role, 0, 0, b"a"), (role, 0, 0x102 - 45, b"b")], 45, 0,
+    )  # fmt: skip
+    # Descending, with a NULL that has a field of its own, and the ends of a row that is cut.
+    assert of(update(order, 5, 3, b"\2", both), [4, 2, 0], b"a", b"", b"c") == (
+        7, [(role, Part.TO_NEXT, 0, b"a"), (role, 0, -2, None),
+            (role, Part.FROM_PREVIOUS, -4, b"c")], 4, 0,
+    )  # fmt: skip
+    assert of(update(order, 5, 3, b"\2"), [4, 2, 0], b"a", b"c") == (
+        6, [(role, 0, 0, b"a"), (role, 0, -2, None), (role, 0, -4, b"c")], 4, 0,
+    )  # fmt: skip
+    # What is listed beyond nnew became NULL with the end of the piece.
+    assert of(update(order, 2, 1, b"\0"), [1, 2, 3], b"a")[1] == [
+        (role, 0, 0, b"a"), (role, 0, 1, None), (role, 0, 2, None),
+    ]  # fmt: skip
+    assert of(update(order, 2, 0, b""), [7], b"") == (5, [(role, 0, 0, None)], 7, 0)
+    assert of(update(order, 5, 3, b"\0"), [1, 2], b"a", b"b")[0] == -1
+    assert of(update(order, 5, 2, b"\0"), [1, 2], b"a")[0] == -1
+    assert of(update(order, 5, 2, b"\0")[:25], [1, 2], b"a", b"b")[0] == -1
+    # A column vector: the first number, then all values with their lengths in one field.
+    long = b"\xfe" + struct.pack(order + "H", 300) + b"l" * 300
+    assert of(update(order, 9, 3, b"\0", kind=0x81), [6], b"\2ab\xff" + long) == (
+        5, [(role, 0, 0, b"ab"), (role, 0, 1, None), (role, 0, 2, b"l" * 300)], 6, 0,
+    )  # fmt: skip
+    for cut in (b"\2ab\xff" + long[:-1], b"\2ab\xff", b"\2ab\xff" + long[:2]):
+        assert of(update(order, 9, 3, b"\0", kind=0x81), [6], cut)[0] == -1
+    assert of(update(order, 9, 3, b"\0", kind=0x81), [6])[0] == -1
+
+
+def test_an_update_of_no_column_has_no_list() -> None:
+    found = pushed(push_updated_columns, 2, [update("<", 5, 0, b"")], 2, False, Role.AFTER)
+    assert found == (3, [], 0, 0)
+    assert (
+        pushed(push_updated_columns, 2, [update("<", 5, 1, b"\0")], 2, False, Role.AFTER)[0] == -1
+    )
+
+
+@pytest.mark.parametrize("size", [6, 8, 7])
+def test_the_scn_of_a_row_is_behind_its_old_columns(size: int) -> None:
+    """redo-format §5.4: with 0x40 in the KDO's op, in the 5.1 only; 6 bytes before 12.2, then 8."""
+    scn = bytes([1] * size)
+    kdo = piece_kdo("<", 1, b"\0", op=0x22 | 0x40)
+    behind = 6 if size == 7 else 7
+    assert pushed(push_undo_columns, 4, [kdo, b"x", scn], False)[0] == behind
+    assert pushed(push_undo_columns, 4, [kdo, b"x", b"", scn], False)[0] == behind + 1
+    assert pushed(push_undo_columns, 4, [kdo, b"x"], False)[0] == 6
+    assert pushed(push_undo_columns, 4, [piece_kdo("<", 1, b"\0"), b"x", scn], False)[0] == 6
+    assert pushed(push_undo_columns, 4, [bytes(10) + b"\x50" + bytes(5), scn], False)[0] == 5
+    assert pushed(push_undo_columns, 4, [bytes(10)], False)[0] == -1
+
+
+@pytest.mark.parametrize(
+    ("lengths", "field"),
+    [([0, 0, 20], 7), ([26], 5), ([28], 5), ([0, 24, 28], 0), ([0], 0), ([], 0), ([27], 0)],
+)
+def test_the_supplemental_header_is_the_next_field_that_is_not_empty(
+    lengths: list[int], field: int
+) -> None:
+    """redo-format §4.3: 20, 26 or 28 bytes; what lies behind the vector's fields is none of it."""
+    length = np.array([28] * 5 + lengths + [28])
+    assert interpreted(supplemental_header)(length, 5, 4 + len(lengths)) == field
+
+
+def test_what_supplemental_values_are_beside() -> None:
+    """redo-format §7.6."""
+    before, after = Role.BEFORE_SUPPLEMENTAL, Role.AFTER_SUPPLEMENTAL
+    expected = {IRP: after, LKR: after, DRP: before, CFA: before}
+    expected |= dict.fromkeys((URP, ORP, LMN, CMP), before | after)
+    assert {op: interpreted(supplemental_role)(op) for op in expected} == expected
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_supplemental_values(order: str) -> None:
+    """redo-format §4.3: cc @2 of the header; then numbers, lengths with 0xFFFF for NULL, and the
+    values.
+    """
+
+    def of(fb: int, numbers: list[int], sizes: list[int], *values: bytes) -> Pushed:
+        header = struct.pack(order + "BBH16x", 4, fb, len(numbers))
+        lists = [struct.pack(order + f"{len(one)}H", *one) for one in (numbers, sizes)]
+        fields = [header, *lists, *values] if numbers else [header]
+        return pushed(push_supplemental, 6, fields, 6, DRP, order == ">")
+
+    role = Role.BEFORE_SUPPLEMENTAL
+    assert of(FB_N | FB_P, [3, 300, 5], [2, 0xFFFF, 1], b"ab", b"", b"c") == (
+        12, [(role, Part.FROM_PREVIOUS, 3, b"ab"), (role, 0, 300, None),
+             (role, Part.TO_NEXT, 5, b"c")], 0, 0,
+    )  # fmt: skip
+    assert of(0x0C, [3, 4], [0, 1], b"", b"c")[1] == [(role, 0, 3, None), (role, 0, 4, b"c")]
+    assert of(0x0C, [], []) == (7, [], 0, 0)
+    assert of(0x0C, [3, 4], [1], b"a", b"b")[0] == -1
+    assert of(0x0C, [3, 4], [1, 1], b"a")[0] == -1
+    assert of(0x0C, [3], [2], b"a")[0] == -1
+
+
+def test_values_without_room_are_told() -> None:
+    entries, state = empty_entries(1), np.zeros(STATE_SIZE, np.int64)
+    data = np.frombuffer(b"\1a\1b\1c", np.uint8)
+    assert interpreted(push_row)(data, 0, 4, 2, False, Role.AFTER, 1, entries, state) == 4
+    assert (state[FULL], state[ENTRIES]) == (1, 0)
+    state[FULL] = 0
+    assert interpreted(push_row)(data, 2, 6, 1, False, Role.AFTER, 5, entries, state) == 4
+    assert (state[FULL], state[ENTRIES]) == (0, 1)
+    assert (entries.segcol[0], entries.offset[0], entries.length[0]) == (5, 3, 1)
+    interpreted(push)(entries, state, Role.AFTER, 0, 1, 0, 1)
+    assert (state[FULL], state[ENTRIES]) == (1, 1)

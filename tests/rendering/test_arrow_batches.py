@@ -14,10 +14,10 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, Database, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionDirectory
-from olr_pg.rendering.arrow_batches import ChangeBatches, changes_schema
 from olr_pg.replicator.decode_once import chosen_tables, decode_logs
 from olr_pg.scalars import encode_redo_time, pack_xid
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Delete, Element, Insert, Update
+from tests.rendering.change_batches import ChangeBatches, changes_schema
 from tests.rendering.messages import framed
 from tests.replicator.decoded_seeds import simulated
 

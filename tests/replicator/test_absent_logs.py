@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.capture.state import CapturePhase
+from olr_pg.capture.capture_state import CapturePhase
 from tests.replicator.scripted_source import Rac, Reader, make_rac
 
 pytestmark = pytest.mark.timeout(900)  # the first test may compile the kernels

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.capture.state import CaptureMonitor, CapturePhase
+from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, Table

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.capture.state import CapturePhase
 from olr_pg.redo.window import Log, read_windows
 from olr_pg.replicator.spark_decoding import SparkDecoding
 from olr_pg.spark.session import SparkSettings

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.server.checkpoint import Checkpoint, read_saved
 from tests.appliance.test_appliance import COMMIT_SCN, run_once, write_config
 from tests.replicator.test_port import NO_MORE, QUERY, RawClient, served
@@ -130,14 +130,20 @@ def test_what_another_client_has_confirmed_the_applier_does_not_pass_over(
     with capture_logs() as lines:
         run_once(config)
     assert rows(postgres_database) == [(1, "hello world")]
-    reasons = [line["reason"] for line in lines if line["event"] == "starts_from_its_own"]
+    reasons = [
+        line["reason"]
+        for line in lines
+        if line["event"] == "the applier starts at the SCN that the target has noted"
+    ]
     assert len(reasons) == 1
     assert reasons[0].startswith("OLR-05150")
     assert f"it has saved SCN {saved}, the target needs all from SCN 0 on" in reasons[0]
     # From now on what is saved is its own again.
     with capture_logs() as lines:
         run_once(config)
-    assert "starts_from_its_own" not in [line["event"] for line in lines]
+    assert "the applier starts at the SCN that the target has noted" not in [
+        line["event"] for line in lines
+    ]
 
 
 @pytest.mark.usefixtures("one_session")
@@ -163,7 +169,9 @@ def test_a_target_that_is_behind_what_is_saved_starts_from_its_own(
     (tmp_path / "data" / "applied.json").unlink()
     with capture_logs() as lines:
         run_once(config)
-    assert "starts_from_its_own" in [line["event"] for line in lines]
+    assert "the applier starts at the SCN that the target has noted" in [
+        line["event"] for line in lines
+    ]
     assert rows(postgres_database) == [(1, "hello world")]
     saved = read_saved(path)
     assert saved.scn is not None

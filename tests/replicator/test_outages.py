@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.appliance.target import target_directory
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
+from olr_pg.monitor.status_client import ask_status
 from olr_pg.postgres.embedded import start_embedded
 from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
 
@@ -122,6 +124,41 @@ def test_a_target_that_goes_away_is_waited_for_and_told_of_once(
     assert lines.count("the target is away and is waited for") == 1
     assert lines.count("the target is there again") == 1
     assert "again" not in lines.replace("the target is there again", "")
+
+
+@pytest.mark.timeout(600)
+def test_an_embedded_target_that_was_killed_is_started_again(cluster_folder: Path) -> None:
+    """Its place is open to others, so that it is not below the state directory of root."""
+    source = two_tables(cluster_folder / "s")
+    (cluster_folder / "s").chmod(0o755)
+    cluster_folder.chmod(0o755)
+    fill(source, range(40))
+    config = write_config(source, [entry("one", "embedded", "AB")])
+    log = cluster_folder / "log"
+    with running(config, log) as process:
+        before = await_status(config, process, lambda s: is_caught_up(s, "SHOP.A", "SHOP.B"))
+        cluster = start_embedded(target_directory(load_config(config).targets[0]) / "postgres")
+        killed = cluster.pid
+        assert killed is not None
+        os.kill(killed, signal.SIGKILL)
+        fill(source, range(40, 80))
+        source.finish()
+        await_status(config, process, lambda s: s["state"]["name"] == "WAITING_FOR_TARGET")
+        await_status(config, process, lambda s: s["confirmed_scn"] > before["confirmed_scn"])
+        after = await_status(config, process, lambda s: s["state"]["name"] == "CAUGHT_UP")
+        assert (after["health"], cluster.pid == killed) == ("ok", False)
+        assert len(keys_of(cluster.connect_string, "a")) == 80
+        assert len(keys_of(cluster.connect_string, "b")) == 80
+        lines = log.read_text()
+    cluster.stop()
+    assert cluster.is_gone()
+    for told in (
+        "the target is away and is waited for",
+        "the target is there again",
+        "embedded PostgreSQL has ended and is started again",
+        "embedded PostgreSQL runs again",
+    ):
+        assert lines.count(told) == 1
 
 
 @pytest.mark.timeout(600)

@@ -54,7 +54,7 @@ def run_once(
     """All targets start together, take all there is, confirm (−1: all), and end."""
     decoder = restarts.decoder(*queries, *absent)
     for target in absent:
-        decoder.runs.excuse(target)
+        decoder.runs.stop_expecting(target)
     clients = {target: restarts.client(decoder, target) for target in queries}
     for target, query in queries.items():
         clients[target].start(query)

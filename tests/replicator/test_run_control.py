@@ -85,7 +85,7 @@ def test_targets_that_are_expected_begin_in_one_run() -> None:
     bench = Bench(expected=("a", "b", "c"))
     bench.start("a", "b")
     assert bench.made == []
-    bench.runs.excuse("c")
+    bench.runs.stop_expecting("c")
     assert [run.names for run in bench.made] == [["a", "b"]]
     assert bench.made[0].begun
     bench.start("d")
@@ -132,10 +132,10 @@ def test_runs_that_have_come_to_one_place_are_joined() -> None:
     bench = Bench()
     first, second = together_again(bench)
     second.reached = 89
-    bench.runs.consider(second)
+    bench.runs.join_with_near(second)
     assert not second.ending.is_set()
     second.reached = 95
-    bench.runs.consider(second)
+    bench.runs.join_with_near(second)
     assert first.ending.is_set()
     assert second.ending.is_set()
     second.progress.queued.add(95, 1.0)
@@ -150,7 +150,7 @@ def test_runs_that_have_come_to_one_place_are_joined() -> None:
 def test_runs_go_on_by_themselves_where_they_cannot_begin_together() -> None:
     for bench in (Bench(apart=("a",)), Bench(joins=False)):
         first, second = together_again(bench)
-        bench.runs.consider(second)
+        bench.runs.join_with_near(second)
         assert not first.ending.is_set()
 
 

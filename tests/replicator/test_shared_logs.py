@@ -37,10 +37,10 @@ def test_the_lowest_start_and_the_highest_delivery_count() -> None:
     logs.scan("ahead", 100, 200)
     logs.scan("behind", 50, 60)
     logs.scan("ahead", 120, 220)
-    logs.scanned_last("behind")
+    logs.remove_reader("behind")
     logs.scan("ahead", 130, 230)
     assert source.asked == [(100, 200), (50, 200), (50, 220), (130, 230)]
-    logs.scanned_last("nobody")
+    logs.remove_reader("nobody")
 
 
 def test_what_was_seen_once_is_reached() -> None:

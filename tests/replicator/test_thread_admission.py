@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.logs import LogScan
-from olr_pg.capture.state import CapturePhase
 from olr_pg.errors import OlrPgError
 from tests.replicator.scripted_source import Rac, Reader, ScriptedSource, make_rac
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from olr_pg.files.mapped import MappedFile, let_go
+from olr_pg.files.mapped import MappedFile, release_pages
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyColumns, whole
 from olr_pg.server.queue import ReadyQueue
 
@@ -35,7 +35,7 @@ def test_pages_are_let_go_of_and_come_back(mapped: MappedFile) -> None:
     values = np.frombuffer(mapped, np.uint32)
     before = values.sum()
     assert _resident(mapped) == 4 * MIB
-    let_go(values[: MIB // 2].data.cast("B"))
+    release_pages(values[: MIB // 2].data.cast("B"))
     assert _resident(mapped) == 2 * MIB
     assert values.sum() == before
 
@@ -44,7 +44,7 @@ def test_pages_are_let_go_of_and_come_back(mapped: MappedFile) -> None:
 def test_less_than_a_page_stays(mapped: MappedFile, first: int, end: int) -> None:
     data = np.frombuffer(mapped, np.uint8).data
     data.tobytes()
-    let_go(data[first:end])
+    release_pages(data[first:end])
     assert _resident(mapped) == 4 * MIB
 
 
@@ -52,7 +52,7 @@ def test_any_part_may_be_let_go_of(mapped: MappedFile) -> None:
     """Where the system has put pages together, more than they may go; nothing else changes."""
     data = np.frombuffer(mapped, np.uint8).data
     before = data.tobytes()
-    let_go(data[1:-1])
+    release_pages(data[1:-1])
     assert _resident(mapped) <= 2 * mmap.PAGESIZE
     assert data.tobytes() == before
 
@@ -66,7 +66,7 @@ def test_other_memory_stays_as_it_is() -> None:
         np.ones(MIB, np.uint8).data,
         np.frombuffer(anonymous, np.uint8).data,
     ):
-        let_go(data)
+        release_pages(data)
         assert np.frombuffer(data, np.uint8).all()
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from olr_pg.errors import OlrPgError
 from olr_pg.files.result_files import ResultFiles
-from olr_pg.spark import call
-from olr_pg.spark.call import SparkCall
+from olr_pg.spark import spark_call
 from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.spark_call import SparkCall
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -233,11 +233,11 @@ def test_a_spool_that_cannot_be_made_is_an_error(
 def test_another_version_of_the_package_is_an_error(
     spark: SparkSession, inline_only: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call.installed_version.cache_clear()
-    monkeypatch.setattr(call, "version", lambda _: "0.0")
+    spark_call.installed_version.cache_clear()
+    monkeypatch.setattr(spark_call, "version", lambda _: "0.0")
     try:
         with pytest.raises(OlrPgError, match=r"the driver 0\.0") as raised:
             list(run_tasks(spark, [b""], lambda p: p, inline_only=inline_only))
     finally:
-        call.installed_version.cache_clear()
+        spark_call.installed_version.cache_clear()
     assert raised.value.code == 6008

@@ -10,13 +10,13 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.files.result_files import Kind, ResultFiles, TaskResult
 from olr_pg.spark import planned_jobs
-from olr_pg.spark.call import SparkCall, SparkJob
 from olr_pg.spark.planned_jobs import cells, planned_results
+from olr_pg.spark.spark_call import SparkCall, SparkJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from olr_pg.spark.call import Share, Work
+    from olr_pg.spark.spark_call import Share, Work
 
 
 class ScriptedJob(SparkJob):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark import result_cells as cells
-from olr_pg.spark.result_cells import Cell, CompressedResult, error_cell, joined
+from olr_pg.spark.result_cells import Cell, CompressedResult, error_cell, join_cells
 
 
 def made(data: bytes) -> list[Cell]:
@@ -26,7 +26,7 @@ def test_a_result_comes_back_whole_whatever_the_size_of_a_part(data: bytes, part
         patch.setattr(cells, "PART_MAX", part)
         parts = made(data)
     assert all(0 < len(cell.data) <= part for cell in parts)
-    assert joined(7, parts) == data
+    assert join_cells(7, parts) == data
 
 
 def test_a_large_result_is_compressed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,7 @@ def test_a_large_result_is_compressed_in_parts(monkeypatch: pytest.MonkeyPatch) 
     rows = b"".join(b"ORDER_ID %d, CUSTOMER_NAME %d;" % (n, n * n) for n in range(20_000))
     parts = made(rows)
     assert sum(len(cell.data) for cell in parts) < len(rows) / 4
-    whole = joined(7, parts)
+    whole = join_cells(7, parts)
     assert whole == rows
     assert not memoryview(whole).readonly, "as a mapped file: kernels are compiled for that"
 
@@ -45,7 +45,7 @@ def test_missing_cells_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(parts) > 2
     for bad in (parts[1:], [parts[0], *parts[2:]], parts[:-1], []):
         with pytest.raises(OlrPgError) as raised:
-            joined(7, bad)
+            join_cells(7, bad)
         assert raised.value.code == 6006
 
 
@@ -56,7 +56,7 @@ def test_an_error_of_the_catalogue_comes_back_as_it_was() -> None:
         cell = error_cell(7, error)
 
     with pytest.raises(OlrPgError) as raised:
-        joined(7, [cell])
+        join_cells(7, [cell])
     again = raised.value
     assert (again.code, again.detail, again.action) == (2005, "bad checksum", "copy it again")
     assert again.where == {"thread": 1, "block": 99}
@@ -70,7 +70,7 @@ def test_any_other_exception_comes_back_with_its_traceback() -> None:
         cell = error_cell(7, error)
 
     with pytest.raises(OlrPgError) as raised:
-        joined(7, [cell])
+        join_cells(7, [cell])
     assert (raised.value.code, raised.value.where) == (6004, {"task": 7})
     assert raised.value.detail == "ZeroDivisionError: integer division or modulo by zero"
     assert any("test_result_cells.py" in note for note in raised.value.__notes__)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.capture.state import CapturePhase
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits

@@ -156,7 +156,7 @@ class _Replay:
             return _Step(ended=True)
         found = self._first()
         if found is None:
-            self._ledger.go_on(self._connection)
+            self._ledger.resume(self._connection)
             return _Step(ended=True)
         self._read_source()
         if isinstance(found, HeldEvent):

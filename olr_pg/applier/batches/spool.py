@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from olr_pg.applier.batches.changes_by_table import count_by_table, rows_of
-from olr_pg.applier.statements.lost_marks import Marking
+from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import join
 from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
 from olr_pg.errors import Code, OlrPgError
@@ -81,12 +81,12 @@ class SpoolFiles:
                 Code.SPOOL_UNWRITABLE, str(error), directory=str(self._directory)
             ) from error
 
-    def reserve(self, size: int, own: int, is_hopeless: Callable[[], bool]) -> None:
+    def reserve(self, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
         """Take a part of the limit; wait while other transactions have it.
 
         Args:
             own: what the same transaction has already.
-            is_hopeless: whether nothing is applied any more, so that waiting is in vain.
+            has_stopped: whether nothing is applied any more, so that waiting is in vain.
 
         Raises:
             OlrPgError: 5020, the transaction alone is larger than the limit.
@@ -100,13 +100,13 @@ class SpoolFiles:
                         f"{own + size} bytes of one transaction so far",
                         limit=limit,
                     )
-                if is_hopeless():
+                if has_stopped():
                     break
                 self._changed.wait(_WAIT_SECONDS)
             self._used += size
 
     def release(self, size: int) -> None:
-        """Give a part back."""
+        """Return a part of the limit that was reserved."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
@@ -181,7 +181,7 @@ class SpooledChanges:
         return self._file.size
 
     def close(self) -> None:
-        """Give the room back now: it is applied, or comes again."""
+        """Free the room: the transaction is applied, or comes again."""
         self._file.close()
 
     def __len__(self) -> int:
@@ -201,7 +201,7 @@ class SpooledChanges:
             OlrPgError: 5022, the file is damaged.
         """
         identity = self.commit_scn, self.xid
-        markings = [Marking(table, lobs, self._counts[table]) for table, lobs in self._lost]
+        markings = [LostValueMarks(table, lobs, self._counts[table]) for table, lobs in self._lost]
         for part in self._read(changes_max, bytes_max):
             marked = part
             for one in markings:
@@ -225,15 +225,15 @@ class Spool:
     """A transaction while it is received.
 
     Args:
-        is_hopeless: see `SpoolFiles.reserve`.
+        has_stopped: see `SpoolFiles.reserve`.
     """
 
     def __init__(
-        self, files: SpoolFiles, order: ByteOrder, is_hopeless: Callable[[], bool]
+        self, files: SpoolFiles, order: ByteOrder, has_stopped: Callable[[], bool]
     ) -> None:
         self._files = files
         self._order = order
-        self._is_hopeless = is_hopeless
+        self._is_hopeless = has_stopped
         self._tables: dict[str, _TableFile] = {}
         self._identity = (0, 0)
         self._counts: dict[str, Counter[str]] = {}

@@ -367,7 +367,7 @@ class StreamApplier:
                 writer = self._writer(connection, name, part)
             except RefusedError as error:
                 raise _PartRefusedError(name, error, part) from error
-            written = writer.write_carefully(connection, part, skipped.get(name, frozenset()))
+            written = writer.write_one_by_one(connection, part, skipped.get(name, frozenset()))
             if written.refused is not None:
                 raise _PartRefusedError(name, written.refused, part)
             done[name] = written.counters

@@ -410,7 +410,7 @@ class TableApplier:
             if state.stopped:
                 raise _Moved
             todo = missing(selection, state.position)
-            written = writer.write_carefully(connection, todo)
+            written = writer.write_one_by_one(connection, todo)
             position = advanced(state.position, todo)
             self._ledger.advance(connection, position, written.counters)
             if written.refused is not None:

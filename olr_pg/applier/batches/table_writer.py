@@ -17,7 +17,7 @@ import psycopg
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.applier.statements.copying import copy_stream
 from olr_pg.applier.statements.identity_columns import identities
-from olr_pg.applier.statements.one_change import single
+from olr_pg.applier.statements.one_change import one_change_step
 from olr_pg.applier.statements.rewriting import rewritten
 from olr_pg.applier.statements.shared_keys import SharedKeys
 from olr_pg.applier.statements.step import NO_KEY_ACTION, Step, UnwritableError
@@ -124,7 +124,7 @@ class TableWriter:
             else:
                 counters = done._replace(transactions=len(transactions))
                 return Written(len(selection), counters, None)
-        return self.write_carefully(connection, selection, skipped)
+        return self.write_one_by_one(connection, selection, skipped)
 
     def write_set(self, connection: Connection[Any], selection: Selection) -> Counters:
         """Bring a selection in as a set; what its statements do, transactions not counted.
@@ -151,7 +151,7 @@ class TableWriter:
         """
         Incomplete(connection, self._ledger, self.plan).follow(selection, kept)
 
-    def write_carefully(
+    def write_one_by_one(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped = frozenset()
     ) -> Written:
         """Write one transaction after the other; the table's columns are compared here."""
@@ -287,14 +287,14 @@ class TableWriter:
         """
         if not conflict.is_conflict:
             raise conflict
-        done = self._write_entangled(connection, shared, conflict.number)
+        done = self._write_sharing_keys(connection, shared, conflict.number)
         if done is not None:
             return done
         if self._settings.conflict is ConflictPolicy.ERROR:
             raise conflict
         return self._resolve(connection, shared, conflict)
 
-    def _write_entangled(
+    def _write_sharing_keys(
         self, connection: Connection[Any], shared: SharedKeys, number: int
     ) -> Counters | None:
         """Bring a change that conflicts by itself in with those that it is entangled with.
@@ -334,7 +334,7 @@ class TableWriter:
                 is_conflict=True,
             )
         try:
-            step = single(self.plan, changes, 0)
+            step = one_change_step(self.plan, changes, 0)
         except UnwritableError as error:
             raise RefusedError(0, error.error) from error
         done = self._run_all(connection, [step])

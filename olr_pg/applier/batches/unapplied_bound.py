@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Room:
+class UnappliedBound:
     """The bytes that wait, and their bound. All methods may be called from any thread.
 
     One table that gets all changes may use all of the room.
@@ -34,22 +34,22 @@ class Room:
         return self._used > self._bytes_max // 2
 
     def take(self, size: int) -> None:
-        """Count something more that waits, however much there is."""
+        """Count bytes that wait from now on, also past the bound."""
         with self._changed:
             self._used += size
 
     def give_back(self, size: int) -> None:
-        """Count something that does not wait any more."""
+        """Count bytes that wait no more."""
         with self._changed:
             self._used -= size
             self._changed.notify_all()
 
-    def wait(self, is_hopeless: Callable[[], bool]) -> None:
+    def wait(self, has_stopped: Callable[[], bool]) -> None:
         """Wait until there is room, or none is to be hoped for (`wake` lets that be asked)."""
         with self._changed:
-            self._changed.wait_for(lambda: not self.is_short or is_hopeless())
+            self._changed.wait_for(lambda: not self.is_short or has_stopped())
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Wake the threads that wait for room."""
         with self._changed:
             self._changed.notify_all()

@@ -18,18 +18,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
-import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
-from olr_pg.applier.batches.feeds import Batch, Delivery, Feed
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
+from olr_pg.applier.batches.table_queue import Batch, QueuedChanges, TableQueue
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
-from olr_pg.applier.target.outage import announce_retry, patience
+from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -41,14 +40,12 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.batch_applier import BatchApplier
     from olr_pg.applier.batches.spool import SpooledChanges
     from olr_pg.applier.batches.table_progress import TableProgress
-    from olr_pg.applier.batches.unapplied_bound import Room
+    from olr_pg.applier.batches.unapplied_bound import UnappliedBound
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.connection import OutageWatch
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
-
-_log = structlog.get_logger(__name__)
 
 _SETTLE_SECONDS: Final = 0.02
 """How long a commit that did not wait for the disk is left alone where nothing follows it."""
@@ -58,19 +55,19 @@ class _Committed(NamedTuple):
     """A batch that is committed, but perhaps not on disk.
 
     Attributes:
-        parts: how many pending things of the feed it was.
+        parts: how many pending things of the queue it was.
         reached: the commit SCN that each table was at then.
         place: in PostgreSQL's log, behind the commit; 0 = it is on disk.
     """
 
-    feed: Feed
+    queue: TableQueue
     parts: int
     place: int
     reached: Mapping[str, int]
 
 
 class Worker:
-    """Applies the deliveries of its tables in order; see the module.
+    """Applies the changes of its tables in order; see the module.
 
     Args:
         source: the source's tables by ``OWNER.NAME``, as far as anyone told.
@@ -91,7 +88,7 @@ class Worker:
         number: int,
         settings: ApplierSettings,
         source: Mapping[str, Table],
-        room: Room,
+        room: UnappliedBound,
         progress: threading.Event,
         stopped: Mapping[str, OlrPgError] | None = None,
         applied: AppliedTables | None = None,
@@ -104,7 +101,7 @@ class Worker:
         self._room = room
         self._progress = progress
         self._changed = threading.Condition()
-        self._feeds: dict[str, Feed] = {}
+        self._queues: dict[str, TableQueue] = {}
         self._target = KeptConnection(
             settings.connect_string,
             self._forget,
@@ -112,7 +109,7 @@ class Worker:
             outage,
             replica=settings.is_replica,
         )
-        self._hurry = False
+        self._at_once = False
         self._at_work = 0  # batches in the hands of a thread
         self._ahead: Batch | None = None
         self._committed: deque[_Committed] = deque()
@@ -147,19 +144,19 @@ class Worker:
 
     def deliver(self, table: str, selection: Selection) -> None:
         """Queue changes of whole transactions."""
-        delivery = Delivery.of(selection)
-        self._room.take(delivery.held)
+        queued = QueuedChanges.of(selection)
+        self._room.take(queued.held)
         with self._changed:
-            self._hurry = False
-            self._queued_bytes += delivery.held
-            self._append(table, delivery, int(selection.commit_scn[0]), len(selection))
+            self._at_once = False
+            self._queued_bytes += queued.held
+            self._append(table, queued, int(selection.commit_scn[0]), len(selection))
 
     def deliver_spooled(self, table: str, spooled: SpooledChanges) -> None:
         """Queue changes of one transaction that wait in the spool."""
         with self._changed:
             self._append(table, spooled, spooled.commit_scn, len(spooled))
 
-    def announce(self, event: SchemaEvent) -> None:
+    def deliver_event(self, event: SchemaEvent) -> None:
         """Queue an event of a table, behind the changes that were delivered so far."""
         with self._changed:
             is_stream = self._settings.consistency is Consistency.TRANSACTION
@@ -168,14 +165,14 @@ class Worker:
     def _append(
         self,
         table: str,
-        part: Delivery | SchemaEvent | SpooledChanges,
+        part: QueuedChanges | SchemaEvent | SpooledChanges,
         commit_scn: int,
         changes: int,
     ) -> None:
-        feed = self._feeds.get(table)
-        if feed is None:
-            feed = self._feeds[table] = Feed(table, self._applier(table))
-        feed.append(part, commit_scn, changes)
+        queue = self._queues.get(table)
+        if queue is None:
+            queue = self._queues[table] = TableQueue(table, self._applier(table))
+        queue.append(part, commit_scn, changes)
         self._changed.notify_all()
 
     def _applier(self, table: str) -> BatchApplier:
@@ -185,7 +182,7 @@ class Worker:
         applier.error = self._stopped.get(table)
         return applier
 
-    def hurry(self, *, unless_ready: bool = False) -> None:
+    def apply_waiting(self, *, unless_ready: bool = False) -> None:
         """Apply what waits, however little it is: nothing more comes for now.
 
         Args:
@@ -194,29 +191,29 @@ class Worker:
         with self._changed:
             taken = self._at_work + (self._ahead is not None)
             if not (unless_ready and taken > 1):
-                self._hurry = True
+                self._at_once = True
                 self._changed.notify_all()
 
     def lowest_pending(self) -> int | None:
         """Return the lowest commit SCN that is not durable, None where everything is."""
         with self._changed:
-            firsts = [feed.pending[0] for feed in self._feeds.values() if feed.pending]
+            firsts = [queue.pending[0] for queue in self._queues.values() if queue.pending]
         return min(firsts, default=None)
 
     def is_drained(self) -> bool:
-        """Tell whether all is durable."""
+        """Tell whether everything that was delivered is durable."""
         with self._changed:
-            return not any(feed.pending for feed in self._feeds.values())
+            return not any(queue.pending for queue in self._queues.values())
 
-    def feeds(self) -> list[Feed]:
-        """Return the tables."""
+    def queues(self) -> list[TableQueue]:
+        """Return the queues of all tables."""
         with self._changed:
-            return list(self._feeds.values())
+            return list(self._queues.values())
 
     def progress(self) -> list[TableProgress]:
         """Return how far the tables are."""
         with self._changed:
-            looks = [feed.progress() for feed in self._feeds.values()]
+            looks = [queue.progress() for queue in self._queues.values()]
         return [table for look in looks for table in look()]
 
     def reset(self) -> None:
@@ -228,8 +225,8 @@ class Worker:
             if self._ahead is not None:
                 self._ahead.give_back()
                 self._ahead = None
-            for feed in self._feeds.values():
-                feed.forget()
+            for queue in self._queues.values():
+                queue.forget()
             self._committed.clear()
             self._room.give_back(self._queued_bytes)
             self._queued_bytes = 0
@@ -262,8 +259,8 @@ class Worker:
         while (batch := self._take_due()) is not None:
             selection = batch.selection
             if selection is not None:
-                batch = batch._replace(prepared=batch.feed.applier.prepare(selection))
-                selection.let_go()
+                batch = batch._replace(prepared=batch.queue.applier.prepare(selection))
+                selection.release_pages()
             with self._changed:
                 self._ahead = batch
                 self._at_work -= 1
@@ -275,20 +272,20 @@ class Worker:
             while not self._closing.is_set():
                 wait = None
                 if self._ahead is None and self._may_take():
-                    due = {name: self._due_in(feed) for name, feed in self._feeds.items()}
+                    due = {name: self._due_in(queue) for name, queue in self._queues.items()}
                     wait = min(due.values(), default=None)
                 if wait is None or wait > 0:
                     self._changed.wait(None if wait == float("inf") else wait)
                     continue
                 self._at_work += 1
-                ready = (feed for feed in self._feeds.values() if due[feed.name] <= 0)
-                return min(ready, key=lambda feed: feed.since).take(self._settings)
+                ready = (queue for queue in self._queues.values() if due[queue.name] <= 0)
+                return min(ready, key=lambda queue: queue.since).take(self._settings)
             return None
 
-    def _due_in(self, feed: Feed) -> float:
-        return feed.due_in(
+    def _due_in(self, queue: TableQueue) -> float:
+        return queue.due_in(
             self._settings,
-            hurry=self._hurry,
+            at_once=self._at_once,
             tight=self._room.is_tight,
             busy=self._at_work > 0,
         )
@@ -306,10 +303,10 @@ class Worker:
     def _take_prepared(self) -> Batch | None:
         """Return the batch that is ready; None without one for a while, or at the end."""
         with self._changed:
-            patience = _SETTLE_SECONDS if self._committed and self._may_take() else None
+            seconds = _SETTLE_SECONDS if self._committed and self._may_take() else None
             self._changed.wait_for(
                 lambda: self._closing.is_set() or (self._ahead is not None and self._may_take()),
-                patience,
+                seconds,
             )
             if self._ahead is None or not self._may_take() or self._closing.is_set():
                 return None
@@ -319,16 +316,16 @@ class Worker:
             return batch
 
     def _work(self, batch: Batch) -> None:
-        """Do a batch, and see what is on disk."""
+        """Apply a batch, and note which commits are on disk."""
         failure: OlrPgError | None = None
         place = flushed = 0
         reached: Mapping[str, int] = {}
         try:
-            durability = self._with_retries(batch.feed, lambda: self._do(batch))
+            durability = self._with_retries(batch.queue, lambda: self._do(batch))
             if durability.lags or self._committed:
                 written, flushed = self._target.use(durability.places)
                 place = written if durability.lags else 0
-            reached = batch.feed.applier.reached()
+            reached = batch.queue.applier.reached()
         except psycopg.Error as error:
             failure = unreachable(error)
         with self._changed:
@@ -336,7 +333,7 @@ class Worker:
             self._queued_bytes -= batch.held
             self.failure = failure
             if failure is None:
-                self._committed.append(_Committed(batch.feed, batch.parts, place, reached))
+                self._committed.append(_Committed(batch.queue, batch.parts, place, reached))
                 self._note_flushed(flushed)
             batch.give_back()
         self._room.give_back(batch.held)
@@ -347,9 +344,9 @@ class Worker:
         with self._changed:
             if not self._committed:
                 return  # `reset` came in between
-            feed = self._committed[-1].feed
+            queue = self._committed[-1].queue
         try:
-            self._target.use(feed.applier.settle)
+            self._target.use(queue.applier.settle)
         except psycopg.Error as error:
             self.failure = unreachable(error)
         else:
@@ -363,21 +360,21 @@ class Worker:
             done = self._committed.popleft()
             self._applied.add(done.reached)
             for _ in range(done.parts):
-                done.feed.pending.popleft()
+                done.queue.pending.popleft()
 
     def _follows(self) -> bool:
         """Tell whether another batch is ready: then the commit need not wait for the disk."""
         return self._ahead is not None and self._may_take()
 
     def _do(self, batch: Batch) -> CommitDurability:
-        """Do a batch once; return how it was committed.
+        """Apply a batch once; return how its commit is made durable.
 
         Raises:
             psycopg.Error: an error that may pass.
             OlrPgError: 5015 the ledger or the hold cannot be written, 5145 a transaction of a
                 stream does not go in.
         """
-        applier = batch.feed.applier
+        applier = batch.queue.applier
         durability = CommitDurability(self._follows)
 
         def do(connection: Connection[Any]) -> None:
@@ -398,25 +395,24 @@ class Worker:
             ) from error
         return durability
 
-    def _with_retries(self, feed: Feed, work: Callable[[], CommitDurability]) -> CommitDurability:
-        """Do something, again while the error may pass; return its result.
+    def _with_retries(
+        self, queue: TableQueue, work: Callable[[], CommitDurability]
+    ) -> CommitDurability:
+        """Call `work`, again while its error may pass; return its result.
 
         Raises:
             psycopg.Error: an error that may pass, and did not in time; or with which
                 commits may have gone that were not on disk.
         """
         applying = retrying(
-            self._is_harmless,
-            partial(patience, self._settings),
+            lambda error: isinstance(error, psycopg.Error) and not self._committed,
+            partial(retry_seconds, self._settings),
             self._closing,
-            partial(announce_retry, f"applying {feed.name} again"),
+            partial(announce_retry, f"applying {queue.name} again"),
         )
         return applying(work)
 
-    def _is_harmless(self, error: BaseException) -> bool:
-        return isinstance(error, psycopg.Error) and not self._committed
-
     def _forget(self) -> None:
-        """Forget what the ended connection had."""
-        for feed in self.feeds():
-            feed.applier.forget()
+        """Forget what was known over the connection that ended."""
+        for queue in self.queues():
+            queue.applier.forget()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.applier.batches.table_progress import TableProgress
-    from olr_pg.applier.batches.unapplied_bound import Room
+    from olr_pg.applier.batches.unapplied_bound import UnappliedBound
     from olr_pg.applier.batches.worker import Worker
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.errors import OlrPgError
@@ -24,7 +24,9 @@ class Workers:
         stop: set where nothing is to be applied any more.
     """
 
-    def __init__(self, workers: Sequence[Worker], room: Room, stop: threading.Event) -> None:
+    def __init__(
+        self, workers: Sequence[Worker], room: UnappliedBound, stop: threading.Event
+    ) -> None:
         self._workers = workers
         self._room = room
         self._stop = stop
@@ -53,17 +55,17 @@ class Workers:
     def deliver(self, table: str, selection: Selection) -> None:
         """Hand changes of a table to its worker, once there is room for them."""
         if self._room.is_short:
-            self.hurry()
-            self._room.wait(self.is_hopeless)
+            self.apply_waiting()
+            self._room.wait(self.has_stopped)
         self.of(table).deliver(table, selection)
 
-    def hurry(self, *, unless_ready: bool = False) -> None:
-        """Apply what waits, since nothing more comes for now; see `Worker.hurry`."""
+    def apply_waiting(self, *, unless_ready: bool = False) -> None:
+        """Apply what waits, since nothing more comes for now; see `Worker.apply_waiting`."""
         for worker in self._workers:
-            worker.hurry(unless_ready=unless_ready)
+            worker.apply_waiting(unless_ready=unless_ready)
 
     def are_drained(self) -> bool:
-        """Tell whether all is durable."""
+        """Tell whether everything that was delivered is durable."""
         return all(worker.is_drained() for worker in self._workers)
 
     def lowest_pending(self) -> int | None:
@@ -82,7 +84,7 @@ class Workers:
             if worker.crash is not None:
                 raise worker.crash
 
-    def is_hopeless(self) -> bool:
+    def has_stopped(self) -> bool:
         """Tell whether nothing is applied any more."""
         ended = (worker.failure or worker.crash for worker in self._workers)
         return self._stop.is_set() or any(error is not None for error in ended)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from olr_pg.applier.received.parse import Answers, parse_answers, read_u16, read_u32, read_u64
 from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.mapped import let_go
+from olr_pg.files.mapped import release_pages
 from olr_pg.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
@@ -272,5 +272,5 @@ class ChunkedRows:
             )
         if needed:
             received, data = data, np.concatenate([data, extra])
-            let_go(received.data)
+            release_pages(received.data)
         return status, answers._replace(data=data, lob_bytes=lob_bytes), int(row)

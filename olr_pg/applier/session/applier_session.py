@@ -13,7 +13,7 @@ import structlog
 
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.batches.table_progress import TableProgress
-from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.batches.worker_pool import Workers
 from olr_pg.applier.retries import retrying
@@ -35,7 +35,7 @@ from olr_pg.applier.target.ledger import (
     noted_complete,
 )
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
-from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
+from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.errors import Code, OlrPgError
@@ -103,7 +103,7 @@ class Applier:
         self._stop = threading.Event()
         self._drain = threading.Event()
         self._progress = threading.Event()
-        self._room = Room(settings.queue_bytes)
+        self._room = UnappliedBound(settings.queue_bytes)
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
         self._outage = TargetOutage(target_place(settings.connect_string))
         self._target = KeptConnection(
@@ -306,7 +306,7 @@ class Applier:
         """
         noting = retrying(
             _may_pass,
-            partial(patience, self._settings),
+            partial(retry_seconds, self._settings),
             self._stop,
             partial(announce_retry, "noting the end in the target again"),
         )
@@ -372,7 +372,7 @@ class Applier:
         """Hold one session after the other, as long as the connection to the server gets lost."""
         opening = retrying(
             lambda error: isinstance(error, OSError) or _may_pass(error),
-            partial(patience, self._settings),
+            partial(retry_seconds, self._settings),
             self._stop,
             partial(announce_retry, "connecting to the server again"),
         )

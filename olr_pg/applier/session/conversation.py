@@ -112,7 +112,7 @@ class Conversation:
         self._distribution = Distribution(workers, tables, is_stream=is_stream)
         self._unconfirmed = Unconfirmed(settings.queue_bytes)
         self._reception = Reception(
-            settings, self._distribution, self._unconfirmed, workers.is_hopeless
+            settings, self._distribution, self._unconfirmed, workers.has_stopped
         )
         self._positions = NotedPositions(settings.subscription, target, handover)
         self._noted_at = 0.0
@@ -166,7 +166,7 @@ class Conversation:
             OlrPgError: 5024, it has not.
             psycopg.Error: it cannot be told.
         """
-        self._applied.recall(self._tables)
+        self._applied.read_file(self._tables)
         # Without a checkpoint everything from `start-scn` on is delivered again.
         self._applied.forget(None if saved_scn is None else self._positions.handover.tables)
         # On disk before a checkpoint is, which would make the forgotten count.
@@ -210,7 +210,7 @@ class Conversation:
                 continue
             # NoMore, and nothing is in flight: nothing more comes of what was there.
             self._distribution.release()
-            self._workers.hurry()
+            self._workers.apply_waiting()
             if once and was_drained and self._workers.are_drained():
                 if self._confirm_all():
                     self._take_saved(self._exchange.ask(GetSavedScn()))
@@ -230,14 +230,14 @@ class Conversation:
             self._take_answers()
             return
         self._distribution.release()
-        self._workers.hurry()
+        self._workers.apply_waiting()
         self._await_progress()
 
     def _finish(self) -> bool:
         """Apply what has come, and confirm it; False where the workers are not done yet."""
         while self._exchange.pending:
             self._take_answers()
-        self._workers.hurry()
+        self._workers.apply_waiting()
         if not self._workers.are_drained():
             self._await_progress()
             return False
@@ -323,10 +323,10 @@ class Conversation:
         What a table with few changes collects keeps everything that came since.
         """
         while self._unconfirmed.is_too_much(self._workers.lowest_pending()):
-            if self._workers.is_hopeless():
+            if self._workers.has_stopped():
                 return
             self._progress.clear()
-            self._workers.hurry(unless_ready=True)
+            self._workers.apply_waiting(unless_ready=True)
             if self._unconfirmed.is_too_much(self._workers.lowest_pending()):
                 self._await_progress()
 
@@ -370,7 +370,9 @@ class Conversation:
         lowest = self._lowest_pending()
         # One less: another transaction may share the commit SCN.
         scn = max(0, (self._reception.last_scn if lowest is None else lowest) - 1)
-        _log.warning("going back", scn=scn, rewind=self._rewinds, error=str(failure))
+        _log.warning(
+            "transactions are asked for again", scn=scn, rewind=self._rewinds, error=str(failure)
+        )
         self._forget()
         self._exchange.send(BackToScn(scn))
 

@@ -13,13 +13,13 @@ import numpy as np
 import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM, rows_of
-from olr_pg.applier.statements.lost_marks import Marking
+from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.scalars import MAX_SCN, format_xid
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from olr_pg.applier.batches.spool import Spool, SpooledChanges
+    from olr_pg.applier.batches.spool import Spool
     from olr_pg.applier.batches.worker_pool import Workers
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.transactions.schema_event import SchemaEvent
@@ -61,7 +61,7 @@ class Distribution:
         for event in self._lost_of(table):
             rows = rows_of(selection, event.table, event.commit_scn, event.xid)
             if len(rows):
-                selection = Marking(event.table, event.lobs, len(rows)).mark(selection, rows)
+                selection = LostValueMarks(event.table, event.lobs, len(rows)).mark(selection, rows)
                 self._lost.remove(event)
                 continue
             before = selection.commit_scn <= np.uint64(event.commit_scn)
@@ -80,7 +80,8 @@ class Distribution:
         for table, spooled in spool.finish().items():
             self.release(spooled.commit_scn)
             for event in self._lost_of(table):
-                if _is_of(event, spooled) and spooled.add_lost(event.table, event.lobs):
+                is_its = event.commit_scn == spooled.commit_scn and event.xid == spooled.xid
+                if is_its and spooled.add_lost(event.table, event.lobs):
                     self._lost.remove(event)
             self._workers.of(table).deliver_spooled(table, spooled)
 
@@ -99,8 +100,4 @@ class Distribution:
         return [event for event in self._lost if table in (event.table, STREAM)]
 
     def _announce(self, event: SchemaEvent) -> None:
-        self._workers.of(STREAM if self._is_stream else event.table).announce(event)
-
-
-def _is_of(event: SchemaEvent, spooled: SpooledChanges) -> bool:
-    return event.commit_scn == spooled.commit_scn and event.xid == spooled.xid
+        self._workers.of(STREAM if self._is_stream else event.table).deliver_event(event)

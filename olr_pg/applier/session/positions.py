@@ -66,7 +66,11 @@ class NotedPositions:
             f"it has saved SCN {saved_scn}, the target needs all from SCN {own} on: started there",
             subscription=self._subscription,
         )
-        _log.warning("starts_from_its_own", reason=str(error), action=error.action)
+        _log.warning(
+            "the applier starts at the SCN that the target has noted",
+            reason=str(error),
+            action=error.action,
+        )
         self._disbelieved = saved_scn
         return own
 
@@ -85,7 +89,7 @@ class NotedPositions:
         self._start_scn, self._is_saved = scn, True
 
     def note(self) -> None:
-        """Write down what has moved.
+        """Store the positions that have moved in the target.
 
         Up to `confirmed_scn` all tables are complete (`ledger.sql`); an initial load is left behind
         once everything up to its SCN is confirmed.

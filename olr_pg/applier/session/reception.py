@@ -38,7 +38,7 @@ class Reception:
 
     Args:
         unconfirmed: counts what comes.
-        is_hopeless: whether nothing is applied any more.
+        has_stopped: whether nothing is applied any more.
 
     Attributes:
         open_scn: the commit SCN of the transaction that is here in part, None where there is none.
@@ -50,12 +50,12 @@ class Reception:
         settings: ApplierSettings,
         distribution: Distribution,
         unconfirmed: Unconfirmed,
-        is_hopeless: Callable[[], bool],
+        has_stopped: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._distribution = distribution
         self._unconfirmed = unconfirmed
-        self._is_hopeless = is_hopeless
+        self._is_hopeless = has_stopped
         self._is_stream = settings.consistency is Consistency.TRANSACTION
         self._rows = ChunkedRows(settings.byte_order)
         self._layouts = LayoutReader(settings.byte_order)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 
 
-def single(plan: TablePlan, changes: Changes, number: int) -> Step:
+def one_change_step(plan: TablePlan, changes: Changes, number: int) -> Step:
     """Return the statement of one change, which must touch one row.
 
     Without a key the row is found by its old values; of equal rows one is taken.
@@ -74,7 +74,10 @@ def _set(
 ) -> tuple[sql.Composed, tuple[Binary | None, ...]]:
     if not columns:
         # Nothing may be set: touch the row, so that it counts.
-        name = name_of(_settable(plan))
+        columns_of_target = plan.target.columns
+        name = name_of(
+            next(c.name for c in columns_of_target if not c.generated and c.identity != "a")
+        )
         return sql.SQL("{0} = t.{0}").format(name), ()
     parts = [
         sql.SQL("{} = %b::{}").format(
@@ -83,10 +86,6 @@ def _set(
         for i in columns
     ]
     return sql.SQL(", ").join(parts), tuple(_value(cells, number, i) for i in columns)
-
-
-def _settable(plan: TablePlan) -> str:
-    return next(c.name for c in plan.target.columns if not c.generated and c.identity != "a")
 
 
 class _Found(NamedTuple):

@@ -27,7 +27,7 @@ I64 = npt.NDArray[np.int64]
 Key = tuple[bytes, ...]
 
 ATTEMPTS_MAX: Final = 16
-"""Sets of a transaction's entangled changes that may be refused: each costs as much as all rows."""
+"""Sets of one transaction that may be refused for shared keys: each costs as much as all rows."""
 
 
 class Placed:
@@ -45,7 +45,7 @@ class Placed:
         self._row: dict[Key, int] = {}
 
     def note(self, changes: Changes, number: int) -> None:
-        """Note that a change is in."""
+        """Note the keys of a change that was applied."""
         before, after = images(changes, number, self._key)
         row = int(changes.row[number])
         if before == after:
@@ -109,11 +109,11 @@ class SharedKeys:
             except ChangeError:
                 return self._first  # refused when its turn comes
             numbers = np.flatnonzero(self._kept)
-            self._first[numbers] = numbers[entangled(changes, self._plan.key)]
+            self._first[numbers] = numbers[groups_sharing_keys(changes, self._plan.key)]
         return self._first
 
 
-def entangled(changes: Changes, key: I64) -> I64:
+def groups_sharing_keys(changes: Changes, key: I64) -> I64:
     """Return for each change the first of those that it shares keys with, also through others.
 
     Args:

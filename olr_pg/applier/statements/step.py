@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from psycopg import sql
 
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ class KeyMissingError(UnwritableError):
 
 def name_of(name: str) -> sql.SQL:
     """Return a column's name in a statement with parameters."""
-    return verbatim(sql.Identifier(name))
+    return escape_percent_signs(sql.Identifier(name))
 
 
 def type_of(column: TargetColumn) -> sql.SQL:
     """Return the type of a column's values, below a domain."""
-    return verbatim(sql.SQL(column.base_name))
+    return escape_percent_signs(sql.SQL(column.base_name))
 
 
 def table_of(plan: TablePlan) -> sql.SQL:
     """Return the target table."""
-    return verbatim(plan.target.identifier)
+    return escape_percent_signs(plan.target.identifier)

@@ -14,7 +14,7 @@ from olr_pg.applier.received.row_columns import Conversion, RowCells, encode_row
 from olr_pg.applier.statements.net_change import Cells
 from olr_pg.datatypes.columns import ValueColumn, compact
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.mapped import let_go
+from olr_pg.files.mapped import release_pages
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ class Selection(NamedTuple):
             int(chunk.answers.body_length[elements].sum()) for chunk, elements in self.by_chunk()
         )
 
-    def let_go(self) -> None:
+    def release_pages(self) -> None:
         """Let the system drop what was received and is not read again soon; see `files.mapped`."""
         for chunk in self.chunks:
-            let_go(chunk.answers.data.data)
+            release_pages(chunk.answers.data.data)
 
     def value_bytes(self) -> int:
         """Estimate how large the values are."""

@@ -21,7 +21,7 @@ from olr_pg.applier.statements.images import (
 )
 from olr_pg.applier.statements.key_moves import whole_row
 from olr_pg.applier.statements.net_change import ABSENT, NO_KEY, SINGLE, Cells, net_change
-from olr_pg.applier.statements.one_change import single
+from olr_pg.applier.statements.one_change import one_change_step
 from olr_pg.applier.statements.step import KeyMissingError, Step, name_of, table_of, type_of
 from olr_pg.applier.target.connection import Binary
 from olr_pg.transactions.finished_columns import DmlKind
@@ -58,7 +58,7 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
         yield from writer.inserts(changes.cells, net.insert)
         start = net.end
         if start < count and net.reason == SINGLE:
-            yield single(plan, changes, start)
+            yield one_change_step(plan, changes, start)
             start += 1
         elif start < count and net.reason == NO_KEY:
             raise KeyMissingError(start)
@@ -72,7 +72,7 @@ def _without_key(writer: SetWriter, changes: Changes) -> Iterator[Step]:
             yield from writer.inserts(changes.after, np.arange(start, end))
         else:
             for number in range(start, end):
-                yield single(writer.plan, changes, number)
+                yield one_change_step(writer.plan, changes, number)
 
 
 class SetWriter:

@@ -77,11 +77,11 @@ class TargetShape:
         connection.execute(self._lock)
 
     def send(self, connection: Connection[Any]) -> Cursor[Any]:
-        """Ask for the columns, for `compare` to look at (pipelined)."""
+        """Send the query of the target's columns, whose answer `compare` reads (pipelined)."""
         return connection.execute(self._query, {"table": self._name})
 
     def compare(self, cursor: Cursor[Any]) -> None:
-        """Look at what `send` found.
+        """Compare the columns that `send` asked for with the plan's.
 
         Raises:
             TargetAlteredError: it is not what the plan was made with.
@@ -90,7 +90,7 @@ class TargetShape:
             raise TargetAlteredError(self._name)
 
     def check(self, connection: Connection[Any]) -> None:
-        """Do `send` and `compare`."""
+        """Read the target's columns and compare them: `send` and `compare` in one."""
         self.compare(self.send(connection))
 
 
@@ -100,7 +100,7 @@ def _modifier(column: TargetColumn) -> int:
 
 
 def with_current_plan(attempt: Callable[[], T], drop: Callable[[], None]) -> T:
-    """Do what a plan is needed for, and again where the target was altered beneath it.
+    """Call `attempt`, and once more with a new plan where the target was altered meanwhile.
 
     Args:
         attempt: writes in target transactions of its own.

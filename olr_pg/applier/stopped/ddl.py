@@ -83,7 +83,7 @@ def apply_event(
             ledger.keep_source(connection, document)
         held = hold_event(connection, ledger.key, event, settings.facts)
         if held.later is not None and held.evolution.error is not None:
-            ledger.retell(connection, event_error_row(held, held.evolution.error))
+            ledger.update_message(connection, event_error_row(held, held.evolution.error))
         ledger.move(connection, position)
     return error
 

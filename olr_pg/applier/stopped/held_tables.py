@@ -54,7 +54,7 @@ class HeldTables:
         self._incomplete: Mapping[str, int] = {}
 
     def look(self, connection: Connection[Any]) -> None:
-        """See what is held now."""
+        """Read what is held from the target."""
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
         now = time.time()
         self._first = {

@@ -24,7 +24,7 @@ from olr_pg.applier.statements.net_change import ABSENT, Cells
 from olr_pg.applier.statements.table_changes import encode_changes, row_id
 from olr_pg.applier.stopped.refused_changes import BESIDE, RefusedError
 from olr_pg.applier.target.connection import Binary
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.columns import column_of, compact
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import format_xid
@@ -218,7 +218,7 @@ class Incomplete(NamedTuple):
             " FROM unnest(%b::{table}[]) WITH ORDINALITY AS u) AS s{where} ORDER BY s.n"
         ).format(
             key=key_expression([plan.target.columns[i].name for i in plan.key], sql.SQL("u")),
-            table=verbatim(plan.target.identifier),
+            table=escape_percent_signs(plan.target.identifier),
             where=sql.SQL("" if keys is None else _MEETING),
         )
         parameters: tuple[Any, ...] = (Binary(array),)
@@ -243,7 +243,7 @@ def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
     """
     pairs = sql.SQL(", ").join(
         sql.SQL("{}::text, {}.{}::text").format(
-            verbatim(sql.Literal(name)), row, verbatim(sql.Identifier(name))
+            escape_percent_signs(sql.Literal(name)), row, escape_percent_signs(sql.Identifier(name))
         )
         for name in names
     )

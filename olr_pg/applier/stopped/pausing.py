@@ -115,7 +115,7 @@ class Pauses:
         self.tables: frozenset[str] = frozenset()
 
     def look(self, connection: Connection[Any]) -> None:
-        """See what is paused now."""
+        """Read the pauses from the target."""
         found = read_pause(connection, self._subscription)
         if found is None or self.whole is None:
             self.whole = found

@@ -65,7 +65,7 @@ class AppliedTables:
         self._saved: dict[str, int] | None = None
         self._is_told = False
 
-    def recall(self, tables: Collection[str] = ()) -> None:
+    def read_file(self, tables: Collection[str] = ()) -> None:
         """Read the file, once.
 
         Args:

@@ -12,7 +12,7 @@ from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import refuse_shared_sessions
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
     """
     connection = psycopg.connect(
-        vigilant(connect_string),
+        with_timeouts(connect_string),
         autocommit=True,
         application_name="olr_pg applier",
         # Plans must know how long an array is; a generic one would guess.
@@ -112,12 +112,12 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
 
 
 class OutageWatch(Protocol):
-    """Watches what connections meet; `outage.TargetOutage` tells of it."""
+    """Is told what connections meet; implemented by `outage.TargetOutage`."""
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Note an error that a connection met."""
 
-    def rested(self, connection: object) -> None:
+    def retry_ended(self, connection: object) -> None:
         """Note that a connection tries no more for now."""
 
     def reached(self, connection: object) -> None:
@@ -152,7 +152,7 @@ class KeptConnection:
         self._connection: Connection[Any] | None = None
 
     def use(self, work: Callable[[Connection[Any]], T]) -> T:
-        """Do something with it.
+        """Call `work` with the connection, which is opened where there is none.
 
         Raises:
             what `connect`, `check` and `work` raise.
@@ -172,9 +172,9 @@ class KeptConnection:
         return result
 
     def rest(self) -> None:
-        """Note that nobody tries again with it for now."""
+        """Note that retries over this connection end for now."""
         if self._outage is not None:
-            self._outage.rested(self)
+            self._outage.retry_ended(self)
 
     def _open(self) -> Connection[Any]:
         connection = connect(self._connect_string, replica=self._replica)
@@ -186,7 +186,7 @@ class KeptConnection:
         return connection
 
     def close(self) -> None:
-        """End it; the next `use` opens another."""
+        """Close the connection; the next `use` opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

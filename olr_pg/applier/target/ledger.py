@@ -416,7 +416,7 @@ class TableLedger:
         """Write a line of the error table; the same change again counts an attempt."""
         connection.execute(_RECORD, (*self._key, self._target, *row))
 
-    def retell(self, connection: Connection[Any], row: ErrorRow) -> None:
+    def update_message(self, connection: Connection[Any], row: ErrorRow) -> None:
         """Give a line that holds the table up, if there is one, the row's message."""
         identity = (row.commit_scn, row.xid, row.position)
         connection.execute(_RETELL, (row.message, *self._key, *identity))
@@ -437,6 +437,6 @@ class TableLedger:
         """
         connection.execute(_KEEP_SOURCE, (held_source, *self._key))
 
-    def go_on(self, connection: Connection[Any]) -> None:
+    def resume(self, connection: Connection[Any]) -> None:
         """Mark the table as not stopped any more."""
         connection.execute(_GO_ON, self._key)

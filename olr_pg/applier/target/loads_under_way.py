@@ -52,7 +52,7 @@ class LoadsUnderWay:
         self.loads: Sequence[TableLoad] = ()
 
     def look(self, connection: Connection[Any]) -> None:
-        """See which there are now."""
+        """Read the loads from the target."""
         found = connection.execute(_READ, (self._subscription,)).fetchall()
         now = time.time()
         self.loads = tuple(

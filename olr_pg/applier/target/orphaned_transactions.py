@@ -7,7 +7,7 @@ from typing import NamedTuple
 import psycopg
 
 from olr_pg.applier.target.connection import unreachable
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 _SELECT = """
 SELECT source_table, target_table, commit_scn, xids FROM olr_pg.ledger
@@ -38,7 +38,7 @@ def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> l
         OlrPgError: 5003, the target cannot be reached.
     """
     try:
-        with psycopg.connect(vigilant(connect_string)) as connection:
+        with psycopg.connect(with_timeouts(connect_string)) as connection:
             rows = connection.execute(_SELECT, (subscription, scn)).fetchall()
     except psycopg.errors.UndefinedTable:
         return []

@@ -82,7 +82,7 @@ class TargetOutage:
                 action=reason.action,
             )
 
-    def rested(self, connection: object) -> None:
+    def retry_ended(self, connection: object) -> None:
         """Note that a connection tries no more for now: its outage ends with that of the others."""
         with self._lock:
             if connection in self._failing:
@@ -116,7 +116,7 @@ def target_place(connect_string: str) -> str:
     return f"{host}{port}" + (f", database {database}" if database else "")
 
 
-def patience(settings: ApplierSettings, error: BaseException) -> float | None:
+def retry_seconds(settings: ApplierSettings, error: BaseException) -> float | None:
     """Return how long something is tried again, in seconds from its first attempt; None for ever.
 
     Args:

@@ -5,6 +5,6 @@ from __future__ import annotations
 from psycopg import sql
 
 
-def verbatim(part: sql.Composable) -> sql.SQL:
+def escape_percent_signs(part: sql.Composable) -> sql.SQL:
     """Double the percent signs of a part of a statement with parameters that has none itself."""
     return sql.SQL(part.as_string().replace("%", "%%"))

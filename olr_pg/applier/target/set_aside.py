@@ -10,6 +10,8 @@ this. Triggers that fire ALWAYS or for REPLICA only are left alone, as the other
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
@@ -35,7 +37,8 @@ WITH RECURSIVE part AS (
     SELECT 'trigger' AS kind, t.tgrelid AS relation, t.tgname::text AS name, NULL AS definition,
         NULL AS remark, true AS valid
     FROM pg_trigger t JOIN part ON part.oid = t.tgrelid
-    WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled = 'O'
+    WHERE NOT t.tgisinternal AND t.tgenabled = 'O' AND NOT EXISTS (
+        SELECT FROM pg_trigger whole WHERE whole.oid = t.tgparentid AND whole.tgenabled = 'O')
   UNION ALL
     SELECT 'rule', r.ev_class, r.rulename::text, NULL, NULL, true
     FROM pg_rewrite r JOIN part ON part.oid = r.ev_class
@@ -49,12 +52,24 @@ WITH RECURSIVE part AS (
         AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)
 )
 """
-"""What acts on ordinary writes to a table and its partitions; PostgreSQL 18 has NOT ENFORCED."""
+"""What acts on ordinary writes to a table and its partitions; PostgreSQL 18 has NOT ENFORCED.
+
+A trigger of a partition that comes from the whole table's is switched with that, unless that one is
+off already.
+"""
 
 _FIRING: Final = (
-    FIRES
+    FIRES  # noqa: S608 - constants alone
     + """
-SELECT f.kind, n.nspname::text, c.relname::text, f.name, f.definition, f.remark, f.valid
+SELECT f.kind, n.nspname::text, c.relname::text, f.name, f.definition,
+    CASE f.kind WHEN 'trigger' THEN (
+        SELECT json_agg(json_build_array(pn.nspname, pc.relname, pt.tgenabled)
+                        ORDER BY pn.nspname, pc.relname)::text
+        FROM pg_trigger pt JOIN pg_partition_tree(f.relation) tree ON tree.relid = pt.tgrelid
+            JOIN pg_class pc ON pc.oid = pt.tgrelid JOIN pg_namespace pn ON pn.oid = pc.relnamespace
+        WHERE pt.tgname = f.name AND pt.tgparentid <> 0 AND pt.tgrelid <> f.relation
+            AND pt.tgenabled <> 'O'
+    ) ELSE f.remark END, f.valid
 FROM firing f JOIN pg_class c ON c.oid = f.relation JOIN pg_namespace n ON n.oid = c.relnamespace
 ORDER BY f.kind, n.nspname, c.relname, f.name
 """
@@ -85,6 +100,13 @@ _ON: Final = {
     "rule": "ALTER TABLE {table} ENABLE RULE {name}",
 }
 
+_STATES: Final = {
+    "D": "ALTER TABLE {table} DISABLE TRIGGER {name}",
+    "R": "ALTER TABLE {table} ENABLE REPLICA TRIGGER {name}",
+    "A": "ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}",
+}
+"""By pg_trigger.tgenabled; that a parent's was switched on or off has overwritten it."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -95,7 +117,8 @@ class Firing(NamedTuple):
         kind: ``trigger``, ``rule`` or ``foreign key``.
         schema, table: whose it is; a foreign key's is the referring one.
         definition: of a foreign key, as PostgreSQL writes it.
-        remark: its comment.
+        remark: its comment; of a partitioned table's trigger the partitions in which it is not
+            switched on as in the others, JSON ``[[schema, table, tgenabled], …]``.
         valid: whether a foreign key was validated.
     """
 
@@ -109,7 +132,7 @@ class Firing(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Name it for people."""
+        """Return the name to be printed."""
         return f"{self.kind} {self.name} of {self.schema}.{self.table}"
 
     @property
@@ -122,6 +145,14 @@ class Firing(NamedTuple):
         return sql.SQL(_OFF[self.kind]).format(
             table=self.identifier, name=sql.Identifier(self.name)
         )
+
+    def in_partitions(self) -> Iterator[sql.Composed]:
+        """Compose what gives partitions the trigger's state of their own again."""
+        if self.kind == "trigger" and self.remark is not None:
+            for schema, table, state in json.loads(self.remark):
+                yield sql.SQL(_STATES[state]).format(
+                    table=sql.Identifier(schema, table), name=sql.Identifier(self.name)
+                )
 
 
 class PutBack(NamedTuple):
@@ -181,13 +212,29 @@ def set_aside(
         return []
     done = list[Firing]()
     for schema, name in targets:
-        found = firing_on(connection, schema, name)
-        if found:
-            _set_aside(connection, settings.subscription, found)
-            done += found
+        with connection.transaction():
+            with _full_names(connection):
+                found = firing_on(connection, schema, name)
+            if found:
+                _set_aside(connection, settings.subscription, found)
+                done += found
     for one in done:
         _log.info("set aside until the cut-over", what=one.title)
     return done
+
+
+@contextmanager
+def _full_names(connection: Connection[Any]) -> Iterator[None]:
+    """Let PostgreSQL name each table with its schema in a definition: it must mean the same later.
+
+    Args:
+        connection: in a transaction.
+    """
+    row = connection.execute("SELECT current_setting('search_path')").fetchone()
+    assert row is not None
+    connection.execute("SET LOCAL search_path = ''")
+    yield
+    connection.execute("SELECT set_config('search_path', %s, true)", row)
 
 
 def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[Firing]) -> None:
@@ -196,7 +243,8 @@ def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[F
             connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
             for one in found:
                 connection.execute(_NOTE, (subscription, *one))
-                connection.execute(one.off())
+                for statement in (one.off(), *one.in_partitions()):
+                    connection.execute(statement)
             connection.execute("SET LOCAL lock_timeout = DEFAULT")
     except psycopg.errors.InsufficientPrivilege as error:
         raise OlrPgError(
@@ -261,15 +309,16 @@ def _put_back(connection: Connection[Any], one: Firing) -> None:
     name = sql.Identifier(one.name)
     if one.definition is None:
         connection.execute(sql.SQL(_ON[one.kind]).format(table=one.identifier, name=name))
+        for statement in one.in_partitions():
+            connection.execute(statement)
         return
-    for statement in _key_statements(one):
-        try:
-            with connection.transaction():
-                connection.execute(statement)
-            break
-        except psycopg.errors.FeatureNotSupported:
-            # Before PostgreSQL 18 the keys of partitioned tables cannot be NOT VALID.
-            continue
+    later, at_once = _key_statements(one)
+    try:
+        with connection.transaction():
+            connection.execute(later)
+    except psycopg.errors.FeatureNotSupported:
+        # Before PostgreSQL 18 the keys of partitioned tables cannot be NOT VALID.
+        connection.execute(at_once)
     if one.remark is not None:
         connection.execute(
             sql.SQL("COMMENT ON CONSTRAINT {} ON {} IS {}").format(

@@ -28,11 +28,12 @@ def cutover(
         typer.Option("--tables", metavar="DIR", help="The source's rows as of the end (offline)."),
     ] = None,
     dictionary: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--dictionary",
             metavar="FILE",
-            help="The dictionary exported at the end, for the sequences (offline).",
+            help="The dictionary exported at the end, for the sequences (offline); of several"
+            " containers one for each, or the FILE of their export.",
         ),
     ] = None,
     final_scn: Annotated[
@@ -79,7 +80,7 @@ def cutover(
         restart_cutover(loaded)
     options = CutoverOptions(
         tables=tables,
-        dictionary=dictionary,
+        dictionary=dictionary or (),
         final_scn=final_scn,
         unverified=unverified,
         until=until,

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.datatypes.policies import Counters
     from olr_pg.load.initial import LoadedTable
+    from olr_pg.load.load_watch import LoadWatch
     from olr_pg.load.row_progress import RowProgress
     from olr_pg.load.table_data import SourceTable
     from olr_pg.load.target_structure import Part
-    from olr_pg.load.watch import LoadWatch
 
 POLL_SECONDS: Final = 0.5
 
@@ -111,7 +111,7 @@ def load_tables(
         OlrPgError: of the first table that was not loaded.
     """
     from olr_pg.appliance.appliance import open_target
-    from olr_pg.appliance.data_lock import only_one
+    from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.target import data_directory, target_directory
     from olr_pg.applier.statements.target_plan import target_name
     from olr_pg.load import sources
@@ -124,7 +124,7 @@ def load_tables(
 
     with ExitStack() as stack:
         if anew:
-            stack.enter_context(only_one(data_directory(loaded)))
+            stack.enter_context(hold_data_lock(data_directory(loaded)))
         source = stack.enter_context(sources.open_tables(loaded, for_load=True))
         snapshot = source.snapshot
         work = source.sources(source.choose(table))
@@ -178,7 +178,7 @@ def load_progress(
     work: Sequence[SourceTable],
 ) -> Iterator[None]:
     """Show on stderr how far the load is."""
-    from olr_pg.load.watch import LoadWatch
+    from olr_pg.load.load_watch import LoadWatch
 
     stop = threading.Event()
     with row_progress("loading", row_totals(work)) as progress:

@@ -153,7 +153,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
 
 
 def _cut_over(config: Config, *, as_json: bool) -> None:
-    from olr_pg.appliance.data_lock import only_one
+    from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.target import data_directory
     from olr_pg.cli.migration.cutover import show_cutover
     from olr_pg.errors import Code, OlrPgError
@@ -166,7 +166,7 @@ def _cut_over(config: Config, *, as_json: bool) -> None:
     if not is_ready(states):
         done = ", ".join(state.step for state in states if state.is_over) or "nothing"
         raise OlrPgError(Code.MIGRATION_NOT_READY, f"done so far: {done}")
-    with only_one(data_directory(config)):
+    with hold_data_lock(data_directory(config)):
         pass  # one that replicates on is told of before the first step, not in the third
     try:
         cut_over(

@@ -35,7 +35,7 @@ def migration_display(
         with _live() as show, _looking(watch, show, seconds or TERMINAL_SECONDS):
             yield
         return
-    with _looking(watch, _print_json if as_json else LinesNow(), seconds or LINES_SECONDS):
+    with _looking(watch, _print_json if as_json else ProgressLines(), seconds or LINES_SECONDS):
         yield
 
 
@@ -95,7 +95,7 @@ def progress_view(progress: Progress) -> Group:
     return Group(*parts)
 
 
-class LinesNow:
+class ProgressLines:
     """Prints how far it is, line by line; what needs somebody, whenever that is new."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ import structlog
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.opened_target import opened_target
+from olr_pg.applier.settings import TriggerHandling
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import plain_words
@@ -39,7 +40,7 @@ from olr_pg.load.verification.verification import verify
 from olr_pg.observability.redaction import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from psycopg import Connection
@@ -56,6 +57,15 @@ _log = structlog.get_logger(__name__)
 _LEDGER: Final = """
 SELECT source_table, commit_scn, stopped, inserted, updated, deleted, conflicts
 FROM olr_pg.ledger WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
+"""
+_REFERRING: Final = """
+WITH RECURSIVE part AS (
+    SELECT unnest(%s::int8[])::oid AS oid
+  UNION
+    SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+)
+SELECT DISTINCT k.conrelid::int8 FROM pg_constraint k JOIN part ON part.oid = k.confrelid
+WHERE k.contype = 'f' AND k.conparentid = 0
 """
 _BACK_TO_SOURCE: Final = (
     "let the applications use the source again and start `olr-pg run`; begin anew later with"
@@ -106,7 +116,7 @@ class CutoverOptions(NamedTuple):
     Attributes:
         tables: directory of the source's rows as of the end; None for the configuration's, or the
             live database.
-        dictionary: of an offline source, exported at the end.
+        dictionary: of an offline source, exported at the end; a file for each container.
         final_scn: of an offline source, where it ends.
         unverified: leave the comparison out.
         until: the last step to do; None does all.
@@ -114,7 +124,7 @@ class CutoverOptions(NamedTuple):
     """
 
     tables: Path | None = None
-    dictionary: Path | None = None
+    dictionary: Sequence[Path] = ()
     final_scn: int | None = None
     unverified: bool = False
     until: str | None = None
@@ -166,6 +176,11 @@ def _tables_of(connection: Connection[Any], back: PutBack) -> list[int]:
     return [oid for (oid,) in found]
 
 
+def _referring(connection: Connection[Any], tables: Sequence[int]) -> list[int]:
+    """Return the tables whose foreign keys refer to these, or to their partitions."""
+    return [oid for (oid,) in connection.execute(_REFERRING, (list(tables),)).fetchall()]
+
+
 def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
     """Return the error of the catalogue that a step failed with."""
     if isinstance(error, OlrPgError):
@@ -198,18 +213,18 @@ class _Cutover:
         }
 
     def known(self, step: Step) -> StepState | None:
-        """Tell how far a step is; None where it has not begun."""
+        """Return the stored state of a step; None where it has not begun."""
         with opened_target(self._config) as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
     def note(self, step: Step, state: str, detail: dict[str, Any]) -> None:
-        """Note how far it is."""
+        """Store the state of a step in the target."""
         with opened_target(self._config) as target:
             note_step(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("cut-over", step=step.name, state=state)
 
     def do(self, step: Step) -> tuple[str, dict[str, Any]]:
-        """Do a step; its state and what it found."""
+        """Carry out a step; return its state and its findings."""
         return self._work[step.name]()
 
     def _replicated(self, target: OpenedTarget) -> tuple[tuple[Table, ...], ApplierSettings]:
@@ -338,7 +353,11 @@ class _Cutover:
                 for table in tables
             ]
             oids = [one.oid for one in targets if one is not None]
-            found = check_constraints(connection, [*oids, *_tables_of(connection, back)])
+            others = _tables_of(connection, back)
+            if settings.triggers is TriggerHandling.DISABLE:
+                # Also of an attempt before this one, of which no line is left.
+                others += _referring(connection, oids)
+            found = check_constraints(connection, [*oids, *others])
         problems = [*back.lost, *found.problems]
         if problems:
             raise OlrPgError(Code.CONSTRAINTS_NOT_READY, "; ".join(problems))
@@ -356,9 +375,8 @@ class _Cutover:
     def _grants(self) -> list[str]:
         """Return what applications have to be granted on the tables and their sequences."""
         known = self.known(STEPS[4])
-        # A step of a former release did not note the target's names.
         advanced = known.detail.get("advanced", ()) if known is not None else ()
-        sequences = [(one["target"][0], one["target"][1]) for one in advanced if "target" in one]
+        sequences = [(one["target"][0], one["target"][1]) for one in advanced]
         with opened_target(self._config) as target:
             tables, settings = self._replicated(target)
             targets = [

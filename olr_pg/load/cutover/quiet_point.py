@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from olr_pg.appliance.container_names import join_under_known_names, offline_dictionary
+from olr_pg.appliance.dictionary_export import container_files
 from olr_pg.capture.logs import discover_logs
 from olr_pg.capture.orphans import ends_of, incarnations_of, without_orphans
 from olr_pg.config.source_section import OfflineSource
@@ -18,12 +19,13 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
     from typing import Any
 
     from olr_pg.config.model import Config
-    from olr_pg.dictionary.structure import Sequence
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.structure import Sequence as TableSequence
     from olr_pg.oracle.quiet_source import Activity
     from olr_pg.oracle.source_containers import ContainerDatabases
 
@@ -53,7 +55,7 @@ class CutoverSource(Protocol):
     def archived(self) -> dict[int, int]:
         """Up to which SCN, inclusive, each redo thread is archived."""
 
-    def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
+    def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
         """Read the sequences of these users as of `scn` or later.
 
         Raises:
@@ -61,20 +63,17 @@ class CutoverSource(Protocol):
         """
 
 
-def cutover_source(config: Config, dictionary: Path | None, final_scn: int | None) -> CutoverSource:
+def cutover_source(
+    config: Config, dictionary: Sequence[Path], final_scn: int | None
+) -> CutoverSource:
     """Open the source that the configuration names.
 
     Args:
-        dictionary: of an offline source, exported at the end; None for the configuration's.
+        dictionary: of an offline source, exported at the end: one file for each of its containers,
+            or the one name that they were exported by; none for the configuration's.
         final_scn: of an offline source, where it ends; None for the end of its logs.
     """
     if isinstance(config.source, OfflineSource):
-        if dictionary is not None and len(config.source.dictionary) > 1:
-            raise OlrPgError(
-                Code.NOT_OF_SEVERAL_CONTAINERS,
-                "the final dictionaries of several containers are those of `source.dictionary`",
-                action="replace the files of `source.dictionary`, and leave --dictionary out",
-            )
         return _Offline(config, config.source, dictionary, final_scn)
     from olr_pg.oracle.source_containers import ContainerDatabases
 
@@ -86,7 +85,7 @@ class _Offline:
         self,
         config: Config,
         source: OfflineSource,
-        dictionary: Path | None,
+        dictionary: Sequence[Path],
         final_scn: int | None,
     ) -> None:
         self._config = config
@@ -106,21 +105,47 @@ class _Offline:
             ends[thread] = max(ends.get(thread, 0), (log.end_scn or log.next_scn) - 1)
         return ends
 
-    def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
-        given = self._dictionary
-        snapshot = (
-            offline_dictionary(self._config, self._source)
-            if given is None
-            else load_snapshot(str(given))
-        )
+    def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
+        snapshot = offline_dictionary(self._config, self._source)
+        files: Sequence[Path] = self._source.dictionary
+        if self._dictionary:
+            snapshot, files = self._final_dictionary(snapshot.database.containers)
         found = tuple(one for one in snapshot.structure.sequences if one.owner in owners)
         if found and snapshot.scn < scn:
             raise OlrPgError(
                 Code.SEQUENCES_TOO_OLD,
                 f"the dictionary is as of SCN {snapshot.scn}, the source ends at {scn}",
-                file=", ".join(map(str, self._source.dictionary if given is None else [given])),
+                file=", ".join(map(str, files)),
             )
         return found
+
+    def _final_dictionary(self, containers: Sequence[str]) -> tuple[Snapshot, Sequence[Path]]:
+        """Load the dictionary exported at the end, and tell its files.
+
+        Args:
+            containers: the source's, where they are several.
+
+        Raises:
+            OlrPgError: 3020, it is not of the same containers; 3xxx, it cannot be read.
+        """
+        files = self._dictionary
+        if len(files) == 1 and not files[0].exists():
+            files = container_files(files[0], containers)
+        snapshots = [load_snapshot(str(file)) for file in files]
+        if containers and sorted(_names_of(snapshots)) != sorted(containers):
+            raise OlrPgError(
+                Code.CONTAINERS_NOT_TOGETHER,
+                f"the final dictionaries are of {', '.join(_names_of(snapshots))}; the source's"
+                f" containers are {', '.join(containers)}",
+                action="export the dictionary of every container at the end, and give each with a"
+                " --dictionary of its own, or all by the name of --out",
+                file=", ".join(map(str, files)),
+            )
+        return join_under_known_names(self._config, snapshots, keep=False), files
+
+
+def _names_of(snapshots: Sequence[Snapshot]) -> list[str]:
+    return [one.database.con_name or one.database.name for one in snapshots]
 
 
 class _Live:
@@ -161,17 +186,17 @@ class _Live:
         ends: dict[int, int] = self._read("looking for archived logs", read_archived)
         return ends
 
-    def sequences(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
+    def sequences(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
         from olr_pg.oracle.structure_queries import read_sequences
 
         if self._containers.names:
             return self._sequences_of_several(owners, scn)
-        found: tuple[Sequence, ...] = self._read(
+        found: tuple[TableSequence, ...] = self._read(
             "reading the sequences", lambda connection: read_sequences(connection, owners, scn)
         )
         return found
 
-    def _sequences_of_several(self, owners: Collection[str], scn: int) -> tuple[Sequence, ...]:
+    def _sequences_of_several(self, owners: Collection[str], scn: int) -> tuple[TableSequence, ...]:
         """Read the sequences as the tables are called: ``PDB.OWNER`` where that is needed."""
         query = self._config.apply.table_query if self._config.apply else ""
         with self._closing():

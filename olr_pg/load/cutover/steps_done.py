@@ -63,7 +63,7 @@ def read_steps(connection: Connection[Any], subscription: str) -> dict[str, Step
 def note_step(
     connection: Connection[Any], subscription: str, step: str, state: str, detail: dict[str, Any]
 ) -> None:
-    """Note the state of a step."""
+    """Store the state of a step in the target."""
     values = {"subscription": subscription, "step": step, "state": state, "detail": Jsonb(detail)}
     connection.execute(_NOTE, values)
 

@@ -16,7 +16,7 @@ from psycopg import sql
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
@@ -110,7 +110,7 @@ def _repair(
                 outcome = table.repair(connection, difference)
                 done[outcome] += 1
                 if ledger.listed and key and outcome != "left":
-                    table.unlist(connection, ledger.key, difference)
+                    table.clear_incomplete(connection, ledger.key, difference)
             table.finish(connection)
             if ledger.listed:
                 ledger.count_incomplete(connection)
@@ -159,10 +159,10 @@ class _Table:
     ) -> None:
         self._source = source
         self._table = target.identifier
-        self._name = verbatim(target.identifier)
+        self._name = escape_percent_signs(target.identifier)
         self._columns = columns
         self._key = key
-        self._image = verbatim(image_expression(columns))
+        self._image = escape_percent_signs(image_expression(columns))
         self._crossed = list[list[Field]]()
         self._copies = dict[bytes, int]()
 
@@ -196,7 +196,7 @@ class _Table:
         for fields in self._crossed:
             self._insert(connection, fields)
 
-    def unlist(
+    def clear_incomplete(
         self, connection: Connection[Any], table: tuple[str, str], difference: Difference
     ) -> None:
         """Take a repaired row out of the list of incomplete ones."""
@@ -205,7 +205,7 @@ class _Table:
         fields = [field for field in fields_of(image, self._columns) if field.column in self._key]
         pairs = sql.SQL(", ").join(
             sql.SQL("{}::text, ({})::text").format(
-                verbatim(sql.Literal(field.column.name)), placeholder(field.column)
+                escape_percent_signs(sql.Literal(field.column.name)), placeholder(field.column)
             )
             for field in fields
         )
@@ -299,4 +299,4 @@ class _Table:
 
 
 def _name(column: TargetColumn) -> sql.SQL:
-    return verbatim(sql.Identifier(column.name))
+    return escape_percent_signs(sql.Identifier(column.name))

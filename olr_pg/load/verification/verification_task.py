@@ -19,7 +19,7 @@ from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetTable
 from olr_pg.applier.target.connection import connect, is_transient, unreachable
-from olr_pg.applier.target.percent_signs import verbatim
+from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.policies import Counters
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError, located
@@ -255,11 +255,11 @@ def _target_rows(
     wanted: npt.NDArray[np.int64],
 ) -> Iterator[Row]:
     query = sql.SQL("SELECT {}, {} FROM {} AS t WHERE {} AND {} & {} = ANY(%s)").format(
-        verbatim(image_expression(compared.key_columns)),
-        verbatim(image_expression(compared.columns)),
-        verbatim(table.target.identifier),
+        escape_percent_signs(image_expression(compared.key_columns)),
+        escape_percent_signs(image_expression(compared.columns)),
+        escape_percent_signs(table.target.identifier),
         _within(blocks),
-        verbatim(digest_expression(compared.key_columns)),
+        escape_percent_signs(digest_expression(compared.key_columns)),
         sql.Literal(table.chunks - 1),
     )
     with connection.cursor(binary=True) as cursor:

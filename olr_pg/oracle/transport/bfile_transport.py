@@ -9,7 +9,6 @@ what a try that broke off has left is the beginning of the log.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from queue import SimpleQueue
@@ -21,6 +20,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import not_brought
 from olr_pg.oracle.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.ordered_window import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class DirectoryLogs:
                 _opened(stack.enter_context(self._session(listed)), place)
                 for _ in range(min(self._section.sessions, len(pieces)) - 1)
             ]
-            with closing(_in_order(lobs, pieces)) as read:
+            with closing(_read_in_order(lobs, pieces)) as read:
                 for (at, wanted), data in zip(pieces, read, strict=True):
                     if len(data) != wanted:
                         raise not_brought(listed, f"of {wanted} bytes at {at} came {len(data)}")
@@ -170,7 +170,7 @@ def _opened(connection: oracledb.Connection, place: _Place) -> Any:
     return lob
 
 
-def _in_order(
+def _read_in_order(
     lobs: Sequence[Any], pieces: Sequence[tuple[int, int]]
 ) -> Generator[bytes, None, None]:
     """Yield pieces (offset, bytes) in their order, read by as many at a time as there are LOBs."""
@@ -178,25 +178,20 @@ def _in_order(
     for lob in lobs:
         free.put(lob)
 
-    def read(at: int, count: int) -> bytes:
+    def read(piece: tuple[int, int]) -> bytes:
+        at, count = piece
         lob = free.get()
         try:
             return bytes(lob.read(at + 1, count))
         finally:
             free.put(lob)
 
-    with ThreadPoolExecutor(len(lobs), thread_name_prefix="log piece") as pool:
-        reading = deque[Any]()
-        try:
-            for piece in pieces:
-                if len(reading) > len(lobs):
-                    yield reading.popleft().result()
-                reading.append(pool.submit(read, *piece))
-            while reading:
-                yield reading.popleft().result()
-        finally:
-            for one in reading:
-                one.cancel()
+    with (
+        ThreadPoolExecutor(len(lobs), thread_name_prefix="log piece") as pool,
+        closing(in_order(pieces, lambda piece: pool.submit(read, piece), len(lobs) + 1)) as found,
+    ):
+        for _, data in found:
+            yield data
 
 
 def no_directory(listed: ListedLog, reason: str) -> OlrPgError:

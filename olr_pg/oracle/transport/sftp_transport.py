@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import paramiko
@@ -11,6 +15,7 @@ import paramiko
 from olr_pg.oracle.archive import map_path, not_brought
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from olr_pg.config.source_section import SftpTransport
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 32 << 10
 """Bytes of one request: what every server takes."""
+
+_CHANNELS_MAX: Final = 4
+"""Of a connection, each with one request: sshd grants ten, and two logs may come at a time."""
 
 _CONNECT_SECONDS: Final = 30
 
@@ -84,24 +92,27 @@ class SftpLogs:
         )
 
     def _copy(self, client: paramiko.SSHClient, name: str, into: Path) -> None:
-        with client.open_sftp() as sftp, sftp.open(name, "rb") as remote, into.open("ab") as local:
-            channel = sftp.get_channel()
-            assert channel is not None  # it is open
-            channel.settimeout(self._section.timeout_seconds)
-            size = remote.stat().st_size
-            assert size is not None  # SFTP of version 3 tells it
-            done = min(local.tell(), size)
-            local.truncate(done)
-            local.seek(done)
-            remote.seek(done)
-            # One request after the other: the library's requests ahead end in a thread of their
-            # own where a connection breaks. Several logs come at a time instead.
-            while done < size:
-                data = remote.read(min(_PIECE, size - done))
-                if not data:
-                    raise EOFError
-                local.write(data)
-                done += len(data)
+        with ThreadPoolExecutor(_CHANNELS_MAX, "olr-sftp") as pool, into.open("ab") as local:
+            try:
+                first = self._open(client, name)
+                size = first.stat().st_size
+                assert size is not None  # SFTP of version 3 tells it
+                done = min(local.tell(), size)
+                local.truncate(done)
+                local.seek(done)
+                for piece in _pieces(pool, first, lambda: self._open(client, name), done, size):
+                    local.write(piece)
+            finally:
+                # Before the pool's end: nobody waits for an answer any more.
+                client.close()
+
+    def _open(self, client: paramiko.SSHClient, name: str) -> paramiko.SFTPFile:
+        """Open the file over a channel of its own."""
+        sftp = client.open_sftp()
+        channel = sftp.get_channel()
+        assert channel is not None  # it is open
+        channel.settimeout(self._section.timeout_seconds)
+        return sftp.open(name, "rb")
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -109,6 +120,58 @@ class SftpLogs:
             self._closed = True
             for client in self._clients:
                 client.close()
+
+
+def _pieces(
+    pool: ThreadPoolExecutor,
+    first: paramiko.SFTPFile,
+    open_again: Callable[[], paramiko.SFTPFile],
+    start: int,
+    size: int,
+) -> Iterator[bytes]:
+    """Read a file in order, several pieces at a time.
+
+    Each is read over a channel of its own, in a thread of ours: the library's own requests ahead
+    end in a thread of its own where a connection breaks. With each piece that came there is one
+    more, so that a connection which breaks soon gets as far as one request after the other does.
+
+    Args:
+        first: the file, open.
+        open_again: opens it over another channel.
+        start: where to begin.
+        size: of the file.
+
+    Raises:
+        EOFError: it is shorter.
+        OSError, paramiko.SSHException: the connection broke, or the server refuses.
+    """
+    idle = SimpleQueue[paramiko.SFTPFile]()
+    idle.put(first)
+
+    def read(at: int) -> bytes:
+        remote = idle.get()
+        try:
+            remote.seek(at)
+            wanted = min(_PIECE, size - at)
+            data = remote.read(wanted)
+        finally:
+            idle.put(remote)
+        if len(data) < wanted:
+            raise EOFError
+        return data
+
+    places = iter(range(start, size, _PIECE))
+    waiting = deque(pool.submit(read, at) for at in islice(places, 1))
+    channels, most = 1, _CHANNELS_MAX
+    while waiting:
+        yield waiting.popleft().result()
+        if channels < most and len(waiting) + 1 == channels:
+            try:
+                idle.put(open_again())
+                channels += 1
+            except paramiko.ChannelException:
+                most = channels  # the server grants no more (sshd's MaxSessions)
+        waiting.extend(pool.submit(read, at) for at in islice(places, channels - len(waiting)))
 
 
 def _words(error: Exception) -> str:

@@ -103,7 +103,7 @@ class NamedImage(NamedTuple):
 
     @property
     def point(self) -> RecoveryPoint:
-        """It, as sessions see it."""
+        """Return the image as sessions know it."""
         return RecoveryPoint(
             self.name, self.image.commit_scn, self.image.read_scn, self.image.whole_scn
         )

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import (
     check_version,
-    leaving_nothing,
+    removed_on_failure,
     replace_file,
     sync_directory,
 )
@@ -222,7 +222,7 @@ class PartWriter:
         kept: dict[int, _Written] = {}
         fresh = [batch for batch in batches if id(batch.events) not in self._written]
         if fresh:
-            with leaving_nothing(self._directory / name) as path, path.open("wb") as file:
+            with removed_on_failure(self._directory / name) as path, path.open("wb") as file:
                 for batch in fresh:
                     crc = 0
                     offset = file.tell()

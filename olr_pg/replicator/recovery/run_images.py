@@ -329,7 +329,7 @@ def delivered_objects(subscription: Subscription) -> list[int]:
 
 
 def check_tables(image: Image, subscription: Subscription) -> None:
-    """Events name tables by their numbers: these must be the same, but for later versions.
+    """Check that tables have the numbers by which events name them, but for later versions.
 
     Raises:
         OlrPgError: 2073, they are not.

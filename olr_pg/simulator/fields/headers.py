@@ -165,6 +165,11 @@ class LogHeader:
         return bytes(block)
 
     @property
+    def archived_name(self) -> str:
+        """The name of the archived log, by the format ``arch%t_%s_%r.dbf``."""
+        return f"arch{self.thread}_{self.sequence}_{self.resetlogs}.dbf"
+
+    @property
     def description(self) -> bytes:
         """The words with which the header describes itself."""
         return (

@@ -74,13 +74,8 @@ class RedoFormat:
         return self.version >= 0x13000000
 
     @property
-    def wide_audit(self) -> bool:
-        """The audit session id takes 8 bytes (23)."""
-        return self.version >= 0x17000000
-
-    @property
-    def single_subscn(self) -> bool:
-        """SUBSCN stays at 1 within an SCN (real 23ai logs; 19c counts)."""
+    def is_23(self) -> bool:
+        """The audit session id takes 8 bytes, and SUBSCN stays at 1 within an SCN (23ai)."""
         return self.version >= 0x17000000
 
     @property

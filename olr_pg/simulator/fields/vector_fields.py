@@ -249,7 +249,7 @@ def session_fields(
         first = redo.pack("HH", session.number, session.serial)
     flags = redo.pack("HHH", 0, 1, 0) if redo.has_container else redo.pack("H", 0)
     version = redo.pack("I", redo.version & 0xFF000000)
-    audit = redo.pack("Q" if redo.wide_audit else "I", session.audit)
+    audit = redo.pack("Q" if redo.is_23 else "I", session.audit)
     user = session.user.encode()
     if not full:
         return [first, name.encode(), flags, version, audit, b"", b"", user]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.mapping import OracleType
@@ -13,13 +14,12 @@ from olr_pg.dictionary.inventory import (
     InventoryColumn,
     InventoryIndex,
     InventoryTable,
-    Owned,
     SchemaObject,
 )
 from olr_pg.dictionary.model import KeyKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from olr_pg.dictionary.model import Column, Snapshot, Table
     from olr_pg.dictionary.structure import Index
@@ -52,12 +52,6 @@ def data_type(column: Column) -> str:
     return national + code.title
 
 
-def table_columns(table: Table) -> tuple[InventoryColumn, ...]:
-    """Describe the columns of a table as the views do."""
-    ordered = sorted(table.columns, key=lambda column: (column.hidden, column.col, column.intcol))
-    return tuple(_column(column) for column in ordered)
-
-
 def _column(column: Column) -> InventoryColumn:
     unit = 2 if column.charset_form == NATIONAL else 1
     is_text = column.type_code in (OracleType.VARCHAR2, OracleType.CHAR)
@@ -82,7 +76,17 @@ def inventory_of(snapshot: Snapshot) -> Inventory:
         scn=snapshot.scn,
         database=snapshot.database.name,
         owners=tuple(sorted({table.owner for table in tables})),
-        tables=tuple(_tables(tables)),
+        tables=tuple(
+            InventoryTable(
+                owner=table.owner,
+                name=table.name,
+                kind="index-organised table" if table.index_organised else "table",
+                columns=tuple(
+                    map(_column, sorted(table.columns, key=attrgetter("hidden", "col", "intcol")))
+                ),
+            )
+            for table in sorted(tables, key=lambda table: table.full_name)
+        ),
         constraints=tuple(_constraints(snapshot, tables)),
         indexes=tuple(_indexes(snapshot, tables)),
         sequences=tuple(sorted(snapshot.structure.sequences, key=lambda one: one.full_name)),
@@ -92,16 +96,6 @@ def inventory_of(snapshot: Snapshot) -> Inventory:
 
 def with_objects(inventory: Inventory) -> Inventory:
     """Complete an inventory with the objects that its parts are."""
-    found = [
-        SchemaObject(owner=one.owner, name=one.name, kind=kind) for kind, one in _named(inventory)
-    ]
-    for kind, count in Counter((one.owner, one.name, one.kind) for one in found).items():
-        assert count == 1, kind
-    found.sort(key=lambda one: (one.owner, one.kind, one.name))
-    return inventory.model_copy(update={"objects": tuple(found)})
-
-
-def _named(inventory: Inventory) -> Iterator[tuple[str, Owned]]:
     parts: tuple[tuple[str, Iterable[Any]], ...] = (
         ("TABLE", inventory.tables),
         ("INDEX", inventory.indexes),
@@ -112,22 +106,17 @@ def _named(inventory: Inventory) -> Iterator[tuple[str, Owned]]:
         ("TRIGGER", inventory.triggers),
         ("JOB", inventory.jobs),
         ("DATABASE LINK", inventory.links),
+        *((source.kind, [source]) for source in inventory.sources),
     )
-    for kind, found in parts:
-        for one in found:
-            yield kind, one
-    for source in inventory.sources:
-        yield source.kind, source
-
-
-def _tables(tables: Iterable[Table]) -> Iterator[InventoryTable]:
-    for table in sorted(tables, key=lambda table: table.full_name):
-        yield InventoryTable(
-            owner=table.owner,
-            name=table.name,
-            kind="index-organised table" if table.index_organised else "table",
-            columns=table_columns(table),
-        )
+    found = [
+        SchemaObject(owner=one.owner, name=one.name, kind=kind)
+        for kind, own in parts
+        for one in own
+    ]
+    for kind, count in Counter((one.owner, one.name, one.kind) for one in found).items():
+        assert count == 1, kind
+    found.sort(key=lambda one: (one.owner, one.kind, one.name))
+    return inventory.model_copy(update={"objects": tuple(found)})
 
 
 def _constraints(snapshot: Snapshot, tables: Iterable[Table]) -> list[Constraint]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.headers import OsHeader
 from olr_pg.simulator.online_redo.steps import Archived, CopyToArchive, WriteArchive
-from olr_pg.simulator.writer.log_file import NAME_FORMAT, LogIdentity, archived_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,11 +105,7 @@ class Archiver:
 
     def _copy(self, job: _Job) -> Iterator[Step]:
         header, size = job.header, self._redo.block_size
-        identity = LogIdentity(
-            *(header.dbid, header.name.decode("ascii"), header.activation),
-            *(header.resetlogs, header.resetlogs_scn, header.thread),
-        )
-        name = archived_name(NAME_FORMAT, identity, header.sequence)
+        name = header.archived_name
         yield WriteArchive(name, OsHeader(header.nab - 1).image(self._redo))
         at = 1
         while at < header.nab:

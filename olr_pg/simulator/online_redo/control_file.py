@@ -113,17 +113,13 @@ class ControlFile:
     def switch(self, number: int, header: LogHeader) -> None:
         """Make a group its thread's current one; what was current is active for a while."""
         after = {CURRENT: ACTIVE, ACTIVE: INACTIVE}
-        thread = self.groups[number].thread
+        begun = self.groups[number]
         self.groups = {
             own: group
-            if group.thread != thread
+            if group.thread != begun.thread
             else replace(group, status=after.get(group.status, group.status))
             for own, group in self.groups.items()
-        } | {number: self._begun(number, header)}
-
-    def _begun(self, number: int, header: LogHeader) -> Group:
-        group = self.groups[number]
-        return replace(group, header=header, status=CURRENT, is_archived=False)
+        } | {number: replace(begun, header=header, status=CURRENT, is_archived=False)}
 
     def reset(self) -> None:
         """Forget all logs."""
@@ -134,31 +130,22 @@ class ControlFile:
 
     def logs(self) -> Iterator[dict[str, object]]:
         """Yield the rows of V$LOG."""
+        none = SCN_NONE if self._long_scn else _HIGHEST_SCN
         for group in self.groups.values():
-            row: dict[str, object] = {
+            header = group.header
+            yield {
                 "GROUP#": group.number,
                 "THREAD#": group.thread,
-                "SEQUENCE#": 0,
+                "SEQUENCE#": header.sequence if header else 0,
                 "BYTES": self._blocks * self._block_size,
                 "BLOCKSIZE": self._block_size,
                 "MEMBERS": len(group.members),
                 "ARCHIVED": "YES" if group.is_archived else "NO",
                 "STATUS": group.status,
-                "FIRST_CHANGE#": 0,
-                "NEXT_CHANGE#": 0,
+                "FIRST_CHANGE#": header.first_scn if header else 0,
+                "FIRST_TIME": decode_redo_time(header.first_time) if header else None,
+                "NEXT_CHANGE#": min(header.next_scn, none) if header else 0,
             }
-            if group.header is not None:
-                row |= self._log_facts(group.header)
-            yield row
-
-    def _log_facts(self, header: LogHeader) -> dict[str, object]:
-        none = SCN_NONE if self._long_scn else _HIGHEST_SCN
-        return {
-            "SEQUENCE#": header.sequence,
-            "FIRST_CHANGE#": header.first_scn,
-            "FIRST_TIME": decode_redo_time(header.first_time),
-            "NEXT_CHANGE#": none if header.next_scn == SCN_NONE else header.next_scn,
-        }
 
     def standby_logs(self) -> Iterator[dict[str, object]]:
         """Yield the rows of V$STANDBY_LOG of a standby that receives this redo into these files.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.online_redo.steps import ForbidReading, RemoveFile
 
@@ -12,6 +13,15 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.online_redo.control_file import ControlFile, Member
     from olr_pg.simulator.online_redo.steps import CreateFile, Step
+
+
+_FAULTS: Final[tuple[tuple[dict[str, bool], Callable[[str], Step] | None], ...]] = (
+    ({"is_written": False, "is_readable": False}, RemoveFile),
+    ({"is_readable": False}, partial(ForbidReading, forbidden=True)),
+    ({"is_written": False}, None),
+)
+"""The file is taken away, and the instance notices; who reads it may no longer, and the instance
+goes on; it stays as it is, for the instance could not write it once."""
 
 
 class MemberFaults:
@@ -35,26 +45,11 @@ class MemberFaults:
             return
         good = [member for member in members if member.is_good]
         if len(good) > 1:
-            yield from self._spoil(number, self._rng.choice(good).name)
-
-    def _spoil(self, number: int, name: str) -> Iterator[Step]:
-        kind = self._rng.choice((self._remove, self._forbid, self._abandon))
-        yield from kind(number, name)
-
-    def _remove(self, number: int, name: str) -> Iterator[Step]:
-        """Take the file away; the instance notices."""
-        self._control.change_member(number, name, is_written=False, is_readable=False)
-        yield RemoveFile(name)
-
-    def _forbid(self, number: int, name: str) -> Iterator[Step]:
-        """Who reads may no longer; the instance goes on."""
-        self._control.change_member(number, name, is_readable=False)
-        yield ForbidReading(name, forbidden=True)
-
-    def _abandon(self, number: int, name: str) -> Iterator[Step]:
-        """Leave the file as it is: the instance could not write it once."""
-        self._control.change_member(number, name, is_written=False)
-        yield from ()
+            name = self._rng.choice(good).name
+            values, step = self._rng.choice(_FAULTS)
+            self._control.change_member(number, name, **values)
+            if step is not None:
+                yield step(name)
 
     def _mend(
         self, number: int, member: Member, create: Callable[[str], CreateFile]

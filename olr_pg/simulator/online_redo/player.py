@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from olr_pg.simulator.online_redo.steps import Event, EventKind
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable
 
     from olr_pg.simulator.online_redo.online_files import OnlineFiles
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
 
 LONGEST_DELAY: Final = 1.0
 _WAITING_PAUSE: Final = 0.05
-
-
-class Stop(Protocol):
-    """Ends the pacing once it is set; as `threading.Event`."""
-
-    def is_set(self) -> bool:
-        """Tell whether it is set."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set or so many seconds are over; tell whether it is set."""
 
 
 class Pacing:
@@ -40,7 +31,9 @@ class Pacing:
         clock: seconds that only grow.
     """
 
-    def __init__(self, rate: int, stop: Stop, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: int, stop: threading.Event, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate, self._stop, self._clock = rate, stop, clock
         self._due: float | None = None
 
@@ -57,29 +50,22 @@ class Pacing:
         self._stop.wait(_WAITING_PAUSE)
 
 
-class FlushLog:
-    """Writes down when what was flushed, a JSON line each: for measurements of latency.
+def note_flush(file: BinaryIO, event: Event) -> None:
+    """Write down when what was flushed, in a JSON line: for measurements of latency.
 
-    Args:
-        file: gets lines with the Unix time, thread, sequence, block behind the last whole LWN, and
-            the SCN above all that was flushed.
+    It has the Unix time, thread, sequence, block behind the last whole LWN, and the SCN above all
+    that was flushed.
     """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def note(self, event: Event) -> None:
-        """Write a flush down."""
-        line = {
-            "time": time.time(),
-            "thread": event.thread,
-            "sequence": event.sequence,
-            "block": event.block,
-            "bytes": event.size,
-            "scn": event.scn,
-        }
-        self._file.write(json.dumps(line).encode() + b"\n")
-        self._file.flush()
+    line = {
+        "time": time.time(),
+        "thread": event.thread,
+        "sequence": event.sequence,
+        "block": event.block,
+        "bytes": event.size,
+        "scn": event.scn,
+    }
+    file.write(json.dumps(line).encode() + b"\n")
+    file.flush()
 
 
 def play(

@@ -10,86 +10,31 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
+import tomllib
 import weakref
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.dictionary.lob_delivery import lob_delivery
+from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.inventory_views import INVENTORY_VIEWS
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import CLOB, Bfile, Kind, ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.values import Bfile, Kind, ResultColumn, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from olr_pg.dictionary.model import Table
 
-SYS_TABLES: Final = {
-    "USER$": "USER# NAME TYPE# SPARE1",
-    "OBJ$": "OBJ# DATAOBJ# OWNER# NAME SUBNAME TYPE# FLAGS",
-    "TAB$": "OBJ# DATAOBJ# TS# FILE# BLOCK# CLUCOLS KERNELCOLS FLAGS PROPERTY",
-    "COL$": "OBJ# COL# SEGCOL# INTCOL# NAME TYPE# LENGTH PRECISION# SCALE CHARSETFORM CHARSETID"
-    " NULL$ PROPERTY DEFAULT$",
-    "CDEF$": "CON# OBJ# TYPE# ENABLED ROBJ# RCON# REFACT CONDITION",
-    "CCOL$": "CON# OBJ# INTCOL# POS# SPARE1",
-    "IND$": "OBJ# DATAOBJ# BO# TYPE# FLAGS PROPERTY",
-    "ICOL$": "OBJ# BO# INTCOL# POS#",
-    "INDPART$": "OBJ# DATAOBJ# BO#",
-    "TABPART$": "OBJ# DATAOBJ# BO# TS# FILE# BLOCK#",
-    "TABCOMPART$": "OBJ# DATAOBJ# BO#",
-    "TABSUBPART$": "OBJ# DATAOBJ# POBJ# TS# FILE# BLOCK#",
-    "LOB$": "OBJ# COL# INTCOL# LOBJ# IND# TS# CHUNK FLAGS PROPERTY",
-    "LOBFRAG$": "FRAGOBJ# PARENTOBJ# TABFRAGOBJ# INDFRAGOBJ# TS#",
-    "LOBCOMPPART$": "PARTOBJ# LOBJ# TABPARTOBJ#",
-    "TS$": "TS# NAME BLOCKSIZE",
-    "ECOL$": "TABOBJ# COLNUM BINARYDEFVAL GUARD_ID",
-    "SEG$": "TS# FILE# BLOCK# SPARE1",
-    "DEFERRED_STG$": "OBJ# FLAGS_STG",
-    "CON$": "CON# OWNER# NAME",
-    "OPQTYPE$": "OBJ# INTCOL# TYPE FLAGS LOBCOL",
-    "SEQ$": "OBJ# INCREMENT$ MINVALUE MAXVALUE CYCLE# CACHE HIGHWATER",
+_KNOWN: Final = tomllib.loads(Path(__file__).with_name("dictionary.toml").read_text("utf-8"))
+SYS_TABLES: Final[dict[str, str]] = _KNOWN["tables"]
+INVENTORY_VIEWS: Final[dict[str, str]] = _KNOWN["inventory"]
+VIEWS: Final[dict[str, str]] = _KNOWN["views"] | {
+    view: " ".join(told.partition("=")[0] for told in columns.split())
+    for view, columns in INVENTORY_VIEWS.items()
 }
-"""The dictionary tables and their columns, as far as they are kept (dictionary §2)."""
-
-VIEWS: Final = {
-    "V$DATABASE": "DBID NAME DB_UNIQUE_NAME LOG_MODE CURRENT_SCN ACTIVATION# RESETLOGS_CHANGE#"
-    " DATABASE_ROLE OPEN_MODE CDB PLATFORM_ID PLATFORM_NAME FORCE_LOGGING"
-    " SUPPLEMENTAL_LOG_DATA_MIN SUPPLEMENTAL_LOG_DATA_PK SUPPLEMENTAL_LOG_DATA_UI"
-    " SUPPLEMENTAL_LOG_DATA_FK SUPPLEMENTAL_LOG_DATA_ALL CON_DBID",
-    "V$DATABASE_INCARNATION": "INCARNATION# RESETLOGS_CHANGE# PRIOR_RESETLOGS_CHANGE# RESETLOGS_ID"
-    " STATUS PRIOR_INCARNATION#",
-    "V$ARCHIVED_LOG": "THREAD# SEQUENCE# FIRST_CHANGE# NEXT_CHANGE# NAME BLOCKS BLOCK_SIZE"
-    " RESETLOGS_ID RESETLOGS_CHANGE# DEST_ID ARCHIVED DELETED STATUS STANDBY_DEST FIRST_TIME",
-    "DBA_SUPPLEMENTAL_LOGGING": "MINIMAL PRIMARY_KEY UNIQUE_INDEX FOREIGN_KEY ALL_COLUMN",
-    "V$LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE MEMBERS ARCHIVED STATUS FIRST_CHANGE#"
-    " FIRST_TIME NEXT_CHANGE#",
-    "V$LOGFILE": "GROUP# STATUS TYPE MEMBER",
-    "V$STANDBY_LOG": "GROUP# THREAD# SEQUENCE# BYTES BLOCKSIZE ARCHIVED STATUS FIRST_CHANGE#"
-    " FIRST_TIME NEXT_CHANGE#",
-    "V$THREAD": "THREAD# STATUS ENABLED INSTANCE SEQUENCE#",
-    "V$PARAMETER": "NAME VALUE",
-    "V$UNDOSTAT": "BEGIN_TIME TUNED_UNDORETENTION",
-    "V$INSTANCE": "INSTANCE_NAME HOST_NAME VERSION",
-    "V$ARCHIVE_DEST": "DEST_ID DEST_NAME STATUS TARGET DESTINATION ERROR",
-    "V$TRANSPORTABLE_PLATFORM": "PLATFORM_ID PLATFORM_NAME ENDIAN_FORMAT",
-    "V$CONTAINERS": "CON_ID NAME DBID OPEN_MODE",
-    "GV$TRANSACTION": "INST_ID XIDUSN XIDSLOT XIDSQN START_SCN",
-    "DBA_EXTENTS": "OWNER SEGMENT_NAME PARTITION_NAME RELATIVE_FNO BLOCK_ID BLOCKS",
-    "DATABASE_PROPERTIES": "PROPERTY_NAME PROPERTY_VALUE",
-    "PRODUCT_COMPONENT_VERSION": "PRODUCT VERSION VERSION_FULL",
-    "DBA_LOB_PARTITIONS": "TABLE_OWNER TABLE_NAME COLUMN_NAME PARTITION_NAME LOGGING",
-    "V$DATAFILE": "FILE# NAME UNRECOVERABLE_CHANGE# UNRECOVERABLE_TIME",
-    "USER_TABLES": "TABLE_NAME",
-    "DUAL": "DUMMY",
-    "ALL_DIRECTORIES": "OWNER DIRECTORY_NAME DIRECTORY_PATH",
-    **{
-        view: " ".join(told.partition("=")[0] for told in columns.split())
-        for view, columns in INVENTORY_VIEWS.items()
-    },
-}
-"""Fixed views and the like (dictionary §4, §5)."""
+"""The columns of each; of the inventory's, with what they tell."""
 
 _KEYWORDS: Final = {
     table: {column.rstrip("#$"): column for column in columns.split()}
@@ -142,7 +87,8 @@ class Catalogue:
     Attributes:
         current_scn: what V$DATABASE gives; newer SCNs cannot be asked for.
         undo_scn: the oldest SCN that a table can still be read as of.
-        denied: objects that the user may not read.
+        readable: tables that the user may read.
+        denied: objects that it may not read.
         no_flashback: objects that the user may not read as of an SCN.
         context: what SYS_CONTEXT('USERENV', name) gives.
         versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
@@ -152,6 +98,7 @@ class Catalogue:
     def __init__(self, current_scn: Callable[[], int]) -> None:
         self.current_scn = current_scn
         self.undo_scn = 0
+        self.readable: set[str] = set()
         self.denied: set[str] = set()
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
@@ -308,7 +255,7 @@ class Catalogue:
             ("UPPER", 1, lambda text: None if text is None else str(text).upper()),
             ("LOWER", 1, lambda text: None if text is None else str(text).lower()),
             ("SYS_CONTEXT", 2, self._sys_context),
-            ("MAY_READ", 1, lambda table: table not in self.denied),
+            ("MAY_READ", 1, lambda table: table in self.readable - self.denied),
             ("BFILENAME", 2, lambda directory, name: f"{_BFILE}{directory}\0{name}"),
         )
         for name, count, function in functions:
@@ -351,9 +298,7 @@ def _from_sqlite(value: object) -> object:
     return value
 
 
-def _authorize(
-    action: int, _1: str | None, _2: str | None, _3: str | None, _4: str | None, /
-) -> int:
+def _authorize(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in _READ_ONLY else sqlite3.SQLITE_DENY
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.simulator.oracle_net.inventory_views import INVENTORY_VIEWS
+from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

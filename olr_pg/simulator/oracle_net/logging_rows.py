@@ -28,6 +28,7 @@ def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> 
     own = {"OWNER": table.owner, "TABLE_NAME": table.name}
     parted = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name}
     put = catalogue.put
+    catalogue.readable.add(table.name)
     put("DBA_TABLES", **own, LOGGING=None if names else "YES")
     for name in names:
         put("DBA_TAB_PARTITIONS", **parted, PARTITION_NAME=name, LOGGING="YES")

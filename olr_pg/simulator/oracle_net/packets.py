@@ -78,7 +78,10 @@ class PacketStream:
         """Send one packet."""
         size = HEADER_BYTES + len(body)
         length = size.to_bytes(4, "big") if self.accepted else size.to_bytes(2, "big") + b"\0\0"
-        self._send(length + bytes((packet_type, 0, 0, 0)) + body)
+        try:
+            self._socket.sendall(length + bytes((packet_type, 0, 0, 0)) + body)
+        except OSError as error:
+            raise PeerGoneError from error
 
     def send_message(self, message: bytes) -> None:
         """Send a message in as many data packets as it takes."""
@@ -89,12 +92,6 @@ class PacketStream:
     def send_marker(self, marker: Marker) -> None:
         """Send a marker packet."""
         self.send(PacketType.MARKER, bytes((1, 0, marker)))
-
-    def _send(self, data: bytes) -> None:
-        try:
-            self._socket.sendall(data)
-        except OSError as error:
-            raise PeerGoneError from error
 
     def _exactly(self, size: int) -> bytes:
         data = bytearray()

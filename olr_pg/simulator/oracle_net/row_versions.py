@@ -19,19 +19,7 @@ from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.values import (
-    BLOB,
-    BOOLEAN,
-    CHAR,
-    CLOB,
-    LONG,
-    LONG_RAW,
-    NUMBER,
-    RAW,
-    VARCHAR,
-    Kind,
-    float_kind,
-)
+from olr_pg.simulator.oracle_net.values import Kind, float_kind
 from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
@@ -228,21 +216,18 @@ def _kind(column: Column) -> Kind:
     """Return the type that the driver is told of a column, or of the text made of it."""
     code, form = column.type_code, column.charset_form or 1
     if column.xml or code in _AS_CLOB:
-        return Kind(CLOB, 4000, 1)
-    if code == NUMBER:
+        return Kind(OracleType.CLOB, 4000, 1)
+    if code == OracleType.NUMBER:
         scale = -127 if column.scale is None else column.scale
-        return Kind(NUMBER, 22, precision=column.precision or 0, scale=scale)
-    if code == CLOB:
-        return Kind(CLOB, 4000, form)
-    if code == BLOB:
-        return Kind(BLOB, 4000)
+        return Kind(OracleType.NUMBER, 22, precision=column.precision or 0, scale=scale)
     if code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
         return float_kind(code)
-    if code in (RAW, LONG_RAW, BOOLEAN):
-        return Kind(code, column.length)
-    if code == LONG:
-        return Kind(LONG, 0, form)
-    return Kind(CHAR if code == CHAR else VARCHAR, max(column.length, 4000), form)
+    fixed: dict[int, int] = {OracleType.CLOB: 4000, OracleType.BLOB: 4000, OracleType.LONG: 0}
+    if code in (*fixed, OracleType.RAW, OracleType.LONG_RAW, OracleType.BOOLEAN):
+        own = form if code in (OracleType.CLOB, OracleType.LONG) else 0
+        return Kind(code, fixed.get(code, column.length), own)
+    text = code if code == OracleType.CHAR else OracleType.VARCHAR2
+    return Kind(text, max(column.length, 4000), form)
 
 
 def _rowid_bytes(rowid: str, key: Iterable[str]) -> bytes:

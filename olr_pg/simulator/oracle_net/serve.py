@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -17,7 +17,8 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
-from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.session import PASSWORD, USER
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, UNDO_RETENTION, OracleState
 
 if TYPE_CHECKING:
@@ -129,25 +130,20 @@ class LiveServer:
         self._kept = deque[tuple[float, int]]()
         """When which SCN was the current one."""
 
-        self._directory = directory
-        self._port = port
-        self._opened = opened
-        self._database: OnlineDatabase | None = None
-        self._state: OracleState | None = None
-        self._rows: _Rows | None = None
+        self._directory, self._port, self._opened = directory, port, opened
         self._server: StandIn | None = None
+        self._open_things = ExitStack()
 
     def begin(self, files: SimulatedFiles, database: OnlineDatabase) -> None:
         """Get the database ready; the port opens once every thread has a log."""
         self._database = database
         self._state = _state(files.start, files.simulation.instance.identity.dbid, self._directory)
+        self._open_things.callback(self._state.close)
         self._state.show_online_logs(database.control)
         self._rows = _Rows(self._state, files.start, self._directory)
 
     def made(self, files: SimulatedFiles) -> None:
         """Let the rows be there before their redo is: only the SCN keeps them from being seen."""
-        assert self._state is not None
-        assert self._rows is not None
         simulation = files.simulation
         self._rows.read_more(simulation.open_begins())
         self._state.advance(simulation.snapshot().structure.sequences)
@@ -155,8 +151,6 @@ class LiveServer:
 
     def _keep_undo(self, now: float) -> None:
         """Forget what is older than the undo retention, a twentieth of it at a time."""
-        assert self._state is not None
-        assert self._rows is not None
         step = self._undo_seconds / UNDO_STEPS
         if not self._kept or now - self._kept[-1][0] >= step:
             self._kept.append((now, self._state.scn))
@@ -172,8 +166,6 @@ class LiveServer:
         Raises:
             OlrPgError: 8002 the configuration cannot be written, 8010 the port cannot be had.
         """
-        assert self._state is not None
-        assert self._database is not None
         if isinstance(step, Event | Archived):
             self._state.scn = max(self._state.scn, self._database.current_scn())
         match step:
@@ -188,17 +180,13 @@ class LiveServer:
                 self._state.open_resetlogs(*own)
 
     def _open(self) -> None:
-        assert self._state is not None
-        self._server = StandIn(self._state, port=self._port)
+        self._server = self._open_things.enter_context(StandIn(self._state, port=self._port))
         _write_config((self._state.snapshot,), self._directory, self._server)
         self._opened(self._server)
 
     def close(self) -> None:
-        """Close the port."""
-        if self._server is not None:
-            self._server.close()
-        elif self._state is not None:
-            self._state.close()
+        """Close the port, and forget what is known."""
+        self._open_things.close()
 
 
 def _state(

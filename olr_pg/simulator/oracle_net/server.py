@@ -5,16 +5,14 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.simulator.oracle_net.faults import Faults
 from olr_pg.simulator.oracle_net.packets import PacketStream
-from olr_pg.simulator.oracle_net.session import Session
+from olr_pg.simulator.oracle_net.session import Listener, Session
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError
 
 if TYPE_CHECKING:
@@ -23,17 +21,13 @@ if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.state import OracleState
 
 HOST: Final = "127.0.0.1"
-SERVICE: Final = "SIM"
-USER: Final = "olr"
-PASSWORD: Final = "olr"  # noqa: S105 - it guards nothing
 
 _ASKED_SECONDS: Final = 1.0
-_HEARD_MAX: Final = 1_000
 
 _log = structlog.get_logger(__name__)
 
 
-class StandIn:
+class StandIn(Listener):
     """A server that python-oracledb takes for an Oracle.
 
     Args:
@@ -41,12 +35,7 @@ class StandIn:
         port: 0 for any that is free.
 
     Attributes:
-        containers: what it knows of each PDB that sessions may go to, by name.
-        faults: what is to go wrong.
         refusing: connections are reset at once, as where a database goes down.
-        stopping: the server is being closed.
-        lob_read_max: bytes of the largest piece of a LOB that was sent.
-        heard: the last statements, and whether each came in a read-only transaction.
         malformed: requests that could not be read; empty unless the driver does what it never did.
 
     Raises:
@@ -54,14 +43,8 @@ class StandIn:
     """
 
     def __init__(self, state: OracleState, *, port: int = 0) -> None:
-        self.state = state
-        self.containers: dict[str, OracleState] = {}
-        self.faults = Faults()
-        self.user, self.password, self.service = USER, PASSWORD, SERVICE
+        super().__init__(state)
         self.refusing = False
-        self.stopping = False
-        self.lob_read_max = 0
-        self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
         self.malformed: list[str] = []
         self._connections: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code
 from olr_pg.simulator.oracle_net import ttc_messages as msg
 from olr_pg.simulator.oracle_net.auth import PasswordCheck
 from olr_pg.simulator.oracle_net.bfiles import SessionFiles
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.oracle_net.faults import Faults, OraError
 from olr_pg.simulator.oracle_net.packets import (
     DATA_FLAGS_BYTES,
     Marker,
@@ -22,31 +22,25 @@ from olr_pg.simulator.oracle_net.packets import (
 from olr_pg.simulator.oracle_net.sql import is_query
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
 from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, LobOperation, Message
-from olr_pg.simulator.oracle_net.values import (
-    BLOB,
-    CLOB,
-    LONG,
-    LONG_RAW,
-    Bfile,
-    Wanted,
-    lob_of,
-    write_value,
-)
+from olr_pg.simulator.oracle_net.values import LOBS, LONGS, Bfile, Wanted, lob_of, write_value
 
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable
 
     from olr_pg.simulator.oracle_net.catalogue import Result
-    from olr_pg.simulator.oracle_net.faults import Fault, Faults
+    from olr_pg.simulator.oracle_net.faults import Fault
     from olr_pg.simulator.oracle_net.state import OracleState
     from olr_pg.simulator.oracle_net.values import BindType, Lob
 
+SERVICE: Final = "SIM"
+USER: Final = "olr"
+PASSWORD: Final = "olr"  # noqa: S105 - it guards nothing
 PROTOCOL_VERSION: Final = 318
 SDU: Final = 8192
 
 _CONNECT_DATA_LENGTH: Final = 16
 _CONNECT_DATA_MAX: Final = 230
+_HEARD_MAX: Final = 1_000
 _POLL_SECONDS: Final = 0.02
 _NO_CHANGE: Final = (
     "may not perform insert, delete, update operation inside a READ ONLY transaction"
@@ -76,18 +70,26 @@ class Cursor:
     sent: int = 0
 
 
-class Listener(Protocol):
-    """The server that a session belongs to; see `server.StandIn`."""
+class Listener:
+    """The server that a session belongs to.
 
-    state: OracleState
-    containers: dict[str, OracleState]
-    faults: Faults
-    user: str
-    password: str
-    service: str
-    stopping: bool
-    lob_read_max: int
-    heard: deque[tuple[str, bool]]
+    Attributes:
+        state: what it knows.
+        containers: what it knows of each PDB that sessions may go to, by name.
+        faults: what is to go wrong.
+        stopping: it is being closed.
+        lob_read_max: bytes of the largest piece of a LOB that was sent.
+        heard: the last statements, and whether each came in a read-only transaction.
+    """
+
+    def __init__(self, state: OracleState) -> None:
+        self.state = state
+        self.containers: dict[str, OracleState] = {}
+        self.faults = Faults()
+        self.user, self.password, self.service = USER, PASSWORD, SERVICE
+        self.stopping = False
+        self.lob_read_max = 0
+        self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
 
 
 class Session:
@@ -307,7 +309,7 @@ class Session:
         cursor.wanted = [Wanted(one.kind.code, one.kind.form) for one in result.columns]
         msg.write_describe(out, result.columns)
         # LOBs come only after the driver has said how it wants them.
-        wants_lobs = any(one.code in (CLOB, BLOB) for one in cursor.wanted)
+        wants_lobs = any(one.code in LOBS for one in cursor.wanted)
         self._write_rows(number, cursor, 0 if wants_lobs else rows, out)
 
     def _enter(self, container: str) -> None:
@@ -321,12 +323,20 @@ class Session:
         self._entered = container
 
     def _state(self) -> OracleState:
-        """Return what the container knows that the session is in."""
-        return self._server.containers[self._entered] if self._entered else self._server.state
+        """Return what the container knows that the session is in.
+
+        Raises:
+            OraError: ORA-01109, it was closed meanwhile.
+        """
+        if not self._entered:
+            return self._server.state
+        if self._entered not in self._server.containers:
+            raise OraError(1109, "database not open")
+        return self._server.containers[self._entered]
 
     def _define(self, cursor: Cursor, defines: tuple[BindType, ...]) -> None:
         for at, define in enumerate(defines):
-            if cursor.wanted[at].code in (CLOB, BLOB) and define.code in (LONG, LONG_RAW):
+            if cursor.wanted[at].code in LOBS and define.code in LONGS:
                 cursor.wanted[at] = Wanted(define.code, define.form)
 
     def _fetch(self, reader: TtcReader, out: TtcWriter) -> None:
@@ -367,11 +377,11 @@ class Session:
             out.byte(Message.LOB_DATA).bytes_(piece)
             amount = len(piece) // lob.unit
         elif request.operation != LobOperation.LENGTH:
-            raise OraError(Code.DICTIONARY_UNREADABLE, "unimplemented feature")
+            raise OraError(3001, "unimplemented feature")
         out.byte(Message.PARAMETER).raw(request.locator).integer(amount)
         msg.write_status(out)
 
     def _cursor(self, number: int) -> Cursor:
         if number not in self._cursors:
-            raise OraError(Code.CONFIG_UNREADABLE, "invalid cursor")
+            raise OraError(1001, "invalid cursor")
         return self._cursors[number]

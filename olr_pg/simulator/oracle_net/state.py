@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.scalars import decode_redo_time
@@ -12,7 +13,7 @@ from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
-from olr_pg.simulator.oracle_net.supplemental_logging import change_logging, tell_logging
+from olr_pg.simulator.oracle_net.supplemental_logging import STATEMENTS, tell_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -74,7 +75,6 @@ class OracleState:
     Args:
         snapshot: its tables and facts.
         dbid: of the CDB, as log headers have it; the snapshot has the container's own.
-        resetlogs_scn: of the current incarnation.
         logging: supplemental logging of tables, by ``OWNER.NAME``; of all columns by default.
 
     Attributes:
@@ -88,7 +88,6 @@ class OracleState:
         snapshot: Snapshot,
         *,
         dbid: int,
-        resetlogs_scn: int = 1,
         logging: Mapping[str, Logging] | None = None,
     ) -> None:
         self.snapshot = snapshot
@@ -98,21 +97,21 @@ class OracleState:
         self.catalogue = Catalogue(lambda: self.scn)
         insert_dictionary(self.catalogue, snapshot)
         insert_inventory(self.catalogue, shop_inventory(snapshot))
-        self._insert_facts(dbid, resetlogs_scn)
+        self._insert_facts(dbid)
         tell_logging(self.catalogue, snapshot, logging or {})
 
     def close(self) -> None:
         """Forget everything; once is enough."""
         self.catalogue.close()
 
-    def _insert_facts(self, dbid: int, resetlogs_scn: int) -> None:
+    def _insert_facts(self, dbid: int) -> None:
         database = self.snapshot.database
         platform, name, _ = _PLATFORMS[bool(database.big_endian)]
         put = self.catalogue.put
         put(
             "V$DATABASE", DBID=dbid, NAME=database.name, DB_UNIQUE_NAME=database.name,
             LOG_MODE="ARCHIVELOG", CURRENT_SCN=self.scn, ACTIVATION=database.activation,
-            RESETLOGS_CHANGE=resetlogs_scn, DATABASE_ROLE="PRIMARY", OPEN_MODE="READ WRITE",
+            RESETLOGS_CHANGE=1, DATABASE_ROLE="PRIMARY", OPEN_MODE="READ WRITE",
             CDB="YES" if database.con_id else "NO", PLATFORM_ID=platform, PLATFORM_NAME=name,
             FORCE_LOGGING="YES", SUPPLEMENTAL_LOG_DATA_MIN="YES", SUPPLEMENTAL_LOG_DATA_PK="NO",
             SUPPLEMENTAL_LOG_DATA_UI="NO", SUPPLEMENTAL_LOG_DATA_FK="NO",
@@ -123,7 +122,7 @@ class OracleState:
             put("DBA_SUPPLEMENTAL_LOGGING", **dict.fromkeys(levels, "NO"))
         ids = list(reversed(database.resetlogs))
         for number, resetlogs in enumerate(ids, 1):
-            self._insert_incarnation(number, resetlogs, resetlogs_scn, current=number == len(ids))
+            self._insert_incarnation(number, resetlogs, 1, current=number == len(ids))
         for number, text, endian in _PLATFORMS:
             place = {"PLATFORM_ID": number, "PLATFORM_NAME": text}
             put("V$TRANSPORTABLE_PLATFORM", **place, ENDIAN_FORMAT=endian)
@@ -190,7 +189,6 @@ class OracleState:
         name: str,
         header: LogHeader,
         *,
-        destination: int = DESTINATION,
         moves_scn: bool = True,
     ) -> None:
         """Note a log that has been archived.
@@ -212,7 +210,7 @@ class OracleState:
             FIRST_CHANGE=header.first_scn, NEXT_CHANGE=header.next_scn,
             NAME=f"{self.archive}/{name}", BLOCKS=header.nab - 1, BLOCK_SIZE=header.block_size,
             RESETLOGS_ID=header.resetlogs_id, RESETLOGS_CHANGE=header.resetlogs_scn,
-            DEST_ID=destination, ARCHIVED="YES", DELETED="NO", STATUS="A", STANDBY_DEST="NO",
+            DEST_ID=DESTINATION, ARCHIVED="YES", DELETED="NO", STATUS="A", STANDBY_DEST="NO",
             FIRST_TIME=str(decode_redo_time(header.first_time)),
         )  # fmt: skip
         if moves_scn:
@@ -248,13 +246,14 @@ class OracleState:
         Raises:
             OraError: ORA-00900, it is none of the few that are understood.
         """
+        if alter_logging(self.catalogue, sql):
+            return
         commands: tuple[tuple[re.Pattern[str], Callable[..., Any]], ...] = (
+            *((pattern, partial(do, self.catalogue, self.snapshot)) for pattern, do in STATEMENTS),
             (_GRANT, self._grant),
             (_DESTINATION_PLACE, self._set_destination),
             (_DESTINATION_STATE, self._enable_destination),
         )
-        if alter_logging(self.catalogue, sql) or change_logging(self.catalogue, self.snapshot, sql):
-            return
         for pattern, do in commands:
             if match := pattern.match(sql):
                 do(*match.groups())
@@ -283,8 +282,5 @@ class OracleState:
         self._put_destination(int(number), place)
 
     def _enable_destination(self, number: str) -> None:
-        self.catalogue.update(
-            'UPDATE SYS."V$ARCHIVE_DEST" SET "STATUS" = \'VALID\', "ERROR" = NULL'
-            ' WHERE "DEST_ID" = ?',
-            int(number),
-        )
+        valid = """UPDATE SYS."V$ARCHIVE_DEST" SET "STATUS" = 'VALID', "ERROR" = NULL"""
+        self.catalogue.update(f'{valid} WHERE "DEST_ID" = ?', int(number))

@@ -9,7 +9,7 @@ from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.oracle_net.faults import OraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
@@ -65,25 +65,6 @@ def tell_logging(catalogue: Catalogue, snapshot: Snapshot, levels: Mapping[str, 
         if level in (Logging.ALL, Logging.PRIMARY_KEY):
             # Oracle logs all columns of a table without a primary key.
             _add_group(catalogue, table, _TABLE_LEVELS[level.name.replace("_", " ")])
-
-
-def change_logging(catalogue: Catalogue, snapshot: Snapshot, sql: str) -> bool:
-    """Carry out a statement on supplemental logging; False for others.
-
-    Raises:
-        OraError: ORA-00942 there is no such table, ORA-00904 no such column, ORA-01918 no user.
-    """
-    statements: tuple[tuple[re.Pattern[str], Callable[..., None]], ...] = (
-        (_OF_DATABASE, _of_database),
-        (_OF_TABLE, _of_table),
-        (_GROUP, _of_group),
-        (_OF_SCHEMA, _of_schema),
-    )
-    for pattern, do in statements:
-        if match := pattern.match(sql):
-            do(catalogue, snapshot, *match.groups())
-            return True
-    return False
 
 
 def _set_database(catalogue: Catalogue, column: str, *, on: bool) -> None:
@@ -152,3 +133,12 @@ def _add_group(catalogue: Catalogue, table: Table, kind: int) -> int:
     number = 1 + int(str(largest))
     catalogue.put("CDEF$", CON=number, OBJ=table.obj, TYPE=kind)
     return number
+
+
+STATEMENTS: Final = (
+    (_OF_DATABASE, _of_database),
+    (_OF_TABLE, _of_table),
+    (_GROUP, _of_group),
+    (_OF_SCHEMA, _of_schema),
+)
+"""What changes it: each takes the catalogue, the snapshot, and what its pattern has found."""

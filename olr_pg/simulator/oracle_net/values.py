@@ -7,26 +7,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.datatypes.temporal import DateTime, encode_date
 
 if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.ttc import TtcWriter
 
-VARCHAR: Final = 1
-NUMBER: Final = 2
-LONG: Final = 8
-DATE: Final = 12
-RAW: Final = 23
-LONG_RAW: Final = 24
-CHAR: Final = 96
-BINARY_FLOAT: Final = 100
-BINARY_DOUBLE: Final = 101
-CLOB: Final = 112
-BLOB: Final = 113
-BFILE: Final = 114
-BOOLEAN: Final = 252
 
+LOBS: Final = (OracleType.CLOB, OracleType.BLOB)
+LONGS: Final = (OracleType.LONG, OracleType.LONG_RAW)
 NATIONAL: Final = 2
 """The form of national character data."""
 
@@ -71,12 +61,12 @@ class ResultColumn(NamedTuple):
     kind: Kind
 
 
-NUMBER_KIND: Final = Kind(NUMBER, 22, scale=-127)
+NUMBER_KIND: Final = Kind(OracleType.NUMBER, 22, scale=-127)
 
 
 def float_kind(code: int) -> Kind:
     """Return the kind of a binary float."""
-    return Kind(code, 4 if code == BINARY_FLOAT else 8)
+    return Kind(code, 4 if code == OracleType.BINARY_FLOAT else 8)
 
 
 def kind_of(values: list[object], *, lob: bool) -> Kind:
@@ -87,28 +77,28 @@ def kind_of(values: list[object], *, lob: bool) -> Kind:
     """
     first = next((value for value in values if value is not None), None)
     if isinstance(first, Bfile):
-        return Kind(BFILE, 530)
+        return Kind(OracleType.BFILE, 530)
     if isinstance(first, bytes) or (first is None and lob):
         longest = max((len(value) for value in values if isinstance(value, bytes)), default=0)
-        return Kind(BLOB, 4000) if lob else Kind(RAW, max(longest, 1))
+        return Kind(OracleType.BLOB, 4000) if lob else Kind(OracleType.RAW, max(longest, 1))
     if isinstance(first, int | float):
         return NUMBER_KIND
     if isinstance(first, datetime):
-        return Kind(DATE, 7)
+        return Kind(OracleType.DATE, 7)
     if lob:
-        return Kind(CLOB, 4000, 1)
+        return Kind(OracleType.CLOB, 4000, 1)
     texts = [str(value).encode() for value in values if value is not None]
-    return Kind(VARCHAR, min(max(map(len, texts), default=1) or 1, _TEXT_BYTES_MAX), 1)
+    return Kind(OracleType.VARCHAR2, min(max(map(len, texts), default=1) or 1, _TEXT_BYTES_MAX), 1)
 
 
 def decode_bind(kind: BindType, raw: bytes | None) -> object:
     """Decode a bind's value for the SQL engine."""
     if raw is None:
         return None
-    if kind.code == NUMBER:
+    if kind.code == OracleType.NUMBER:
         number = Decimal(decode_number(raw))
         return int(number) if number == int(number) else float(number)
-    if kind.code in (RAW, LONG_RAW):
+    if kind.code in (OracleType.RAW, OracleType.LONG_RAW):
         return raw
     return raw.decode(_UTF16_NAME if kind.form == NATIONAL else "utf-8")
 
@@ -170,22 +160,22 @@ def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[Lob]) 
         lobs: the session's; a LOB value is added, so that its locator can name it.
     """
     code = wanted.code
-    if code in (CLOB, BLOB):
+    if code in LOBS:
         _write_locator(out, value, code, lobs)
     elif isinstance(value, Bfile):
         # Nothing of the file is told with it.
         out.integer(len(value.locator)).bytes_(value.locator)
-    elif code == BOOLEAN and value is not None:
+    elif code == OracleType.BOOLEAN and value is not None:
         out.bytes_(bytes([str(value).upper() in ("1", "TRUE")]))
-    elif code in (BINARY_FLOAT, BINARY_DOUBLE) and value is not None:
+    elif code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE) and value is not None:
         out.bytes_(_ordered_float(float(str(value)), float_kind(code).size))
-    elif code == NUMBER and value is not None:
+    elif code == OracleType.NUMBER and value is not None:
         out.bytes_(encode_number(Decimal(str(value))))
     elif isinstance(value, datetime):
         out.bytes_(encode_date(DateTime(*value.timetuple()[:6])))
     else:
         out.bytes_(_to_bytes(value, wanted.form))
-        if code in (LONG, LONG_RAW):
+        if code in LONGS:
             out.integer(0, 0)
 
 
@@ -209,10 +199,10 @@ def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[Lob]) ->
         return
     assert isinstance(value, str | bytes)
     content = value if isinstance(value, bytes) else value.encode(_UTF16_NAME)
-    lob = Lob(content, 1 if code == BLOB else 2)
+    lob = Lob(content, 1 if code == OracleType.BLOB else 2)
     locator = bytearray(LOCATOR_BYTES)
     locator[1] = LOCATOR_BYTES - 2
-    if code == CLOB:
+    if code == OracleType.CLOB:
         locator[_CHARACTER_FLAGS] = _UTF16
     locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4] = len(lobs).to_bytes(4, "big")
     lobs.append(lob)

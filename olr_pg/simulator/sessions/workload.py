@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import Cell, number
 from olr_pg.simulator.fields.row_fields import stored_size
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 LONG_ROW_MAX: Final = 20_000
 ROWS_MAX: Final = (ROW_MAX, LONG_ROW_MAX)
+LOB_CHANGES: Final = ("write_lob", "append_lob", "trim_lob", "erase_lob")
 ACTIONS: Final = (
     *("insert", "insert", "insert_many", "update", "update", "update_key", "delete"),
     *("delete_many", "lock", "failed_statement", "savepoint", "rollback_to", "begin_empty"),
     *("commit", "commit", "rollback"),
-    *("fill_lob", "write_lob", "append_lob", "trim_lob", "erase_lob"),
+    *("fill_lob", *LOB_CHANGES),
     *("load", "ddl"),
 )
 RARITY: Final = {"load": 0.15, "ddl": 1.0}
@@ -78,16 +79,6 @@ class DdlUse(Enum):
     NONE = "none"
     FOLLOWED = "followed"
     ANY = "any"
-
-
-class Workload(Protocol):
-    """A source of work for the sessions of one container."""
-
-    def tables(self) -> Sequence[TableSpec]:
-        """Return the tables that it works on."""
-
-    def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
-        """Let a session do one thing."""
 
 
 def random_value(rng: Random, table: SimTable, at: int) -> Cell:
@@ -227,7 +218,11 @@ class RandomWorkload:
     def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """Do one random action."""
         action = self._rng.choices(ACTIONS, self._weights)[0]
-        getattr(self, "_" + action)(session, self._rng.choice(tables))
+        table = self._rng.choice(tables)
+        if action in LOB_CHANGES:
+            self._change_lob(action, session, table)
+        else:
+            getattr(self, "_" + action)(session, table)
 
     def _own_row(self, table: SimTable) -> Row | None:
         return self._rng.choice(table.live) if table.live else None
@@ -327,27 +322,20 @@ class RandomWorkload:
         if row is not None:
             session.lobs.write_lob(row, at, 0, table.columns[at].type.make(self._rng).content)
 
-    def _write_lob(self, session: SimSession, table: SimTable) -> None:
-        if found := self._lob_of(session, table):
-            row, at, content = found
-            offset = self._rng.randrange(len(content) // 2 + 1) * 2
+    def _change_lob(self, action: str, session: SimSession, table: SimTable) -> None:
+        found = self._lob_of(session, table)
+        if found is None:
+            return
+        row, at, content = found
+        end, offset = len(content), len(content)
+        if action != "append_lob":
+            offset = self._rng.randrange(end // 2 + 1) * 2
+        if action == "trim_lob":
+            session.lobs.trim_lob(row, at, offset)
+        elif action == "erase_lob":
+            session.lobs.erase_lob(row, at, offset, (end - offset) // 2 * 2)
+        else:
             session.lobs.write_lob(row, at, offset, self._piece(table, at))
-
-    def _append_lob(self, session: SimSession, table: SimTable) -> None:
-        if found := self._lob_of(session, table):
-            row, at, content = found
-            session.lobs.write_lob(row, at, len(content), self._piece(table, at))
-
-    def _trim_lob(self, session: SimSession, table: SimTable) -> None:
-        if found := self._lob_of(session, table):
-            row, at, content = found
-            session.lobs.trim_lob(row, at, self._rng.randrange(len(content) // 2 + 1) * 2)
-
-    def _erase_lob(self, session: SimSession, table: SimTable) -> None:
-        if found := self._lob_of(session, table):
-            row, at, content = found
-            offset = self._rng.randrange(len(content) // 2 + 1) * 2
-            session.lobs.erase_lob(row, at, offset, (len(content) - offset) // 2 * 2)
 
     def _savepoint(self, session: SimSession, _: SimTable) -> None:
         self._marks.setdefault(id(session), []).append(session.savepoint())

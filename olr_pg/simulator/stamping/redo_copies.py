@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +14,6 @@ from olr_pg.simulator.stamping.marks import NUMBER_DIGITS
 from olr_pg.simulator.writer.log_file import OpenLog
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 _MONTHS_TO_1988: Final = 18 * 12
 _DAY: Final = 86_400
 _INCARNATIONS: Final = 0xFFFF
-
-
-def _columns(marks: Sequence[tuple[int, int, int]]) -> Ints:
-    return np.array(marks, np.int64).reshape(-1, 3).T
 
 
 def put(target: Bytes, at: Ints, values: Ints, width: int, *, big: bool) -> None:
@@ -66,11 +61,12 @@ class RedoCopies:
 
     def __init__(self, template: Template, part: Part, marks: Marks) -> None:
         self._template, self._redo, self._part = template, template.shape.redo, part
-        self._scns, self._short_scns = _columns(marks.scns), _columns(marks.short_scns)
-        self._words, self._halves = _columns(marks.words), _columns(marks.halves)
-        self._incarnations = _columns(marks.incarnations)
-        self._rowid_words, self._pairs = _columns(marks.rowid_words), _columns(marks.pairs)
-        self._times, self._carried = _columns(marks.times), marks.carried
+        self._carried = marks.carried
+        self._at = {
+            one.name: np.array(getattr(marks, one.name), np.int64).reshape(-1, 3).T
+            for one in fields(marks)
+            if one.name != "carried"
+        }
 
     def part(self, copy: int) -> Part:
         """Return a copy, by its number from 0."""
@@ -88,23 +84,23 @@ class RedoCopies:
 
     def _stream(self, copy: int) -> Bytes:
         stream, big = self._part.stream.copy(), self._redo.big_endian
-        low, high, value = self._scns
+        low, high, value = self._at["scns"]
         value = value + copy * self._template.steps.scn
         put(stream, low, value, 4, big=big)
         put(stream, high, value >> 32, 2, big=big)
         self._put_short_scns(stream, copy)
         for (at, value, step), width, order in (
-            (self._words, 4, big),
-            (self._halves, 2, big),
-            (self._rowid_words, 4, True),
+            (self._at["words"], 4, big),
+            (self._at["halves"], 2, big),
+            (self._at["rowid_words"], 4, True),
         ):
             put(stream, at, value + copy * step, width, big=order)
-        at, value, step = self._incarnations
+        at, value, step = self._at["incarnations"]
         put(stream, at, (value - 1 + copy * step) % _INCARNATIONS + 1, 2, big=big)
-        at, value, step = self._pairs
+        at, value, step = self._at["pairs"]
         high, low = np.divmod(value + copy * step, NUMBER_DIGITS)
         stream[at], stream[at + 1] = high + 1, low + 1
-        at, value, step = self._times
+        at, value, step = self._at["times"]
         put(stream, at, later_times(value, copy * step), 4, big=big)
         if copy:
             for one in self._carried:
@@ -113,7 +109,7 @@ class RedoCopies:
 
     def _put_short_scns(self, stream: Bytes, copy: int) -> None:
         """Put SCNs of six bytes, in the form that `RedoFormat.scn6r` gives them."""
-        low, high, value = self._short_scns
+        low, high, value = self._at["short_scns"]
         value = value + copy * self._template.steps.scn
         wrap = value >> 32 & 0x7FFF
         if self._redo.long_scn:

@@ -6,6 +6,7 @@ whole are made: those that `transactions.chains` names.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,11 @@ from olr_pg.simulator.writer.piece_writer import PieceWriter, Step
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.row_layout import Part
-    from olr_pg.simulator.model.transactions import Change
+    from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.index_writer import IndexWriter
     from olr_pg.simulator.writer.piece_writer import PieceWriter
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
@@ -145,11 +146,7 @@ class ChainWriter:
             (number + 1, cell.raw if (cell := old[number]) else None) for number in logged
         )
         step = replace(self._pieces.update_step(piece, *sides), logged=values)
-        return self._finish_update(
-            *(row, cells, (), [step]),
-            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, before, after)],
-            rewritten=False,
-        )
+        return self._finish_update(row, cells, (), [step], (before, after), rewritten=False)
 
     def _finish_update(
         self,
@@ -157,13 +154,14 @@ class ChainWriter:
         cells: list[Cell | None],
         chain: Sequence[StoredPiece],
         steps: list[Step],
-        deliver: Callable[[int], Sequence[Change]],
+        images: tuple[Image, Image],
         *,
         rewritten: bool = True,
     ) -> bool:
         """Write the steps of an update; the last of them changes the row of the model.
 
-        `rewritten` tells that all pieces of the chain but the head are new.
+        `images` are what is delivered of the row before and after; `rewritten` tells that all
+        pieces of the chain but the head are new.
         """
         old, owner, pieces, chain_owner = list(row.cells), row.owner, row.chain, row.chain_owner
         undo_last, apply_last = steps[-1].revert, steps[-1].apply
@@ -182,7 +180,10 @@ class ChainWriter:
         if rewritten:
             beyond = tuple((number + 1, None) for number in self._beyond(row))
             steps[-1] = replace(steps[-1], logged=beyond, cut=0)
-        self._pieces.run(row, SUPPLEMENTAL_UPDATE, steps, deliver)
+        self._pieces.run(
+            *(row, SUPPLEMENTAL_UPDATE, steps),
+            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, *images)],
+        )
         self._indexes.maintain_changed(row, old, cells)
         return True
 
@@ -192,18 +193,16 @@ class ChainWriter:
         end = len(stored_columns(row.cells))
         return [number for number in row.table.logged if number >= end]
 
-    def _whole(self, row: Row, cells: list[Cell | None]) -> Callable[[int], Sequence[Change]]:
-        """Return the change of an update whose redo has both whole rows.
+    def _whole(self, row: Row, cells: list[Cell | None]) -> tuple[Image, Image]:
+        """Return what is delivered of an update whose redo has both whole rows.
 
         LogMiner shows all of it, the columns that stay equal too (real records that move a row).
         """
         old = row.cells
         stored = len(stored_columns(old))
         width = max(stored, len(stored_columns(cells)))
-        known = [*range(stored), *self._beyond(row)]
-        before = {number: old[number] for number in known}
-        after = {number: cells[number] for number in range(width)}
-        return lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, before, after)]
+        before = {number: old[number] for number in (*range(stored), *self._beyond(row))}
+        return before, {number: cells[number] for number in range(width)}
 
     def spread(self, row: Row, cells: list[Cell | None]) -> bool:
         """Move or chain a row of one piece that does not fit any more."""
@@ -303,7 +302,7 @@ class ChainWriter:
             return False
         laid = lay_out(values[start:], table.piece_max)
         parts = [type(part)(part.first + start, part.columns, part.cut) for part in laid]
-        before: dict[int, Cell | None] = {}
+        before: Image = {}
         steps = list[Step]()
         if own:
             change = self._piece_sides(head, image.columns, own)
@@ -324,10 +323,8 @@ class ChainWriter:
         before.update((number, row.cells[number]) for number in behind)
         width = max(len(old), len(values))
         after = {number: cells[number] for number in [*own, *range(start, width)]}
-        return self._finish_update(
-            *(row, cells, [StoredPiece(head.block, head.slot, image, 0), *pieces], steps),
-            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, _sorted(before), after)],
-        )
+        chain = [StoredPiece(head.block, head.slot, image, 0), *pieces]
+        return self._finish_update(row, cells, chain, steps, (dict(sorted(before.items())), after))
 
     def _in_place(
         self, row: Row, cells: list[Cell | None], new: Mapping[int, Cell | None]
@@ -374,7 +371,7 @@ class ChainWriter:
         """11.5 of each piece that changes, 11.16 of the others where their columns are logged."""
         table = row.table
         steps = list[Step]()
-        changes: list[tuple[dict[int, Cell | None], list[int]]] = []
+        changes: list[tuple[Image, list[int]]] = []
         for piece, after in zip(row.chain, chain, strict=True):
             end = piece.first + max(len(piece.image.columns), len(after.image.columns))
             own = [number for number in sorted(new) if piece.first <= number < end]
@@ -394,13 +391,9 @@ class ChainWriter:
         changed = sum(bool(own) for _, own in changes)
         if not changed or (table.logging is Logging.NONE and changed > 1):
             return False
-        known, numbers = _joined(changes)
-        set_ = {at: cells[at] for at in numbers}
-        return self._finish_update(
-            *(row, cells, chain, steps),
-            lambda scn: [self._pieces.delivered(DmlKind.UPDATE, row, scn, known, set_)],
-            rewritten=False,
-        )
+        known = dict(sorted(ChainMap(*(before for before, _ in reversed(changes))).items()))
+        new = {at: cells[at] for _, own in changes for at in own}
+        return self._finish_update(row, cells, chain, steps, (known, new), rewritten=False)
 
     def _piece_sides(
         self, piece: StoredPiece, columns: Sequence[Value], changed: Sequence[int]
@@ -469,16 +462,3 @@ def _cut_at(piece: StoredPiece) -> set[int]:
     if fb & FB_FROM_PREVIOUS:
         cut.add(0)
     return cut | ({len(piece.image.columns) - 1} if fb & FB_TO_NEXT else set())
-
-
-def _sorted(image: dict[int, Cell | None]) -> dict[int, Cell | None]:
-    return dict(sorted(image.items()))
-
-
-def _joined(
-    changes: Sequence[tuple[dict[int, Cell | None], list[int]]],
-) -> tuple[dict[int, Cell | None], list[int]]:
-    before: dict[int, Cell | None] = {}
-    for one, _ in changes:
-        before.update(one)
-    return _sorted(before), [number for _, own in changes for number in own]

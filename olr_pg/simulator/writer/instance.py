@@ -151,7 +151,7 @@ class RedoThread:
         """Take a record; flush where enough redo waits, unless `more` comes at the same SCN."""
         if scn != self._scn:
             self._scn, self._subscn = scn, 0
-        if self._subscn == 0 or not self._instance.redo.single_subscn:
+        if self._subscn == 0 or not self._instance.redo.is_23:
             self._subscn += 1
         self._pending.append(RedoRecord(scn, self._subscn, body, vld, con_uid))
         self._pending_bytes += len(body)

@@ -5,7 +5,6 @@ Facts: redo-format §1.2, §1.4, §1.5.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.redo_format import RedoFormat
 
 FIRST_CONTROL_SEQUENCE: Final = 1000
-NAME_FORMAT: Final = "arch%t_%s_%r.dbf"
-"""The LOG_ARCHIVE_FORMAT of a database."""
-
 GROUPS: Final = 3
 UNKNOWN_NAB: Final = 0xFFFFFFFF
 """The number of blocks in use that the header of a current log has."""
@@ -109,7 +105,7 @@ class OpenLog:
     @property
     def name(self) -> str:
         """The name of its archived log."""
-        return archived_name(NAME_FORMAT, self.identity, self.sequence)
+        return self.header().archived_name
 
     def headers(self, next_scn: int, next_time: int) -> bytes:
         """Blocks 0 and 1 of the archived log, closed at `next_scn` (exclusive)."""
@@ -148,21 +144,3 @@ class OpenLog:
             closed_time=self.first_time,
             largest_lwn=self.largest_lwn,
         )
-
-
-def archived_name(name_format: str, identity: LogIdentity, sequence: int) -> str:
-    """Fill in a log_archive_format.
-
-    %t %T thread, %s %S sequence, %r resetlogs id, %d database id, %a activation id; capitals pad
-    with zeros.
-    """
-    values = {
-        "t": str(identity.thread),
-        "T": f"{identity.thread:04d}",
-        "s": str(sequence),
-        "S": f"{sequence:010d}",
-        "r": str(identity.resetlogs),
-        "d": f"{identity.dbid:08x}",
-        "a": f"{identity.activation:08x}",
-    }
-    return re.sub("%([tTsSrda])", lambda match: values[match[1]], name_format)

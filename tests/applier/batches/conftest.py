@@ -18,8 +18,8 @@ def spooled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     reserve = SpoolFiles.reserve
 
-    def watched(files: SpoolFiles, size: int, own: int, is_hopeless: Callable[[], bool]) -> None:
-        reserve(files, size, own, is_hopeless)
+    def watched(files: SpoolFiles, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
+        reserve(files, size, own, has_stopped)
         sizes.append(size)
 
     monkeypatch.setattr(SpoolFiles, "reserve", watched)

@@ -126,11 +126,11 @@ def test_a_connection_that_breaks_in_the_middle(
     reserve = SpoolFiles.reserve
     broken = threading.Event()
 
-    def breaking(files: SpoolFiles, size: int, own: int, is_hopeless: Callable[[], bool]) -> None:
+    def breaking(files: SpoolFiles, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
         if own and not broken.is_set():
             broken.set()
             r.serve(address[1])
-        reserve(files, size, own, is_hopeless)
+        reserve(files, size, own, has_stopped)
 
     monkeypatch.setattr(SpoolFiles, "reserve", breaking)
     r.apply(**SMALL)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 
-from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 
 PATIENCE = 120.0
 
 
 def test_room_is_waited_for() -> None:
-    room = Room(10)
+    room = UnappliedBound(10)
     room.take(10)
     room.wait(lambda: False)  # what fills it is not too much
     room.take(1)
@@ -23,7 +23,7 @@ def test_room_is_waited_for() -> None:
 
 
 def test_what_is_hopeless_is_not_waited_for() -> None:
-    room, hopeless = Room(0), threading.Event()
+    room, hopeless = UnappliedBound(0), threading.Event()
     room.take(1)
     waiter = threading.Thread(target=room.wait, args=(hopeless.is_set,))
     waiter.start()

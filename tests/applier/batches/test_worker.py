@@ -12,7 +12,7 @@ import psutil
 import psycopg
 import pytest
 
-from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.postgres.embedded import start_embedded
 
@@ -98,7 +98,7 @@ def _deliver_behind_a_lock(
 
 def _worker(r: Replication) -> Worker:
     settings = r.settings(batch_changes=1, batch_milliseconds=0, retry_seconds=60)
-    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), threading.Event())
     worker.start()
     return worker
 
@@ -144,7 +144,7 @@ def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None
 
 def test_what_is_forgotten_is_not_brought_to_disk(replication: Replication) -> None:
     """The session's thread may reset a worker that is just about to."""
-    worker = Worker(0, replication.settings(), {}, Room(1), threading.Event())
+    worker = Worker(0, replication.settings(), {}, UnappliedBound(1), threading.Event())
     worker.reset()
     worker._settle()
     assert worker.is_drained()

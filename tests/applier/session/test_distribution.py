@@ -33,7 +33,7 @@ class Workers:
         del table
         return self
 
-    def announce(self, event: SchemaEvent) -> None:
+    def deliver_event(self, event: SchemaEvent) -> None:
         self.handed.append((event.table, event.commit_scn, "event"))
 
 

@@ -41,7 +41,7 @@ WHERE application_name = 'olr_pg applier' AND datname = current_database()
 def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
     folder = tmp_path / "not there"
     applied = AppliedTables("olr_pg", folder / "applied.json")
-    applied.recall()
+    applied.read_file()
     with capture_logs() as logs:
         for scn in (1, 2):
             applied.add({"S.T": scn})
@@ -197,12 +197,12 @@ def test_only_what_was_on_disk_is_remembered(replication: Replication, tmp_path:
     r.apply()
     file = tmp_path / "of_another.json"
     applied = AppliedTables("olr_pg", file)
-    applied.recall()
+    applied.read_file()
     applied.add({"S.T": 9, "S.U": 0})
     applied.add({"S.T": 5})
     applied.save()
     again = AppliedTables("olr_pg", file)
-    again.recall()
+    again.read_file()
     with psycopg.connect(r.target, autocommit=True) as connection:
         again.check(connection)
         again.add({"S.T": 11})
@@ -211,12 +211,12 @@ def test_only_what_was_on_disk_is_remembered(replication: Replication, tmp_path:
         again.forget(["S.T"])
         again.check(connection)
     fewer = AppliedTables("olr_pg", file)
-    fewer.recall({"S.U"})
+    fewer.read_file({"S.U"})
     with psycopg.connect(r.target, autocommit=True) as connection:
         connection.execute("DELETE FROM olr_pg.ledger")
         fewer.check(connection)
     other = AppliedTables("another", file)
-    other.recall()
+    other.read_file()
     with psycopg.connect(r.target, autocommit=True) as connection:
         other.check(connection)
 

@@ -7,7 +7,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier.target.connection import connect, plain_words
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -38,8 +38,8 @@ def test_what_the_connect_string_says_holds(replication: Replication) -> None:
     own = make_conninfo(replication.target, host="127.0.0.1", keepalives_idle=7, keepalives_count=9)
     with connect(own) as connection:
         assert _keepalive(connection) == (7, 10, 9, 60_000)
-    assert "connect_timeout=2" in vigilant("host=localhost connect_timeout=2")
-    assert "tcp_user_timeout=5 " in vigilant("postgresql://u@h:1/d?tcp_user_timeout=5")
+    assert "connect_timeout=2" in with_timeouts("host=localhost connect_timeout=2")
+    assert "tcp_user_timeout=5 " in with_timeouts("postgresql://u@h:1/d?tcp_user_timeout=5")
 
 
 def test_timeouts_of_the_role_or_database_do_not_hold(replication: Replication) -> None:

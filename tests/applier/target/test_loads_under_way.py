@@ -7,15 +7,15 @@ import time
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target.loads_under_way import LoadsUnderWay
-from olr_pg.load.load_progress import TableProgress
+from olr_pg.load.load_progress import TableLoadProgress
 
 
 def test_a_load_is_seen_from_its_begin_to_its_end(postgres_database: str) -> None:
     looks = LoadsUnderWay("olr_pg")
     with connect(postgres_database) as connection:
         ensure_ledger(connection)
-        progress = TableProgress("olr_pg", "S.T", "s.t")
-        other = TableProgress("another", "S.U", "s.u")
+        progress = TableLoadProgress("olr_pg", "S.T", "s.t")
+        other = TableLoadProgress("another", "S.U", "s.u")
         progress.begin(connection, 500, 400, "files", 2)
         other.begin(connection, 1, 1, "files", 1)
         looks.look(connection)

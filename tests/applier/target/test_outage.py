@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.target.outage import TargetOutage, announce_retry, patience, target_place
+from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
 
 AWAY = psycopg.OperationalError("connection refused")
 FULL = psycopg.errors.DiskFull("no space left on device")
@@ -61,13 +61,13 @@ def test_the_reason_is_that_of_the_last_failure() -> None:
 def test_a_connection_that_rests_does_not_prolong_it_and_does_not_end_it() -> None:
     outage = TargetOutage("db", Clock())
     outage.failed("one", AWAY)
-    outage.rested("one")
+    outage.retry_ended("one")
     assert is_away(outage)
     outage.failed("two", AWAY)
     outage.reached("two")
     assert not is_away(outage)
     outage.failed("one", AWAY)
-    outage.rested("one")
+    outage.retry_ended("one")
     outage.failed("one", AWAY)  # it tries again
     outage.failed("two", AWAY)
     outage.reached("two")
@@ -86,9 +86,9 @@ def test_what_concerns_one_batch_is_no_outage() -> None:
 
 def test_how_long_something_is_tried_again() -> None:
     settings = ApplierSettings("", "", 0, "", retry_seconds=3.0)
-    assert (patience(settings, DEADLOCK), patience(settings, AWAY)) == (3.0, None)
+    assert (retry_seconds(settings, DEADLOCK), retry_seconds(settings, AWAY)) == (3.0, None)
     bounded = ApplierSettings("", "", 0, "", outage_seconds=9.0)
-    assert patience(bounded, FULL) == 9.0
+    assert retry_seconds(bounded, FULL) == 9.0
 
 
 @pytest.mark.parametrize(

@@ -194,3 +194,58 @@ def test_partitions_and_what_nobody_needs_any_more(replication: Replication, man
         assert again.lost == []
         assert titles(connection) == []
         assert [one.name for one in firing_on(connection, "s", "p")] == ["p_t_id_fkey", "whole"]
+
+
+def test_each_partition_keeps_its_state_of_a_trigger(
+    replication: Replication, managed: str
+) -> None:
+    r = replication
+    r.apply((), connect_string=managed, triggers=DISABLE)
+    settings = r.settings(connect_string=managed, triggers=DISABLE)
+    states = (
+        "SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger"
+        " WHERE tgname IN ('whole', 'partly') ORDER BY 1, 2"
+    )
+    with connect(managed, replica=False) as connection:
+        connection.execute(
+            "CREATE TABLE s.p (id int) PARTITION BY LIST (id);"
+            "CREATE TABLE s.p1 PARTITION OF s.p FOR VALUES IN (1);"
+            "CREATE TABLE s.p2 PARTITION OF s.p FOR VALUES IN (2);"
+            "CREATE TRIGGER whole BEFORE INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION s.refuse();"
+            "CREATE TRIGGER partly BEFORE INSERT ON s.p FOR EACH ROW EXECUTE FUNCTION s.refuse();"
+            "ALTER TABLE s.p1 DISABLE TRIGGER whole;"
+            "ALTER TABLE s.p2 ENABLE ALWAYS TRIGGER whole;"
+            "ALTER TABLE ONLY s.p DISABLE TRIGGER partly; ALTER TABLE s.p2 DISABLE TRIGGER partly"
+        )
+        before = connection.execute(states).fetchall()
+        done = set_aside(connection, settings, [("s", "p")])
+        assert [(one.table, one.name) for one in done] == [("p", "whole"), ("p1", "partly")]
+        assert [row for row in connection.execute(states) if row[2] != "D"] == [
+            ("s.p2", "whole", "A")
+        ]
+        connection.execute("INSERT INTO s.p VALUES (1)")
+        connection.execute("CREATE TABLE s.p3 PARTITION OF s.p FOR VALUES IN (3)")
+        connection.execute("INSERT INTO s.p VALUES (3)")
+        assert put_back(connection, "olr_pg").lost == []
+        after = connection.execute(states).fetchall()
+        assert [row for row in after if row[0] != "s.p3"] == before
+        assert ("s.p3", "whole", "O") in after
+        assert titles(connection) == []
+
+
+def test_a_foreign_key_means_the_same_table_whatever_the_search_path(
+    replication: Replication, managed: str
+) -> None:
+    r = replication
+    r.apply((), connect_string=managed, triggers=DISABLE)
+    settings = r.settings(connect_string=managed, triggers=DISABLE)
+    refers = "SELECT confrelid::regclass::text FROM pg_constraint WHERE conname = 'of_t'"
+    with connect(managed, replica=False) as connection:
+        connection.execute("SET search_path = s")
+        set_aside(connection, settings, [("s", "t")])
+        assert connection.execute("SHOW search_path").fetchone() == ("s",)
+    with connect(managed, replica=False) as connection:
+        connection.execute("CREATE SCHEMA other; CREATE TABLE other.t (id bigint PRIMARY KEY)")
+        connection.execute("SET search_path = other")
+        assert put_back(connection, "olr_pg").lost == []
+        assert connection.execute(refers).fetchall() == [("s.t",)]

@@ -56,7 +56,7 @@ def ready(project: Project) -> Project:
 def cut(project: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs the command: what it prints, or (the same, its error's code)."""
     final = project.source.folder / "final"
-    given: dict[str, Any] = {"tables": final, "dictionary": final / "dictionary.json"}
+    given: dict[str, Any] = {"tables": final, "dictionary": [final / "dictionary.json"]}
 
     def run(**options: Any) -> Any:
         code = None
@@ -241,6 +241,30 @@ def test_a_role_of_a_managed_service(
         execute(project, "UPDATE shop.stock SET quantity = quantity")
 
 
+@pytest.mark.parametrize("managed", ["an application's"], indirect=True)
+def test_a_foreign_key_that_does_not_hold_stops_it_again_and_again(
+    project: Project, cut: Callable[..., Any], managed: ManagedRole
+) -> None:
+    """It is that of a table which nobody replicates: of it the first attempt leaves no line."""
+    assert not managed.may_replicate
+    project.apply = {"triggers": "disable"}
+    project.load(builder=builder_of(project))
+    execute(
+        project,
+        "CREATE TABLE shop.notes (warehouse_id integer); INSERT INTO shop.notes VALUES (-1);"
+        "ALTER TABLE shop.notes ADD CONSTRAINT of_warehouse FOREIGN KEY (warehouse_id)"
+        " REFERENCES shop.warehouses NOT VALID",
+    )
+    for _ in range(2):
+        stopped, code = cut()
+        assert code == 5127
+        assert "of_warehouse" in stopped["steps"][-1]["detail"]["reason"]
+    execute(project, "DELETE FROM shop.notes")
+    assert states(cut()) == dict.fromkeys(NAMES, "done")
+    valid = "SELECT convalidated FROM pg_constraint WHERE conname = 'of_warehouse'"
+    assert fetch(project, valid) == [(True,)]
+
+
 def test_a_sequence_that_ends_too_early_fails_its_step(
     ready: Project, cut: Callable[..., Any]
 ) -> None:
@@ -272,13 +296,13 @@ def test_what_must_be_given(ready: Project, cut: Callable[..., Any], tmp_path: P
     ready.tables = None
     _, code = cut(tables=None)
     assert code == 5125
-    skipped, code = cut(tables=None, unverified=True, dictionary=None)
+    skipped, code = cut(tables=None, unverified=True, dictionary=[])
     assert code == 5126
     assert states(skipped)["verified"] == "skipped"
     with pytest.raises(typer.BadParameter):
         cutover(ready.write(), until="tomorrow")
     execute(ready, "UPDATE olr_pg.ledger SET stopped = true WHERE source_table = 'SHOP.ORDERS'")
     final = ready.source.folder / "final" / "dictionary.json"
-    stopped, code = cut(dictionary=final)
+    stopped, code = cut(dictionary=[final])
     assert code == 5128
     assert states(stopped)["report"] == "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+import paramiko
 import pytest
 
 from olr_pg.config.source_section import SftpTransport
@@ -59,18 +60,48 @@ def test_a_log_comes_whole_and_goes_on_behind_what_is_here(host: SshHost, tmp_pa
     assert into.read_bytes() == DATA
 
 
+@pytest.mark.parametrize("size", [45_000, 150_000])
 def test_a_connection_that_breaks_again_and_again_loses_nothing(
-    host: SshHost, tmp_path: Path
+    host: SshHost, tmp_path: Path, size: int
 ) -> None:
-    into, tries = tmp_path / "log", 0
-    with breaking(host.port, 150_000) as port:
+    """Also one that breaks within the second piece: the first is asked for alone."""
+    into, tries, data = tmp_path / "log", 0, DATA[: 4 * size]
+    (host.archive / "1_3.arc").write_bytes(data)
+    with breaking(host.port, size) as port:
         host.known_at(port)
         transport = logs(host, port=port)
         while not _is_brought(transport, into):
             tries += 1
             assert tries < 50
-    assert tries > 3
+    assert tries > 2
+    assert into.read_bytes() == data
+
+
+def test_the_next_piece_is_asked_for_before_one_has_come(host: SshHost, tmp_path: Path) -> None:
+    (host.archive / "held.arc").write_bytes(DATA)
+    into = tmp_path / "log"
+    # Who asks for one after the other never gets the second.
+    transport = logs(host, **{"timeout-seconds": 20.0})
+    transport.fetch(LISTED._replace(name="/arch/held.arc"), into)
     assert into.read_bytes() == DATA
+
+
+def test_a_server_that_grants_one_channel_is_asked_over_that(
+    host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, into = list[paramiko.SSHClient](), tmp_path / "log"
+    own = paramiko.SSHClient.open_sftp
+
+    def open_one(client: paramiko.SSHClient) -> paramiko.SFTPClient:
+        opened.append(client)
+        if len(opened) > 1:
+            raise paramiko.ChannelException(1, "Administratively prohibited")
+        return own(client)
+
+    monkeypatch.setattr(paramiko.SSHClient, "open_sftp", open_one)
+    logs(host).fetch(LISTED, into)
+    assert into.read_bytes() == DATA
+    assert len(opened) == 2
 
 
 def test_who_and_what_is_refused(host: SshHost, tmp_path: Path) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from pathlib import Path
 
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.player import FlushLog, Pacing, play
+from olr_pg.simulator.online_redo.player import Pacing, note_flush, play
 from olr_pg.simulator.online_redo.steps import Event, EventKind, Step
 
 
-class Clock:
+class Clock(threading.Event):
     """A clock that waiting moves on; set from a time on."""
 
     def __init__(self, end: float = 1e9) -> None:
+        super().__init__()
         self.now, self.end = 100.0, end
 
     def is_set(self) -> bool:
@@ -65,7 +67,7 @@ def test_steps_are_carried_out_and_told(tmp_path: Path) -> None:
 
 def test_flushes_are_written_down_with_their_time() -> None:
     file = io.BytesIO()
-    FlushLog(file).note(Event(EventKind.FLUSHED, 1, 7, 9, size=2_000, scn=500))
+    note_flush(file, Event(EventKind.FLUSHED, 1, 7, 9, size=2_000, scn=500))
     line = json.loads(file.getvalue())
     assert line.pop("time") > 1.7e9
     assert line == {"thread": 1, "sequence": 7, "block": 9, "bytes": 2_000, "scn": 500}

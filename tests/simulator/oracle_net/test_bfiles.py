@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import oracledb
 import pytest
 
-from olr_pg.simulator.oracle_net.server import PASSWORD, USER, StandIn
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.session import PASSWORD, USER
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.oracle_net.values import LOCATOR_BYTES, Bfile
 from tests.oracle.conftest import DBID, make_snapshot

@@ -119,6 +119,45 @@ def test_a_port_that_cannot_be(tmp_path: Path, port: int) -> None:
     assert CliRunner().invoke(app, command).exit_code == 2
 
 
+class NoWaiting(threading.Event):
+    """What waits for it goes on at once."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self.is_set()
+
+
+def test_rows_older_than_the_undo_retention_are_forgotten(tmp_path: Path) -> None:
+    servers: list[StandIn] = []
+    live = LiveServer(tmp_path, 0, servers.append, undo_seconds=0.0)
+    options, shape = LiveOptions(100_000, switch_seconds=0.5, seconds=8.0), demo_shape()
+    summary = simulate_live(
+        *(4, tmp_path, NoWaiting(), options),
+        workload="orders",
+        shape=shape,
+        prefilled=True,
+        watch=live,
+    )
+    try:
+        truth = (tmp_path / "truth.jsonl").read_bytes()
+        catalogue = servers[0].state.catalogue
+        held = sum(
+            int(str(catalogue.rows(f'SELECT COUNT(*) FROM "SHOP"."{t.name}/versions"')[0][0]))
+            for t in summary.tables
+        )
+        # The rows that there are, and what they were before the last redo that was made.
+        rows = sum(summary.rows.values())
+        assert rows <= held < rows + truth.count(b'"rowid"') / 4
+        with oracledb.connect(
+            user="olr", password="olr", dsn=servers[0].connect_string
+        ) as connection:
+            cursor = connection.cursor()
+            assert orders(cursor, servers[0].state.scn) == summary.rows["SHOP.ORDERS"]
+            with pytest.raises(oracledb.DatabaseError, match="ORA-01555"):
+                orders(cursor, summary.snapshot.scn)
+    finally:
+        live.close()
+
+
 @pytest.mark.timeout(300)
 def test_a_database_that_works_on_is_served_meanwhile(tmp_path: Path) -> None:
     servers: list[StandIn] = []

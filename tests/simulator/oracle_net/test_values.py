@@ -2,16 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.simulator.oracle_net.ttc import TtcReader, TtcWriter
 from olr_pg.simulator.oracle_net.values import (
-    BINARY_DOUBLE,
-    BLOB,
-    CLOB,
     NATIONAL,
-    NUMBER,
     NUMBER_KIND,
-    RAW,
-    VARCHAR,
     BindType,
     Kind,
     Lob,
@@ -27,10 +22,10 @@ from olr_pg.simulator.oracle_net.values import (
     ("values", "lob", "kind"),
     [
         ([None, 7], False, NUMBER_KIND),
-        ([None, b"abc", b"x"], False, Kind(RAW, 3)),
-        (["été", "x"], False, Kind(VARCHAR, 5, 1)),
-        (["text"], True, Kind(CLOB, 4000, 1)),
-        ([None], True, Kind(BLOB, 4000)),
+        ([None, b"abc", b"x"], False, Kind(OracleType.RAW, 3)),
+        (["été", "x"], False, Kind(OracleType.VARCHAR2, 5, 1)),
+        (["text"], True, Kind(OracleType.CLOB, 4000, 1)),
+        ([None], True, Kind(OracleType.BLOB, 4000)),
     ],
 )
 def test_a_column_has_the_type_of_its_values(
@@ -40,10 +35,10 @@ def test_a_column_has_the_type_of_its_values(
 
 
 def test_binds_are_decoded_by_their_type() -> None:
-    assert decode_bind(BindType(NUMBER, 0, 22), b"\xc1\x02") == 1
-    assert decode_bind(BindType(VARCHAR, NATIONAL, 40), "ü".encode("utf-16-be")) == "ü"
-    assert decode_bind(BindType(RAW, 0, 40), b"\1") == b"\1"
-    assert decode_bind(BindType(VARCHAR, 1, 40), None) is None
+    assert decode_bind(BindType(OracleType.NUMBER, 0, 22), b"\xc1\x02") == 1
+    assert decode_bind(BindType(OracleType.VARCHAR2, NATIONAL, 40), "ü".encode("utf-16-be")) == "ü"
+    assert decode_bind(BindType(OracleType.RAW, 0, 40), b"\1") == b"\1"
+    assert decode_bind(BindType(OracleType.VARCHAR2, 1, 40), None) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +47,7 @@ def test_binds_are_decoded_by_their_type() -> None:
 )
 def test_binary_doubles_are_in_the_form_that_orders_as_bytes_do(number: float, stored: str) -> None:
     out = TtcWriter()
-    write_value(out, number, Wanted(BINARY_DOUBLE), [])
+    write_value(out, number, Wanted(OracleType.BINARY_DOUBLE), [])
     written = TtcReader(bytes(out.data)).bytes_()
     assert written is not None
     assert written.hex() == stored
@@ -60,7 +55,7 @@ def test_binary_doubles_are_in_the_form_that_orders_as_bytes_do(number: float, s
 
 def test_a_locator_leads_to_its_lob() -> None:
     out, lobs = TtcWriter(), [Lob(b"other", 1)]
-    write_value(out, "text", Wanted(CLOB), lobs)
+    write_value(out, "text", Wanted(OracleType.CLOB), lobs)
     reader = TtcReader(bytes(out.data))
     assert [reader.integer() for _ in range(2)] == [40, 4]
     reader.integer()

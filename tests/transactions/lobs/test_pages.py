@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.datatypes.lob_locator import LOB_ID, STORED
 from olr_pg.dictionary.model import Column
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.lob_pieces import ListForm, LobOp
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_PAGE,
     BLOB,
@@ -25,8 +30,22 @@ from olr_pg.simulator.fields.lob_layout import (
     secure_header,
     secure_in_row,
 )
+from olr_pg.transactions.lobs.pages import read_values
+from olr_pg.transactions.lobs.value_tables import PAGE_BYTES_MAX, ValueStatus, value_room
 from tests.lobs.lob_decoding import Decoded, decode
 from tests.lobs.lob_redo import LobRedo, snapshot, table
+from tests.transactions.lobs.hand_made_lobs import (
+    BASIC_OUTSIDE,
+    HUNDRED,
+    LOB,
+    Logged,
+    Value,
+    index_row,
+    pointers,
+    resolved,
+    secure,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -274,3 +293,255 @@ def test_a_page_stays_for_its_transaction_whoever_refers_to_its_lob_later(
     for blocks in range(20, 60, 5):
         decoded = decode(redo, tmp_path, dictionary, split_blocks=blocks)
         assert decoded.changes[0]["after"]["IMAGE"] == b"content".hex()
+
+
+# --- single values, of locators and pieces as values-and-lobs lays them out ---
+
+FIRST = 0x030002F3
+PAGE_OF = LobOp.PAGE
+MISSING, UNCHANGED = ValueStatus.MISSING, ValueStatus.UNCHANGED
+
+
+def in_row(text: bytes) -> bytes:
+    """The locator of values-and-lobs §16.6 that is real: a CLOB of a single-byte database, in
+    its row.
+    """
+    return (
+        bytes.fromhex("00700001020c00800001 00000001000000bc9bcb 0026 4890 0020 00 00 1c 01") + text
+    )
+
+
+def test_a_value_in_its_row_is_what_the_real_locator_has() -> None:
+    text = b"alter system switch logfile\0"
+    locator = in_row(text)
+    cut = (locator[:9], locator[9:30], b"", locator[30:])
+    assert resolved([Value(locator), Value(cut), Value(None)], []) == [
+        text, text, ValueStatus.NULL,
+    ]  # fmt: skip
+    assert resolved([Value(locator[:-1]), Value(cut[:2])], []) == [ValueStatus.MALFORMED] * 2
+    bfile = bytes.fromhex("00700001 08080000 0001") + bytes(10)
+    assert resolved([Value(bfile)], []) == [ValueStatus.MALFORMED]
+
+
+def test_the_two_extents_of_a_real_locator() -> None:
+    """values-and-lobs §16.4 and §18.3: 1,694,997 bytes in 54 and 157 blocks; pages of 8060
+    bytes.
+    """
+    lob = 0xBC9BCC
+    locator = secure("22 00 19dd15 01 01 02 01c005ca 36 02 01c00601 9d", lob)
+    content = bytes(range(251)) * 6754
+    whole = content[:1_694_997]
+    blocks = [*range(0x01C005CA, 0x01C005CA + 54), *range(0x01C00601, 0x01C00601 + 157)]
+    pages = [
+        Logged(PAGE_OF, block, whole[8060 * at : 8060 * (at + 1)], lob=lob)
+        for at, block in enumerate(blocks)
+    ]
+    assert len(pages[-1].content) == 1_694_997 - 210 * 8060
+    assert resolved([Value(locator)], pages) == [whole]
+    assert resolved([Value(locator)], [*pages[:100], *pages[101:]]) == [MISSING]
+    short = pages[7]._replace(content=pages[7].content[:-1])
+    assert resolved([Value(locator)], [*pages[:7], short, *pages[8:]]) == [MISSING]
+    assert resolved([Value(locator)], pages, parts=210) is None
+    assert resolved([Value(locator)], pages, parts=211) == [whole]
+
+
+def test_a_page_is_cut_to_what_the_locator_says_and_never_stretched() -> None:
+    page = bytes(range(120))
+    assert resolved([Value(HUNDRED)], [Logged(PAGE_OF, FIRST, page)]) == [page[:100]]
+    assert resolved([Value(HUNDRED)], [Logged(PAGE_OF, FIRST, page[:99])]) == [MISSING]
+    assert resolved([Value(HUNDRED)], [Logged(PAGE_OF, FIRST, b"")]) == [MISSING]
+
+
+def test_pages_are_those_of_the_block_the_lob_and_the_transaction() -> None:
+    page = bytes(range(100))
+    own = Logged(PAGE_OF, FIRST, page)
+    assert resolved([Value(HUNDRED, owner=1)], [own, own._replace(owner=1)]) == [page]
+    for other in (own._replace(number=FIRST + 1), own._replace(lob=LOB + 1), own._replace(owner=1)):
+        assert resolved([Value(HUNDRED)], [other]) == [MISSING]
+
+
+def test_what_is_written_into_a_page_counts_in_its_order() -> None:
+    """values-and-lobs §18.5: fills overlap in redo order, zeros are bytes, a whole page begins
+    anew.
+    """
+    old = Logged(PAGE_OF, FIRST, b"o" * 120)
+    page = Logged(PAGE_OF, FIRST, b"p" * 90)
+    fill = Logged(LobOp.FILL, FIRST, b"f" * 20, at=80)
+    zero = Logged(LobOp.ZERO, FIRST, at=85, span=5)
+    filled = b"p" * 80 + b"f" * 5 + bytes(5) + b"f" * 10
+    assert resolved([Value(HUNDRED)], [old, fill, page, fill, zero]) == [filled]
+    assert resolved([Value(HUNDRED)], [page, zero, fill]) == [b"p" * 80 + b"f" * 20]
+    assert resolved([Value(HUNDRED)], [page, fill, old]) == [b"o" * 100]
+    later = fill._replace(at=91, content=b"f" * 9)
+    assert resolved([Value(HUNDRED)], [page, later]) == [MISSING]  # byte 90 is not known
+    assert resolved([Value(HUNDRED)], [page, later._replace(at=90, content=b"f" * 10)]) == [
+        b"p" * 90 + b"f" * 10
+    ]
+    assert resolved([Value(HUNDRED)], [fill]) == [MISSING]
+    assert resolved([Value(HUNDRED)], [fill._replace(at=0, content=b"f" * 100)]) == [b"f" * 100]
+    beyond = fill._replace(at=PAGE_BYTES_MAX - 19)
+    assert resolved([Value(HUNDRED)], [page, fill, beyond]) == [MISSING]
+
+
+def test_pages_put_together_lie_behind_one_another() -> None:
+    two = secure("20 00 c8 01 00 00 030002f3 02")
+    pages = [
+        piece
+        for block, mark in ((FIRST, b"a"), (FIRST + 1, b"b"))
+        for piece in (Logged(PAGE_OF, block, mark * 90),
+                      Logged(LobOp.FILL, block, mark.upper() * 10, at=90))
+    ]  # fmt: skip
+    whole = b"a" * 90 + b"A" * 10 + b"b" * 90 + b"B" * 10
+    assert resolved([Value(two), Value(two)], pages) == [whole, whole]
+    assert resolved([Value(two), Value(two)], pages, extra=400) == [whole, whole]
+    assert resolved([Value(two), Value(two)], pages, extra=399) is None
+    cut = (two[:9], two[9:])
+    assert resolved([Value(cut)], pages, extra=200 + len(two)) == [whole]
+    assert resolved([Value(cut)], [], extra=len(two) - 1) is None
+
+
+def entries(order: str, wide: bool, *runs: tuple[int, int]) -> bytes:
+    """Entries of a list of blocks (values-and-lobs §18.5): u8, u8, blocks u16, address u32; 16
+    bytes if wide.
+    """
+    end = bytes(8 if wide else 0)
+    return b"".join(struct.pack(order + "BBHI", 0, 0, count, at) + end for at, count in runs)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("big", [False, True])
+def test_the_blocks_of_a_header_block_are_taken_in_its_order(wide: bool, big: bool) -> None:
+    """values-and-lobs §21.3: the list of the header block itself, then dba0, dba1, dba2, dba3 up
+    to a zero.
+    """
+    order = ">" if big else "<"
+    form = (ListForm.BIG_ENDIAN if big else 0) | (ListForm.WIDE if wide else 0)
+    locator = secure("41 00 0015 01 03000781")
+
+    def listed(
+        number: int, *runs: tuple[int, int], op: LobOp = LobOp.LIST, span: int = 0
+    ) -> Logged:
+        return Logged(op, number, entries(order, wide, *runs), span=span, form=form)
+
+    def header(*lists: int) -> Logged:
+        return Logged(LobOp.HEADER, 0x03000781, struct.pack(order + "4I", *lists), form=form)
+
+    pages = [Logged(PAGE_OF, 0x100 + at, bytes([at] * 3)) for at in range(7)]
+    whole = bytes(at for at in range(7) for _ in range(3))
+    own = listed(0x03000781, (0x100, 2))
+    first, second = listed(0x51, (0x102, 1), (0x103, 2)), listed(0x52, (0x105, 2))
+    assert resolved(
+        [Value(locator)], [header(0x51, 0x52, 0, 0x99), own, first, second, *pages]
+    ) == [whole]
+    parts = [listed(0x51, (0x102, 1)), listed(0x51, (0x103, 2), op=LobOp.LIST_AT, span=1)]
+    assert resolved([Value(locator)], [own, header(0x51, 0x52, 0, 0), *parts, second, *pages]) == [
+        whole
+    ]
+    # A part over a part; a list anew over all; a part whose beginning is not known.
+    again = [listed(0x51, (0x200, 9), (0x103, 2)), listed(0x51, (0x102, 1), op=LobOp.LIST_AT)]
+    assert resolved([Value(locator)], [own, header(0x51, 0x52, 0, 0), *again, second, *pages]) == [
+        whole
+    ]
+    anew = [listed(0x51, (0x200, 9), (0x201, 9), (0x203, 9)), first]
+    assert resolved([Value(locator)], [own, header(0x51, 0x52, 0, 0), *anew, second, *pages]) == [
+        whole
+    ]
+    gap = listed(0x51, (0x103, 2), op=LobOp.LIST_AT, span=1)
+    for lists in ([gap, second], [listed(0x51, (0x102, 1)), gap._replace(span=2), second], [first]):
+        assert resolved(
+            [Value(locator)], [own, header(0x51, 0x52, 0, 0), *lists, *pages]
+        ) == [MISSING]  # fmt: skip
+    assert resolved([Value(locator)], [own, first, second, *pages]) == [MISSING]
+    assert resolved([Value(locator)], [own, header(0x51, 0, 0x52, 0), first, second, *pages]) == [
+        MISSING
+    ]
+
+
+def test_pages_behind_the_twelfth_are_in_the_index() -> None:
+    """values-and-lobs §16.3 and §19: twelve addresses in the locator, then eight in each row of
+    the index.
+    """
+    blocks = [0x500 + 3 * at for at in range(22)]
+    pages = [Logged(PAGE_OF, block, bytes([at] * 4)) for at, block in enumerate(blocks)]
+    rows = [Logged(LobOp.INDEX, 12, index_row(blocks[12:20])),
+            Logged(LobOp.INDEX, 20, index_row(blocks[20:]))]  # fmt: skip
+    locator = pointers(21, 2, blocks[:12])
+    whole = bytes(at for at in range(22) for _ in range(4))[:86]
+    assert resolved([Value(locator)], [*pages, *rows]) == [whole]
+    assert resolved([Value(pointers(21, 0, blocks[:12]))], [*pages, *rows]) == [whole[:84]]
+    assert resolved([Value(pointers(21, 4, blocks[:12]))], [*pages, *rows]) == [whole + b"\x15\x15"]
+    assert resolved([Value(pointers(21, 5, blocks[:12]))], [*pages, *rows]) == [MISSING]
+    assert resolved([Value(locator)], [*pages, rows[0]]) == [MISSING]
+    assert resolved([Value(locator)], [*pages, rows[1]]) == [MISSING]
+    assert resolved([Value(locator)], [*pages[:-1], *rows]) == [MISSING]
+    assert resolved([Value(locator, has_pages=False)], [*pages, *rows]) == [MISSING]
+    uneven = pages[5]._replace(content=b"\5" * 3)
+    assert resolved([Value(locator)], [*pages[:5], uneven, *pages[6:], *rows]) == [MISSING]
+    nothing = Logged(LobOp.INDEX, 12, index_row([*blocks[12:15], 0, *blocks[16:20]]))
+    assert resolved([Value(locator)], [*pages, nothing, rows[1]]) == [MISSING]
+
+
+def test_the_index_tells_all_of_a_value_that_is_not_in_its_row() -> None:
+    """values-and-lobs §19: the row of page 0 has full pages, the rest, and four addresses."""
+    # The example of values-and-lobs §19: one full page and 100 bytes, the first page at 030002f3.
+    row = bytes.fromhex("00000000 00000001 0064 000000000000 030002f3 00000000 00000000 00000000")
+    assert row == index_row([FIRST], 1, 100)
+    row = index_row([FIRST, 0x200], 1, 100)
+    pages = [Logged(PAGE_OF, FIRST, b"a" * 8132), Logged(PAGE_OF, 0x200, b"b" * 8132)]
+    index = Logged(LobOp.INDEX, 0, row)
+    whole = b"a" * 8132 + b"b" * 100
+    outside = Value(BASIC_OUTSIDE, is_insert=True)
+    assert resolved([outside], [index, *pages]) == [whole]
+    assert resolved([outside], [Logged(LobOp.INDEX, 0, index_row([0, 0x200], 1, 1)), *pages]) == [
+        MISSING
+    ]
+    assert resolved([outside._replace(has_pages=False)], [index, *pages]) == [MISSING]
+    blocks = [0x300 + at for at in range(6)]
+    six = [Logged(PAGE_OF, block, bytes([at] * 2)) for at, block in enumerate(blocks)]
+    rows = [Logged(LobOp.INDEX, 0, index_row(blocks[:4], 5, 1)),
+            Logged(LobOp.INDEX, 4, index_row(blocks[4:]))]  # fmt: skip
+    assert resolved([outside], [*six, *rows]) == [bytes(at // 2 for at in range(11))]
+    assert resolved([outside], [*six, rows[1]]) == [MISSING]
+
+
+def test_a_lob_without_index_and_pages_is_empty_if_it_is_new() -> None:
+    other = BASIC_OUTSIDE[:-1] + b"\xfe"
+    page = Logged(PAGE_OF, 0x100, b"a")
+    new = [Value(BASIC_OUTSIDE, is_insert=True), Value(BASIC_OUTSIDE, before=other),
+           Value(BASIC_OUTSIDE, before=b"\0" * 19)]  # fmt: skip
+    assert resolved(new, []) == [b""] * 3
+    assert resolved(new, [page]) == [MISSING] * 3
+    assert resolved(new, [page._replace(lob=1), page._replace(owner=1)]) == [b""] * 3
+    old = [Value(BASIC_OUTSIDE), Value(BASIC_OUTSIDE, before=BASIC_OUTSIDE)]
+    assert resolved(old, []) == [MISSING, UNCHANGED]
+
+
+@pytest.mark.parametrize("op", [LobOp.PAGE, LobOp.FILL, LobOp.INDEX, LobOp.OPERATION])
+def test_a_locator_that_was_only_written_anew_is_unchanged(op: LobOp) -> None:
+    """values-and-lobs §20: a row that moved has its locator again, and nothing was logged of the
+    LOB.
+    """
+    moved = Value(HUNDRED, before=HUNDRED)
+    touched = Logged(op, 0x999, b"x" * 32)
+    assert resolved([moved], []) == [UNCHANGED]
+    assert resolved([moved], [touched._replace(lob=LOB + 1), touched._replace(owner=1)]) == [
+        UNCHANGED
+    ]
+    assert resolved([moved], [touched]) == [MISSING]
+    assert resolved([moved._replace(before=HUNDRED[:-1] + b"\2")], []) == [MISSING]
+    assert resolved([moved._replace(before=HUNDRED + b"\0")], []) == [MISSING]
+    cut = (HUNDRED[:20], HUNDRED[20:])
+    assert resolved([moved._replace(locator=cut)], []) == [MISSING]
+
+
+def test_statuses_and_facts_of_locators() -> None:
+    """`read_values` alone: how a caller learns which lists it must look for."""
+    made = values_of([Value(HUNDRED), Value(None), Value((HUNDRED[:5], HUNDRED[5:])),
+                    Value(b"short")], bytearray())  # fmt: skip
+    room = value_room(4, 0, np.zeros(len(HUNDRED), np.uint8))
+    assert interpreted(read_values)(made, room)
+    assert room.status.tolist() == [0, ValueStatus.NULL, 0, ValueStatus.MALFORMED]
+    assert room.facts[[0, 2], STORED].tolist() == [100, 100]
+    assert room.facts[[0, 2], LOB_ID].tolist() == [LOB, LOB]
+    room = value_room(4, 0, np.zeros(len(HUNDRED) - 1, np.uint8))
+    assert not interpreted(read_values)(made, room)

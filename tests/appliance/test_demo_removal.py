@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from olr_pg.appliance.data_lock import only_one
-from olr_pg.appliance.demo_remains import PREFIX, folder_size, remove_demos
+from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.demo_removal import PREFIX, folder_size, remove_demos
 from olr_pg.postgres.embedded import start_embedded
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_the_folder_goes_and_the_server_ends(tmp_path: Path) -> None:
 
 def test_a_demo_at_work_is_left(tmp_path: Path) -> None:
     folder = remains(tmp_path, "busy")
-    with only_one(folder / "data"):
+    with hold_data_lock(folder / "data"):
         (one,) = remove_demos(tmp_path)
     assert one.kept == "a demo is at work in it"
     assert folder.exists()

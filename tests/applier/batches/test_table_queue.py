@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from olr_pg.applier.batches.feeds import Delivery
-from olr_pg.applier.batches.unapplied_bound import Room
+from olr_pg.applier.batches.table_queue import QueuedChanges
+from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -32,7 +32,7 @@ def _await(condition: Callable[[], bool]) -> None:
 
 
 def test_a_batch_begins_with_half_of_its_changes(replication: Replication) -> None:
-    """The hour that it may wait for more is not waited for, nor does anybody say to hurry."""
+    """The hour that it may wait for more is not waited for, nor is `apply_waiting` called."""
     r = replication
     for number in range(100):
         r.transaction(r.insert({"ID": number}))
@@ -40,14 +40,14 @@ def test_a_batch_begins_with_half_of_its_changes(replication: Replication) -> No
         ensure_ledger(connection)
     progress = threading.Event()
     settings = r.settings(batch_changes=200, batch_milliseconds=HOUR_MILLISECONDS)
-    worker = Worker(0, settings, {}, Room(1 << 20), progress)
+    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), progress)
     worker.deliver("S.T", r.selection(0, 60))
     worker.deliver("S.T", r.selection(60, 99))
-    (feed,) = worker.feeds()
-    assert feed.due_in(settings, hurry=False) > HOUR_MILLISECONDS / 2000
-    assert feed.due_in(settings, hurry=False, tight=True) < HOUR_MILLISECONDS / 8000
+    (queue,) = worker.queues()
+    assert queue.due_in(settings, at_once=False) > HOUR_MILLISECONDS / 2000
+    assert queue.due_in(settings, at_once=False, tight=True) < HOUR_MILLISECONDS / 8000
     worker.deliver("S.T", r.selection(99))
-    assert feed.due_in(settings, hurry=False) == 0
+    assert queue.due_in(settings, at_once=False) == 0
     worker.start()
     try:
         while not worker.is_drained():
@@ -67,9 +67,9 @@ def test_who_waits_for_room_does_not_cut_batches_short(replication: Replication)
     with connect(r.target) as connection:
         ensure_ledger(connection)
     settings = r.settings(batch_changes=200, batch_milliseconds=HOUR_MILLISECONDS)
-    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), threading.Event())
     worker.deliver("S.T", r.selection(0, 100))
-    (feed,) = worker.feeds()
+    (queue,) = worker.queues()
     with psycopg.connect(r.target) as blocker:
         blocker.execute("LOCK TABLE s.t IN SHARE MODE")
         worker.start()
@@ -77,16 +77,16 @@ def test_who_waits_for_room_does_not_cut_batches_short(replication: Replication)
             waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 's.t'::regclass"
             r.wait_for(f"SELECT EXISTS ({waits})")
             worker.deliver("S.T", r.selection(100, 200))
-            assert feed.due_in(settings, hurry=False) == 0
-            assert feed.due_in(settings, hurry=False, busy=True) > 0
-            worker.hurry(unless_ready=True)
-            _await(lambda: feed.waiting_changes == 0)
+            assert queue.due_in(settings, at_once=False) == 0
+            assert queue.due_in(settings, at_once=False, busy=True) > 0
+            worker.apply_waiting(unless_ready=True)
+            _await(lambda: queue.waiting_changes == 0)
             worker.deliver("S.T", r.selection(200))
-            worker.hurry(unless_ready=True)
+            worker.apply_waiting(unless_ready=True)
             blocker.rollback()
             r.wait_for("SELECT count(*) = 200 FROM s.t")
-            assert feed.waiting_changes == 30
-            worker.hurry()
+            assert queue.waiting_changes == 30
+            worker.apply_waiting()
             _await(worker.is_drained)
         finally:
             worker.close()
@@ -98,13 +98,13 @@ def test_a_batch_of_large_values_is_enough_sooner(replication: Replication) -> N
     r = replication
     r.transaction(r.insert({"ID": 1, "V": "x" * 600}))
     settings = r.settings(batch_bytes=1_000, batch_milliseconds=HOUR_MILLISECONDS)
-    worker = Worker(0, settings, {}, Room(1 << 20), threading.Event())
+    worker = Worker(0, settings, {}, UnappliedBound(1 << 20), threading.Event())
     worker.deliver("S.T", r.selection())
-    (feed,) = worker.feeds()
-    assert feed.due_in(settings, hurry=False) == 0
-    assert feed.due_in(settings, hurry=False, busy=True) > 0
+    (queue,) = worker.queues()
+    assert queue.due_in(settings, at_once=False) == 0
+    assert queue.due_in(settings, at_once=False, busy=True) > 0
     worker.deliver("S.T", r.selection())
-    assert feed.due_in(settings, hurry=False, busy=True) == 0
+    assert queue.due_in(settings, at_once=False, busy=True) == 0
 
 
 def test_what_waits_counts_as_it_does_for_the_server(replication: Replication) -> None:
@@ -113,4 +113,4 @@ def test_what_waits_counts_as_it_does_for_the_server(replication: Replication) -
     for number in range(50):
         r.transaction(r.insert({"ID": number}), r.insert({"ID": 1000 + number}))
     selection = r.selection()
-    assert Delivery.of(selection).held == selection.value_bytes() + 50 * TRANSACTION_BYTES
+    assert QueuedChanges.of(selection).held == selection.value_bytes() + 50 * TRANSACTION_BYTES

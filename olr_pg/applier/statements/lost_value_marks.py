@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.statements.table_changes import Selection
 
 
-class Marking:
+class LostValueMarks:
     """Puts the values of one transaction and table to its changes, which may come in parts.
 
     Args:

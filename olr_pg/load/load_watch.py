@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psycopg
 
-from olr_pg.postgres.keepalive import vigilant
+from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ class LoadWatch:
         self, connect_string: str, subscription: str, targets: Mapping[str, tuple[str, str]]
     ) -> None:
         self._connection = psycopg.connect(
-            vigilant(connect_string), autocommit=True, application_name="olr_pg load progress"
+            with_timeouts(connect_string), autocommit=True, application_name="olr_pg load progress"
         )
         self._subscription = subscription
         self._sources = {target: source for source, target in targets.items()}
@@ -70,7 +70,7 @@ class LoadWatch:
         return self._connection
 
     def read(self) -> dict[str, Amount]:
-        """Read what each table has, by ``OWNER.NAME``."""
+        """Read the rows and bytes that each table has, by ``OWNER.NAME``."""
         found = dict[str, Amount]()
         for name, rows, size, done, parts in self._connection.execute(
             _PARTS, (self._subscription,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from olr_pg.capture.state import CaptureMonitor, CapturePhase
+from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase
 from olr_pg.errors import Code, OlrPgError
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from olr_pg.applier.statements.lost_marks import Marking
+from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from tests.applier.conftest import Replication
@@ -26,7 +26,7 @@ def test_each_goes_to_the_change_that_lacks_it(tmp_path: Path, cuts: list[int]) 
     made = Replication("", tmp_path)
     made.transaction(*(made.insert({"ID": n}) for n in range(4)))
     selection = made.selection()
-    marking = Marking("S.T", [lob("A", 0), lob("B", 2), lob("C", 2), lob("D", 9)], 4)
+    marking = LostValueMarks("S.T", [lob("A", 0), lob("B", 2), lob("C", 2), lob("D", 9)], 4)
     found: dict[int, tuple[list[str], list[str]]] = {}
     edges = [0, *cuts, 4]
     for first, end in pairwise(edges):

@@ -10,8 +10,8 @@ import pytest
 from olr_pg.config.model import Config
 from olr_pg.config.reading import parse_config
 from olr_pg.errors import OlrPgError
-from olr_pg.monitor.asking import ask_status
 from olr_pg.monitor.service import FILE_NAME
+from olr_pg.monitor.status_client import ask_status
 
 
 @pytest.fixture

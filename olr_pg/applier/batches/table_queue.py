@@ -27,7 +27,7 @@ _TIGHT: Final = 8
 """So many times sooner a batch is due where memory is tight."""
 
 
-class Delivery(NamedTuple):
+class QueuedChanges(NamedTuple):
     """Changes of whole transactions.
 
     Attributes:
@@ -40,8 +40,8 @@ class Delivery(NamedTuple):
     held: int
 
     @classmethod
-    def of(cls, selection: Selection) -> Delivery:
-        """Make a delivery of these changes."""
+    def of(cls, selection: Selection) -> QueuedChanges:
+        """Make an entry of these changes."""
         size = selection.value_bytes()
         return cls(selection, size, size + TRANSACTION_BYTES * len(selection.firsts()))
 
@@ -52,13 +52,13 @@ class Batch(NamedTuple):
     Attributes:
         event: an event of the table's definition; None where it is changes.
         spooled: changes that are in the spool; None where they are here.
-        deliveries, selection: the changes.
+        queued, selection: the changes.
         prepared: their statements, where those could be made ahead.
     """
 
-    feed: Feed
+    queue: TableQueue
     event: SchemaEvent | None
-    deliveries: Sequence[Delivery] = ()
+    queued: Sequence[QueuedChanges] = ()
     selection: Selection | None = None
     prepared: Prepared | None = None
     spooled: SpooledChanges | None = None
@@ -66,20 +66,20 @@ class Batch(NamedTuple):
     @property
     def held(self) -> int:
         """Bytes that the changes cost the server until they are confirmed."""
-        return sum(delivery.held for delivery in self.deliveries)
+        return sum(one.held for one in self.queued)
 
     def give_back(self) -> None:
-        """Give its room back: it is done, or will be delivered again."""
+        """Free the spool's room: the batch is applied, or will be delivered again."""
         if self.spooled is not None:
             self.spooled.close()
 
     @property
     def parts(self) -> int:
-        """The number of waiting things that it takes."""
-        return len(self.deliveries) or 1
+        """The number of entries that were taken from the queue."""
+        return len(self.queued) or 1
 
 
-class Feed:
+class TableQueue:
     """The changes and events that wait for one table; guarded by its worker's condition.
 
     Attributes:
@@ -89,34 +89,34 @@ class Feed:
         waiting_changes: how many changes wait.
         waiting_bytes: of the values of those that are here.
         since: when the oldest of them came (`time.monotonic`).
-        pending: the first commit SCN of every delivery that is not durable, ascending.
+        pending: the first commit SCN of every entry that is not durable, ascending.
         applier: brings them in.
     """
 
     def __init__(self, name: str, applier: BatchApplier) -> None:
         self.name = name
         self.applier = applier
-        self.waiting: deque[Delivery | SchemaEvent | SpooledChanges] = deque()
+        self.waiting: deque[QueuedChanges | SchemaEvent | SpooledChanges] = deque()
         self.waiting_changes = 0
         self.waiting_bytes = 0
         self.since = 0.0
         self.pending: deque[int] = deque()
 
     def append(
-        self, part: Delivery | SchemaEvent | SpooledChanges, commit_scn: int, changes: int
+        self, part: QueuedChanges | SchemaEvent | SpooledChanges, commit_scn: int, changes: int
     ) -> None:
-        """Let something wait; `commit_scn` is its first."""
+        """Append changes or an event; `commit_scn` is that of its first transaction."""
         if not self.waiting:
             self.since = time.monotonic()
         self.waiting.append(part)
         self.pending.append(commit_scn)
         self.waiting_changes += changes
-        self.waiting_bytes += part.size if isinstance(part, Delivery) else 0
+        self.waiting_bytes += part.size if isinstance(part, QueuedChanges) else 0
 
     def progress(self) -> Callable[[], list[TableProgress]]:
         """Return how far the table, or a stream's tables, are; call it without the condition."""
         pending = self.pending[0] if self.pending else None
-        waiting = [part.selection for part in self.waiting if isinstance(part, Delivery)]
+        waiting = [part.selection for part in self.waiting if isinstance(part, QueuedChanges)]
         return self.applier.progress(waiting, self.waiting_changes, pending)
 
     def forget(self) -> None:
@@ -127,25 +127,30 @@ class Feed:
         self.applier.forget()
 
     def due_in(
-        self, settings: ApplierSettings, *, hurry: bool, tight: bool = False, busy: bool = False
+        self,
+        settings: ApplierSettings,
+        *,
+        at_once: bool,
+        tight: bool = False,
+        busy: bool = False,
     ) -> float:
         """Return the seconds until what waits is enough for a batch, 0 or less where it is.
 
         Args:
-            hurry: it is, however little.
+            at_once: it is, however little.
             tight: nothing may wait long: what a table with few changes collects keeps everything
                 that came since from being confirmed.
             busy: a batch is being applied, so that this one may become as large as it may.
         """
         if not self.waiting:
             return float("inf")
-        if hurry or self._is_urgent or self._is_enough(settings, 1 if busy else _ENOUGH):
+        if at_once or self._is_urgent or self._is_enough(settings, 1 if busy else _ENOUGH):
             return 0.0
-        patience = settings.batch_milliseconds / 1000 / (_TIGHT if tight else 1)
-        return self.since + patience - time.monotonic()
+        seconds = settings.batch_milliseconds / 1000 / (_TIGHT if tight else 1)
+        return self.since + seconds - time.monotonic()
 
     def _is_enough(self, settings: ApplierSettings, part: int) -> bool:
-        """Tell whether such a part of the largest batch waits."""
+        """Tell whether 1/`part` of the largest batch waits."""
         return (
             self.waiting_changes * part >= settings.batch_changes
             or self.waiting_bytes * part >= settings.batch_bytes
@@ -154,17 +159,17 @@ class Feed:
     @property
     def _is_urgent(self) -> bool:
         """Tell whether something waits that is not collected with others."""
-        return any(not isinstance(part, Delivery) for part in self.waiting)
+        return any(not isinstance(part, QueuedChanges) for part in self.waiting)
 
     def take(self, settings: ApplierSettings) -> Batch:
         """Return the next changes, or the event that comes before them."""
-        parts: list[Delivery] = []
+        parts: list[QueuedChanges] = []
         changes = size = 0
         while self.waiting and (
             not parts or (changes < settings.batch_changes and size < settings.batch_bytes)
         ):
             part = self.waiting[0]
-            if not isinstance(part, Delivery):
+            if not isinstance(part, QueuedChanges):
                 if not parts:
                     self.waiting.popleft()
                     return self._alone(part)

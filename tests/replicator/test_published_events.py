@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.replicator.told_events import ToldEvents
+from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.transactions.schema_event import SchemaEvent
 
 
@@ -16,7 +16,7 @@ def fault(scn: int, table: str = "S.T", xid: int = 1) -> SchemaEvent:
 
 
 def test_a_second_run_tells_only_what_is_new() -> None:
-    told = ToldEvents()
+    told = PublishedEvents()
     first = [ddl(10), fault(20), fault(20, "S.U"), fault(30), ddl(40)]
     assert all(told.is_new(event) for event in first)
     assert not any(told.is_new(event) for event in first)
@@ -26,13 +26,13 @@ def test_a_second_run_tells_only_what_is_new() -> None:
 
 
 def test_a_fault_and_left_out_values_of_one_transaction_are_two_events() -> None:
-    told = ToldEvents()
+    told = PublishedEvents()
     assert told.is_new(fault(20))
     assert told.is_new(ddl(20)._replace(lobs=(None,)))  # type: ignore[arg-type]
 
 
 def test_other_redo_tells_anew() -> None:
-    told = ToldEvents()
+    told = PublishedEvents()
     for event in (ddl(10), fault(20), ddl(30)):
         told.is_new(event)
     told.abandon(20)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 
-class ToldEvents:
+class PublishedEvents:
     """Remembers events over the runs of decoding that feed one queue.
 
     Each run tells the same events of rows in the same commit order, so that the commit SCN tells

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.load.making_ahead import made_ahead
+from olr_pg.load.prefetching import prefetched
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,7 +23,7 @@ def test_the_next_one_is_made_meanwhile() -> None:
         second.set()
         yield 2
 
-    made = made_ahead(items())
+    made = prefetched(items())
     assert next(made) == 1
     assert second.wait(PATIENCE_SECONDS)
     assert list(made) == [2]
@@ -34,7 +34,7 @@ def test_what_fails_fails_in_its_place() -> None:
         yield 1
         raise ValueError("the second")
 
-    made = made_ahead(items())
+    made = prefetched(items())
     assert next(made) == 1
     with pytest.raises(ValueError, match="the second"):
         next(made)
@@ -50,7 +50,7 @@ def test_it_ends_where_no_more_is_wanted() -> None:
         finally:
             ended.append("closed")
 
-    made = made_ahead(items())
+    made = prefetched(items())
     next(made)
     made.close()
     assert ended == ["closed"]

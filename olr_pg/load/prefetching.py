@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def made_ahead(items: Generator[T, None, None]) -> Generator[T, None, None]:
+def prefetched(items: Generator[T, None, None]) -> Generator[T, None, None]:
     """Yield items, each made in another thread while the caller has the one before.
 
     Args:

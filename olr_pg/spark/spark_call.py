@@ -57,7 +57,7 @@ class SparkJob:
         self._description = description
 
     def done(self) -> bool:
-        """Tell whether it has ended, whatever way.
+        """Tell whether the job has ended, also by an error.
 
         Raises:
             OlrPgError: 6005, Java has gone.
@@ -144,7 +144,7 @@ class SparkCall:
 
     @property
     def task(self) -> Callable[[], Callable[..., None]]:
-        """Gives the task in a worker: it takes a payload, and where the result goes.
+        """Returns the task as a worker calls it: with a payload, and where the result goes.
 
         There it raises 6008 where another version of the package is installed.
         """
@@ -192,6 +192,6 @@ def installed_version() -> str:
 
 @lru_cache(maxsize=1)
 def _shared_directory(context: SparkContext) -> str | None:
-    """Look it up; a context's settings come one by one, in a hundred calls."""
+    """Look the directory up once: a context's settings come one by one, in a hundred calls."""
     directory: str | None = context.getConf().get(RESULTS_PROPERTY)
     return directory

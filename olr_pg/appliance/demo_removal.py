@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.appliance.data_lock import only_one
+from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.embedded import remove_embedded
 
@@ -69,7 +69,7 @@ def _remove(folder: Path) -> Removed:
         if not data.is_dir():
             shutil.rmtree(folder)
             return Removed(folder, size)
-        with only_one(data):
+        with hold_data_lock(data):
             stopped = remove_embedded(data / "postgres")
             shutil.rmtree(folder)
     except OlrPgError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olr_pg.config.problems import Problem, format_key, may_hide_secret
+from olr_pg.config.validation_problems import Problem, format_key, may_hide_secret
 
 
 def test_keys_are_written_as_in_the_file() -> None:

@@ -1,0 +1,31 @@
+"""A disk that is full while the appliance starts, when there is nothing yet that could wait."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.disk_room import tells_of_full_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def full_disk_told(data: Path) -> Iterator[None]:
+    """Tell of a full disk by its code, not as a defect.
+
+    Args:
+        data: `context.data`.
+
+    Raises:
+        OlrPgError: 1160.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not tells_of_full_disk(error):
+            raise
+        raise OlrPgError(Code.DATA_DISK_FULL, str(error), path=str(data)) from error

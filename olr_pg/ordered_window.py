@@ -1,0 +1,41 @@
+"""Work that is done ahead by an executor, its results taken in order and bounded in number."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+    from concurrent.futures import Future
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_order(
+    items: Iterable[T],
+    submit: Callable[[T], Future[R]],
+    window: int,
+    give_up: Callable[[T, Future[R]], object] = lambda _, future: future.cancel(),
+) -> Generator[tuple[T, R], None, None]:
+    """Yield each item with the result of its work, in order; raise what the work raises.
+
+    Args:
+        submit: begins the work of an item.
+        window: items under way at a time, the one that is waited for among them.
+        give_up: called with what is under way when the generator is closed, or has failed.
+    """
+    todo = iter(items)
+    under_way: deque[tuple[T, Future[R]]] = deque()
+    try:
+        while True:
+            under_way.extend((item, submit(item)) for item in islice(todo, window - len(under_way)))
+            if not under_way:
+                return
+            result = under_way[0][1].result()
+            yield under_way.popleft()[0], result
+    finally:
+        for item, future in under_way:
+            give_up(item, future)

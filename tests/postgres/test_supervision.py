@@ -1,0 +1,114 @@
+"""An embedded PostgreSQL that was killed runs again, on its port, with all that it had."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from olr_pg.postgres.supervision import Supervisor, supervised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WAIT_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedPostgres]:
+    """An open folder: pytest's own are closed to the user that PostgreSQL runs as."""
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
+    made = start_embedded(folder)
+    yield made
+    made.stop()
+    shutil.rmtree(folder)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def answers(cluster: EmbeddedPostgres) -> bool:
+    try:
+        with psycopg.connect(cluster.connect_string, connect_timeout=5) as connection:
+            return connection.execute("SELECT 1").fetchone() == (1,)
+    except psycopg.OperationalError:
+        return False
+
+
+def kill(cluster: EmbeddedPostgres) -> int:
+    pid = cluster.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_for(cluster.is_gone)
+    return pid
+
+
+def test_a_killed_server_is_started_again_and_told_of_once(cluster: EmbeddedPostgres) -> None:
+    with psycopg.connect(cluster.connect_string) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
+    with capture_logs() as lines, supervised(cluster):
+        pid = kill(cluster)
+        wait_for(lambda: len(lines) == 2)
+        assert answers(cluster)
+        assert cluster.pid not in (None, pid)
+        with psycopg.connect(cluster.connect_string) as connection:
+            assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
+    assert [line["event"] for line in lines] == [
+        "embedded PostgreSQL has ended and is started again",
+        "embedded PostgreSQL runs again",
+    ]
+
+
+def test_one_killed_backend_is_the_servers_own_affair(cluster: EmbeddedPostgres) -> None:
+    pid = cluster.pid
+    with capture_logs() as lines, supervised(cluster):
+        with psycopg.connect(cluster.connect_string) as connection:
+            os.kill(connection.info.backend_pid, signal.SIGKILL)
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT 1")
+        wait_for(lambda: answers(cluster))
+    assert (cluster.pid, lines) == (pid, [])
+
+
+def test_what_cannot_start_is_tried_in_series_until_it_can(cluster: EmbeddedPostgres) -> None:
+    over = threading.Event()
+    supervisor = Supervisor(cluster, over, look_seconds=0.01, rest_seconds=0.01, attempts=2)
+    kill(cluster)
+    with capture_logs() as lines, socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", cluster.port))
+        other.listen()
+        thread = threading.Thread(target=supervisor.run)
+        thread.start()
+        wait_for(lambda: any(line["log_level"] == "error" for line in lines))
+        other.close()
+        wait_for(lambda: lines[-1]["event"] == "embedded PostgreSQL runs again")
+        over.set()
+        thread.join()
+    refused = [line for line in lines if line["log_level"] == "error"]
+    assert refused[0]["code"] == "OLR-05002"
+    assert len(lines) == 2 + len(refused)
+
+
+def test_it_ends_while_it_waits(cluster: EmbeddedPostgres) -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=Supervisor(cluster, over, look_seconds=3600).run)
+    thread.start()
+    over.set()
+    thread.join(WAIT_SECONDS)
+    assert not thread.is_alive()
