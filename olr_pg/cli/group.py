@@ -63,6 +63,12 @@ class ReportingGroup(TyperGroup):
         except BrokenPipeError:
             _close_stdout()
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
+        except SystemExit as ending:
+            if ending.code != EXIT_TERMINATED:
+                raise
+            _discard_unwritten()
+            sys.stderr.write("terminated\n")
+            raise typer.Exit(EXIT_TERMINATED) from None
         except KeyboardInterrupt:
             _discard_unwritten()
             sys.stderr.write("interrupted\n")

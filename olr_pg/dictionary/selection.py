@@ -53,8 +53,16 @@ def parse_table_name(text: str) -> tuple[str, str]:
 
 
 def as_known(names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Names of tables as they are among those known; one that is not there, in upper case."""
-    return [name if name in known else name.upper() for name in names]
+    """Names of tables as they are among those known.
+
+    One that is not there is read as `parse_table_name` does: in upper case, what is quoted exactly.
+    """
+    return [name if name in known else _folded(name) for name in names]
+
+
+def _folded(name: str) -> str:
+    is_name = _QUALIFIED_NAME.fullmatch(name) is not None
+    return ".".join(parse_table_name(name)) if is_name else name.upper()
 
 
 def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]:

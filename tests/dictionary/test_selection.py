@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
-from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
+from olr_pg.dictionary.selection import as_known, parse_table_name, select_tables, user_tables
 from olr_pg.errors import OlrPgError
 
 
@@ -32,6 +32,20 @@ def test_what_is_no_qualified_name(text: str) -> None:
 
     assert caught.value.code == 3018
     assert repr(text) in caught.value.detail
+
+
+def test_names_are_found_as_they_are_known_or_as_oracle_reads_them() -> None:
+    known = ["SHOP.ORDERS", "SHOP.Or ders", "PDB1.SHOP.X", 'A."']
+    for typed, name in (
+        ("shop.orders", "SHOP.ORDERS"),
+        ("SHOP.Or ders", "SHOP.Or ders"),
+        ('shop."Or ders"', "SHOP.Or ders"),
+        ('"SHOP"."ORDERS"', "SHOP.ORDERS"),
+        ('pdb1.shop."X"', "PDB1.SHOP.X"),
+        ('A."', 'A."'),
+        ("no name", "NO NAME"),
+    ):
+        assert as_known([typed], known) == [name]
 
 
 def test_tables_come_in_the_given_order_once(shop: Snapshot) -> None:
