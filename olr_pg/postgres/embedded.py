@@ -6,7 +6,6 @@ TCP on 127.0.0.1 only, scram passwords, and an operating-system user of its own 
 
 A cluster's folder holds ``data`` (the data directory), ``password`` (mode 0600), ``port``,
 ``server.log`` and ``lock``. The server outlives a killed appliance; the next start takes it over.
-A running appliance starts a server again that was killed (`postgres.supervision`).
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ class EmbeddedPostgres:
         return running is None or not _is_process(running.pid)
 
     def revive(self) -> None:
-        """Start the server again on its port, where it has ended; another process may have done so.
+        """Start the server again, on the port that this run's connections go to; unless it runs.
 
         Raises:
             OlrPgError: 5002, it does not start.
@@ -111,7 +110,6 @@ class EmbeddedPostgres:
                 if running.port == self.port and _is_our_server(running, data, self._password):
                     return
                 _drop_stale_pid_file(running, data)
-            # No other port would do: the connections of this run go to this one.
             self._tools.start(self.directory, self.port)
 
     def stop(self) -> None:
@@ -304,11 +302,10 @@ def _read_pid_file(data: Path) -> _Running | None:
 
 def _is_process(pid: int) -> bool:
     """Tell whether a process runs: one that nobody has waited for is there, but a zombie."""
-    try:
+    with suppress(FileNotFoundError, ProcessLookupError):
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rsplit(")", 1)[-1].split()[0] not in "ZX"
+        return stat.rsplit(")", 1)[-1].split()[0] not in "ZX"
+    return False
 
 
 def _is_our_server(running: _Running, data: Path, password: str) -> bool:
