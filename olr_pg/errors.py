@@ -750,8 +750,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.NOT_A_DICTIONARY: ErrorEntry(
         "the file is not a dictionary snapshot",
-        "give a file of `olr-pg dictionary export --out FILE`, or a schema checkpoint of"
-        " OpenLogReplicator (DB-chkpt-SCN.json with its schema, or DB-schema-SCN.json)",
+        "give a file of `olr-pg dictionary export`, or a schema checkpoint of OpenLogReplicator"
+        " (DB-chkpt-SCN.json with its schema, or DB-schema-SCN.json)",
     ),
     Code.DICTIONARY_INVALID: ErrorEntry(
         "the dictionary file is not valid",
@@ -830,13 +830,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.COLUMNS_CHANGED: ErrorEntry(
         "the columns of a replicated table were changed by DDL",
-        "make the same change in the target table, then let the table go on:"
-        " `olr-pg errors skip ID`",
+        "make the same change in the target table, then let the table go on: `olr-pg errors skip`",
     ),
     Code.ROWS_CHANGED_BY_DDL: ErrorEntry(
         "rows of a replicated table were changed by DDL that redo does not log row by row",
         "bring the target table to the state of the source at that SCN, then let the table go on:"
-        " `olr-pg errors skip ID`",
+        " `olr-pg errors skip`",
     ),
     Code.PARTITION_DROPPED: ErrorEntry(
         "a partition of a replicated table was dropped",
@@ -859,8 +858,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.INVENTORY_MISSING: ErrorEntry(
         "there is no inventory of the source's schemas beside the dictionary snapshot",
-        "export the dictionary again with `olr-pg dictionary export --out FILE`, which writes the"
-        " inventory beside it, and copy both files",
+        "export the dictionary again with `olr-pg dictionary export`, which writes the inventory"
+        " beside it, and copy both files",
     ),
     # 4xxx protocol and server (exit code 5)
     Code.MESSAGE_SIZE: ErrorEntry(
@@ -1068,17 +1067,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.CHANGE_REFUSED: ErrorEntry(
         "a change was refused by PostgreSQL",
-        "look at the offending change with `olr-pg errors show ID`; mend the target table, then"
-        " `olr-pg errors retry`, or leave the change out with `olr-pg errors skip ID`",
+        "look at the offending change with `olr-pg errors show`; mend the target table, then"
+        " `olr-pg errors retry`, or leave the change out with `olr-pg errors skip`",
     ),
     Code.CHANGE_CONFLICTS: ErrorEntry(
         "a change conflicts with the rows in the target table",
-        "compare the row that `olr-pg errors show ID` names with the source; mend it, then"
+        "compare the row that `olr-pg errors show` names with the source; mend it, then"
         " `olr-pg errors retry`; or choose `apply.on-conflict` skip or overwrite. Where the change"
         " lacks its key: turn supplemental logging of the key on in the source (`olr-pg doctor` has"
-        " the statement), then `olr-pg errors skip ID`, and mend what was left out with"
-        " `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`,"
-        " or load the table anew",
+        " the statement), then `olr-pg errors skip`, and mend what was left out with `olr-pg verify"
+        " --differences FILE` and `olr-pg repair --differences FILE`, or load the table anew",
     ),
     Code.TABLES_STOPPED: ErrorEntry(
         "tables stopped with an error",
@@ -1174,7 +1172,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.TABLE_TRUNCATED: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"
-        " skip ID`; or set `apply.on-truncate`",
+        " skip`; or set `apply.on-truncate`",
     ),
     Code.TARGET_DISK_FULL: ErrorEntry(
         "PostgreSQL's disk is full",
@@ -1215,7 +1213,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_LOADED_IN_PART: ErrorEntry(
         "a table is loaded only in part",
-        "end the load first: olr-pg initial-load --resume",
+        "end the load first: `olr-pg initial-load --resume`",
     ),
     Code.ANOTHER_LOAD: ErrorEntry(
         "another load works on the same subscription",
@@ -1325,8 +1323,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TRANSACTION_NOT_WHOLE: ErrorEntry(
         "a transaction cannot be applied whole",
-        "everything before it is applied; look at the change with `olr-pg errors show ID`, mend the"
-        " target or leave the change out with `olr-pg errors skip ID`, then start again",
+        "everything before it is applied; look at the change with `olr-pg errors show`, mend the"
+        " target or leave the change out with `olr-pg errors skip`, then start again",
     ),
     Code.CLOB_NOT_TEXT: ErrorEntry(
         "a CLOB of the source cannot be read as text",
@@ -1341,7 +1339,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOB_STOPS_TABLE: ErrorEntry(
         "a LOB value is not whole in the redo, and `apply.incomplete-lobs` says to stop there",
         "set the column to `null` or `fetch` there, then `olr-pg errors retry`: the row goes in and"
-        " is listed; or leave the change out with `olr-pg errors skip ID`",
+        " is listed; or leave the change out with `olr-pg errors skip`",
     ),
     Code.LOB_FETCH_NEEDS_LIVE_SOURCE: ErrorEntry(
         "LOB values can only be fetched from a live source",
@@ -1443,7 +1441,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.ORACLE_SNAPSHOT_TOO_OLD: ErrorEntry(
         "Oracle cannot read the dictionary as of that SCN",
         "raise undo_retention, or use a dictionary that was exported at that time"
-        " (`olr-pg dictionary export --out FILE`)",
+        " (`olr-pg dictionary export`)",
     ),
     Code.ORACLE_TIMEOUT: ErrorEntry(
         "Oracle does not answer in time",

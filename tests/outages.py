@@ -179,7 +179,7 @@ class Course:
         self.over.set()
         scraper.join()
         fired = self._fired()
-        lags = [table["lag_seconds"] for table in last.get("tables", ())]
+        lags = [table["lag_seconds"] or 0.0 for table in last.get("tables", ())]
         expected = set() if self.alert is None else {self.alert}
         held = {
             "state in time": told <= STATE_SECONDS_MAX,

@@ -40,7 +40,6 @@ TEST_SECONDS_MAX: Final = 10
 OPTIONS: Final = (
     *("-n0", "-q", "--assert=plain", "-p", "no:cacheprovider"),
     *("-W", "ignore::RuntimeWarning"),  # NumPy's, where integers overflow as they are to
-    *("-o", f"timeout={TEST_SECONDS_MAX}"),  # a fault may make an endless loop: it is seen
 )
 
 OTHER: Final[dict[type[ast.AST], type[ast.AST]]] = {
@@ -164,10 +163,12 @@ def unseen(path: Path, each: int) -> list[str]:
     if not tests.exists():
         return [f"{name} has kernels and no {tests.relative_to(ROOT)}"]
     module = importlib.import_module(name)
-    _, (failed, loaded) = forked(module, None, [str(tests)])
+    _, (failed, loaded) = forked(module, None, [str(tests), "-o", f"timeout={TEST_SECONDS_MAX}"])
     for other in loaded:
         importlib.import_module(other)  # here once, and not in each process
-    arguments = [str(tests), "-x", *(f"--deselect={test}" for test in failed)]
+    # A fault may make an endless loop: it is seen.
+    limit = ("-x", "-o", f"timeout={6 * TEST_SECONDS_MAX}")
+    arguments = [str(tests), *limit, *(f"--deselect={test}" for test in failed)]
     assert forked(module, None, arguments)[0] == 0, f"{tests} fail without a fault"
     found = []
     for at, fault in enumerate(planted, 1):

@@ -80,7 +80,8 @@ def read_lag(config: Config) -> Lag:
         tables = ask_status(config)["tables"]
     except OlrPgError:
         return Lag()
-    return max((Lag(**table["lag"]) for table in tables), key=lambda lag: lag.total, default=Lag())
+    lags = (Lag(**table["lag"]) for table in tables if table["lag"] is not None)
+    return max(lags, key=lambda lag: lag.total, default=Lag())
 
 
 def read_progress(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import shlex
 import shutil
 import threading
 import time
@@ -196,7 +195,8 @@ class Observer:
             return StageState(WAITING_FOR_TARGET, outage.since, _advised(outage.error))
         pause = None if applier is None else applier.pause
         if pause is not None and state.phase is not CapturePhase.STOPPED:
-            return StageState(PAUSED, pause.since, f"by {pause.by}: {self._resuming()}")
+            why = f"by {pause.by}; go on with `olr-pg tables resume --all`"
+            return StageState(PAUSED, pause.since, why)
         is_new = applier is not None and not applier.is_begun
         if is_new and self._parts.target.failure is None and state.reason is None:
             return StageState(STARTING, self._noted(STARTING, now))
@@ -208,14 +208,6 @@ class Observer:
             self._noted("", now)
             return StageState(state.phase.value, state.since, reason)
         return StageState(TARGET_BEHIND, self._noted(TARGET_BEHIND, now), lacking)
-
-    def _resuming(self) -> str:
-        """Return the command that ends a pause, complete, to be copied."""
-        config = shlex.quote(self._parts.identity.config or "FILE")
-        name = self._parts.target.name
-        return f"olr-pg tables resume --all --config {config}" + (
-            f" --target {name}" if name else ""
-        )
 
     def _noted(self, state: str, now: float) -> float:
         """Return since when a state has lasted that only sampling tells."""

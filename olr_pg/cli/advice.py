@@ -1,7 +1,12 @@
-"""Commands that an error advises, complete with the configuration that this one was given."""
+"""What an error advises, complete with the configuration and the target that a command was given.
+
+Where the configuration is the usual file or that of the environment, commands are complete as they
+are.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import OlrPgError
@@ -10,25 +15,42 @@ from olr_pg.observability.advised_commands import complete_commands
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OPTIONS: Final = ("--config", "--file", "-c")
+_CONFIG: Final = ("--config", "--file", "-c")
+_TARGET: Final = ("--target",)
 
 
 def config_named(arguments: Sequence[str]) -> str | None:
     """Return the configuration file that a command line names; None where it names none."""
+    return _named(arguments, _CONFIG)
+
+
+def target_named(arguments: Sequence[str]) -> str | None:
+    """Return the target that a command line names; None where it names none."""
+    return _named(arguments, _TARGET)
+
+
+def _named(arguments: Sequence[str], options: Sequence[str]) -> str | None:
     for number, word in enumerate(arguments):
         name, equals, value = word.partition("=")
-        if name in _OPTIONS and equals:
+        if name in options and equals:
             return value
-        if word in _OPTIONS and number + 1 < len(arguments):
+        if word in options and number + 1 < len(arguments):
             return arguments[number + 1]
-        if word.startswith("-c") and not word.startswith("--") and len(word) > len("-c"):
+        if word.startswith("-c") and "-c" in options and len(word) > len("-c"):
             return word.removeprefix("-c")
     return None
 
 
-def with_config(error: OlrPgError, config: str | None) -> OlrPgError:
-    """Return an error whose advice names the configuration in every command that takes one."""
-    action = complete_commands(error.action, config)
+def advised(text: str) -> str:
+    """Return a text whose commands name the configuration and the target of this command line."""
+    # A target of `init` is a connection string.
+    target = None if sys.argv[1:2] == ["init"] else target_named(sys.argv[1:])
+    return complete_commands(text, config_named(sys.argv[1:]), target)
+
+
+def with_config(error: OlrPgError) -> OlrPgError:
+    """Return an error whose advice is complete: see `advised`."""
+    action = advised(error.action)
     if action == error.action:
         return error
     completed = OlrPgError(error.code, error.detail, action=action, **error.where)

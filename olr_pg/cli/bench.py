@@ -44,7 +44,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME...]",
+            metavar="NAME",
             help="scan, decode, outputs, spark, data-source, scaling, growth, server, apply, load,"
             " end-to-end, latency, memory; all without names.",
             show_default=False,

@@ -51,7 +51,7 @@ def parse_place(text: str) -> str:
 LogArguments = Annotated[
     list[Path],
     typer.Argument(
-        metavar="LOG...",
+        metavar="LOG",
         help="Archived logs, or copies of online ones: files, directories or globs.",
         parser=parse_log,
     ),
@@ -62,7 +62,7 @@ def decode(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...",
+            metavar="LOG",
             help="Archived logs: files, directories or globs, or URLs of them (s3://…).",
             parser=parse_place,
         ),
@@ -138,8 +138,8 @@ def decode(
         typer.Option(
             "--incident-dir",
             metavar="DIR",
-            help="Where the incident file of a decoding error goes, for `olr-pg dump --incident`."
-            " Default: the system's temporary directory.",
+            help="Where the incident file of a decoding error goes, for `olr-pg dump --incident"
+            " FILE`. Default: the system's temporary directory.",
         ),
     ] = None,
 ) -> None:

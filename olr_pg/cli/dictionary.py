@@ -35,7 +35,13 @@ def export(
         ),
     ] = None,
     scn: Annotated[
-        int, typer.Option(min=0, metavar="SCN", help="As of this SCN; by default as it is now.")
+        int,
+        typer.Option(
+            min=0,
+            metavar="SCN",
+            show_default=False,
+            help="As of this SCN; by default as it is now.",
+        ),
     ] = 0,
 ) -> None:
     """Write the dictionary of a live source as a snapshot for an offline source.

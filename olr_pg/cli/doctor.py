@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import log_to_stderr, print_json, print_line
 from olr_pg.observability.wording import counted
@@ -57,7 +58,7 @@ def _print(findings: Sequence[Finding], passed: Sequence[Check]) -> None:
     for finding in findings:
         print_line(f"{finding.severity.name:7} {finding.check}: {finding.what}")
         for line in finding.mend:
-            print_line(f"    {line}")
+            print_line(f"    {advised(line)}")
     checks = f"{counted(len(passed), 'check')} passed"
     print_line(f"{checks}, {_count(findings)}" if findings else f"{checks}: nothing is wrong")
 

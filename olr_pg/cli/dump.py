@@ -31,7 +31,7 @@ def dump(
     logs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="LOG...", help="Archived logs: files, directories or globs.", parser=parse_log
+            metavar="LOG", help="Archived logs: files, directories or globs.", parser=parse_log
         ),
     ] = None,
     *,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption
 from olr_pg.cli.target_connection import open_settings
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.advised_commands import commands_of_error
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.stopped.error_table import ErrorLine, IncompleteLine, StoppedTable
 
 EXIT_STOPPED = 1
-_LOOK = "look at the offending change with `olr-pg errors show ID`; "
+_LOOK = "look at the offending change with `olr-pg errors show`; "
 _PLACE = re.compile(r"%[bst]")
 _DETAIL = ": Failing row contains "
 _INCOMPLETE_MAX = 100
@@ -230,12 +233,7 @@ def _text(value: Any) -> str:
 
 def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
     """Return what is printed otherwise than scripts get it."""
-    # What an earlier version has written down has no ID in its place.
-    action = line.action.replace("`olr-pg errors skip`", "`olr-pg errors skip ID`")
-    action = action.replace("`olr-pg errors show`", "`olr-pg errors show ID`").replace(_LOOK, "")
-    action = action.replace("`olr-pg errors retry`", f"`olr-pg errors retry {line.source_table}`")
-    action = action.replace("errors skip ID`", f"errors skip {line.id}`")
-    action = action.replace("errors show ID`", f"errors show {line.id}`")
+    action = advised(commands_of_error(line.action.replace(_LOOK, ""), line.source_table, line.id))
     numbers = itertools.count(1)
     statement = line.statement and _PLACE.sub(lambda _: f"${next(numbers)}", line.statement)
     # The images are Oracle's bytes, which the change has as values.
@@ -277,7 +275,8 @@ def _print_incomplete(counts: dict[str, int], lines: Sequence[IncompleteLine]) -
     import orjson
 
     for table, count in counts.items():
-        print_line(f"INCOMPLETE {table}: {count} LOB values are missing (olr-pg fetch-lobs)")
+        missing = f"INCOMPLETE {table}: {counted(count, 'LOB value')} missing"
+        print_line(advised(f"{missing} (`olr-pg fetch-lobs --table {shlex.quote(table)}`)"))
     for line in lines:
         key = f"ROWID {line.row_id}" if line.key is None else orjson.dumps(line.key).decode()
         failure = f": {line.failure}" if line.failure else ""

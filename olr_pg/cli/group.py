@@ -7,7 +7,6 @@ gives the exit code. Other endings: 2 wrong usage (also of 1xxx errors), 70 a de
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import signal
@@ -18,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from olr_pg.cli.advice import config_named, with_config
+from olr_pg.cli.advice import with_config
+from olr_pg.cli.help_texts import as_shown, describe
 from olr_pg.cli.printing import flush
 from olr_pg.errors import Code, OlrPgError
 
@@ -39,24 +39,21 @@ class ReportingGroup(TyperGroup):
     """A group of commands that reports errors of the catalogue."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Find a command; its help is wrapped at the terminal's width, not at the source's."""
+        """Find a command; its help is as `help_texts` has it."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _unwrap(command)
-            _prepare_help(command)
+            describe(command, ctx)
         return command
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help of the whole command line."""
-        _name_values(self, ctx)
-        super().format_help(ctx, formatter)
+        """Print the help of the program."""
+        TyperGroup.format_help(as_shown(self, ctx), ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
         _ensure_stdout()
         as_json = bool(ctx.params.get("json_errors"))
-        config = config_named(sys.argv[1:])
         try:
             result = super().invoke(ctx)
             # Here, so that a reader who has gone is noticed here too.
@@ -72,65 +69,12 @@ class ReportingGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
             _discard_unwritten()
-            failure = with_config(coded(error), config)
+            failure = with_config(coded(error))
             report(
                 failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None
             )
             raise typer.Exit(failure.exit_code) from None
         return result
-
-
-def _unwrap(command: Any) -> None:
-    """Make one line of each paragraph of the help of a command, and of those below it."""
-    if command.help:
-        paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
-    for below in getattr(command, "commands", {}).values():
-        _unwrap(below)
-
-
-_VALUE_NAMES: Final = {
-    "<int>": "N",
-    "<int range>": "N",
-    "<float>": "N",
-    "<path>": "PATH",
-    "<str>": "TEXT",
-}
-
-
-def _prepare_help(command: Any) -> None:
-    """Make the parameters of a command, and of those below it, ready when its help is written."""
-    write = command.format_help
-
-    def format_help(ctx: Any, formatter: Any) -> None:
-        _name_values(command, ctx)
-        write(ctx, formatter)
-
-    command.format_help = format_help
-    for below in getattr(command, "commands", {}).values():
-        _prepare_help(below)
-
-
-def _name_values(command: Any, ctx: Any) -> None:
-    """Let the help of a command name values as manuals do, not types; nothing is parsed after it.
-
-    An option and its opposite stand below each other: side by side they leave no room for the text.
-    """
-    for parameter in command.get_params(ctx):
-        if not isinstance(parameter, TyperOption):
-            parameter.display_type_rich = _no_type  # its name says it
-            continue
-        if parameter.metavar is None:
-            kind = parameter.display_type(ctx)
-            is_switch = parameter.is_flag or parameter.count
-            parameter.metavar = "" if is_switch else _VALUE_NAMES.get(kind, kind.strip("<>"))
-        if parameter.secondary_opts:
-            parameter.opts = ["\n".join((*parameter.opts, *parameter.secondary_opts))]
-            parameter.secondary_opts = []
-
-
-def _no_type(ctx: Any) -> None:
-    """Return nothing for the column of types."""
 
 
 def coded(error: Exception) -> OlrPgError:

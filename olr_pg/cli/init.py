@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,7 +77,7 @@ def init(
         raise OlrPgError(Code.CONFIG_FILE_EXISTS, "nothing was written", file=str(out))
     if logs and container:
         raise typer.BadParameter("--container is of a live Oracle: give --dictionary of its PDB")
-    source = _source(server, user, path_mapping, logs, dictionary)
+    source = _seen_from(out, _source(server, user, path_mapping, logs, dictionary))
     if container and isinstance(source, LiveSource):
         source = source._replace(containers=container)
     connect_string = _answer(
@@ -125,6 +126,26 @@ def _source(
         ).split()
     )
     return LiveSource(found, account, [place for pair in pairs for place in _pair(pair)])
+
+
+def _seen_from(out: Path, source: LiveSource | CopiedSource) -> LiveSource | CopiedSource:
+    """Return the source with paths as the file must name them: relative ones start at its folder.
+
+    On the command line they start at the working directory, as any argument does.
+    """
+    from olr_pg.config.starter import CopiedSource
+
+    def seen(path: str) -> str:
+        place = out.absolute().parent
+        is_there = place == Path.cwd() or Path(path).is_absolute() or "://" in path
+        return path if is_there else os.path.relpath(path, place)
+
+    if isinstance(source, CopiedSource):
+        return CopiedSource(seen(source.dictionary), [seen(path) for path in source.logs])
+    places = source.mapping
+    return source._replace(
+        mapping=[seen(path) if number % 2 else path for number, path in enumerate(places)]
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:

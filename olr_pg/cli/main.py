@@ -38,9 +38,9 @@ app = typer.Typer(
     cls=ReportingGroup,
     help="Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.",
     epilog=(
-        "Exit codes: 0 done, 2 usage or configuration, 3 logs, 4 dictionary, 5 server,"
-        " 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11 findings of doctor,"
-        " 12 no appliance to ask, 70 a defect, 1 differences or stopped tables,"
+        "Exit codes: 0 done, 1 differences or stopped tables, 2 usage or configuration, 3 logs,"
+        " 4 dictionary, 5 server, 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11 findings"
+        " of doctor, 12 no appliance to ask, 70 a defect,"
         " 130 interrupted, 143 terminated, 141 nobody reads the output."
     ),
     no_args_is_help=True,

@@ -75,7 +75,8 @@ def simulate(
     size: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="Redo to write, about: bytes, or as in 500KB, 1MB, 1GB.  [256KiB]"
+            metavar="SIZE",
+            help="Redo to write, about: bytes, or as in 500KB, 1MB, 1GB; default: 256KiB.",
         ),
     ] = None,
     version: Annotated[
@@ -99,7 +100,9 @@ def simulate(
     ] = None,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC.  [1]"),
+        typer.Option(
+            min=1, max=THREADS_MAX, metavar="N", help="Redo threads, as in RAC; default: 1."
+        ),
     ] = None,
     containers: Annotated[
         int | None,
@@ -127,7 +130,8 @@ def simulate(
         ),
     ] = False,
     truth: Annotated[
-        bool, typer.Option("--truth/--no-truth", help="Write truth.jsonl (random, lobs: always).")
+        bool,
+        typer.Option("--truth/--no-truth", help="Write truth.jsonl; random and lobs always do."),
     ] = True,
     live: Annotated[
         bool,
@@ -168,7 +172,7 @@ def simulate(
         typer.Option(min=2, max=99, metavar="N", help="With --live: online groups per thread."),
     ] = 3,
     members: Annotated[
-        int, typer.Option(min=1, max=9, metavar="M", help="With --live: files of each group.")
+        int, typer.Option(min=1, max=9, metavar="N", help="With --live: files of each group.")
     ] = 2,
     flush_ms: Annotated[
         float,

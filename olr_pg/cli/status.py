@@ -130,7 +130,7 @@ def _amounts(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _scn(position: int | None) -> str:
-    """Say an SCN; there may be none that anybody has come to (versions up to 0.1 say 0 for it)."""
+    """Say an SCN; without one nobody has come to any."""
     return str(position) if position else "none yet"
 
 
@@ -150,14 +150,13 @@ def _load(load: dict[str, Any]) -> str:
 
 def _tables(record: dict[str, Any]) -> Table:
     grid = report_table("Table", numbers=("Lag", *_CAUSES, "Waiting", "Applied", ""), box=None)
-    # Before any redo was seen nobody knows what a table lacks.
-    is_known = record["archive_seconds"] is not None or record["source"]["threads"]
     for table in record["tables"]:
         applied = table["inserted"] + table["updated"] + table["deleted"]
-        lags = [table["lag_seconds"], *(table["lag"][cause] for cause in _CAUSES)]
+        total, lag = table["lag_seconds"], table["lag"]  # None: nobody knows what the table lacks
         grid.add_row(
             table["name"],
-            *(span(lag) if is_known or any(lags) else "–" for lag in lags),
+            "unknown" if total is None else span(total),
+            *("–" if lag is None else span(lag[cause]) for cause in _CAUSES),
             f"{table['waiting']:,}",
             f"{applied:,}",
             _stopped(table),

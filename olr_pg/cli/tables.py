@@ -39,6 +39,9 @@ AllOption = Annotated[
     bool,
     typer.Option("--all", help="The whole subscription: nothing is taken, the redo must be kept."),
 ]
+AllPausedOption = Annotated[
+    bool, typer.Option("--all", help="The whole subscription, where `tables pause --all` rests it.")
+]
 ByOption = Annotated[
     str | None, typer.Option("--by", hidden=True, help="Who wants it, for the log.")
 ]
@@ -116,7 +119,7 @@ def resume(
     config: ConfigOption,
     *,
     table: NamesArgument = None,
-    whole: AllOption = False,
+    whole: AllPausedOption = False,
     by: ByOption = None,
     target_name: TargetOption = None,
     as_json: JsonOption = False,

@@ -16,7 +16,6 @@ import psycopg
 from olr_pg.errors import OlrPgError
 from olr_pg.load.load_watch import LoadWatch
 from olr_pg.monitor.status_client import ask_status
-from olr_pg.observability.advised_commands import complete_commands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,13 +52,13 @@ class Replicating(NamedTuple):
 
     Attributes:
         state: of the appliance, such as WAITING_FOR_REDO.
-        lag_seconds: of the table that is most behind.
+        lag_seconds: of the table that is most behind; None where nobody knows it yet.
         rate: changes applied per second of late.
         waiting: changes that are decoded and not applied.
     """
 
     state: str
-    lag_seconds: float
+    lag_seconds: float | None
     rate: float
     waiting: int
 
@@ -211,9 +210,10 @@ class MigrationWatch:
 def replicating(record: Mapping[str, Any]) -> Replicating:
     """Return the state of replication out of the appliance's status."""
     tables = record["tables"]
+    lags = [table["lag_seconds"] for table in tables]
     return Replicating(
         state=record["state"]["name"],
-        lag_seconds=max((table["lag_seconds"] or 0.0 for table in tables), default=0.0),
+        lag_seconds=max((one for one in lags if one is not None), default=None),
         rate=record["rates"]["applied_changes"],
         waiting=sum(table["waiting"] for table in tables),
     )
@@ -223,8 +223,7 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
     yield from record["problems"]
     stopped = [table["name"] for table in record["tables"] if table["stopped"]]
     if stopped:
-        advice = complete_commands("`olr-pg errors list`", record["identity"]["config"])
-        yield f"stopped: {', '.join(stopped)} ({advice})"
+        yield f"stopped: {', '.join(stopped)} (`olr-pg errors list`)"
 
 
 def progress_lines(progress: Progress) -> list[str]:
@@ -251,10 +250,8 @@ def table_line(table: LoadingTable) -> str:
 
 def replicating_line(one: Replicating) -> str:
     """Write how far replication is behind."""
-    return (
-        f"{one.state}, lag {_span(one.lag_seconds)}, {one.rate:,.0f} changes/s,"
-        f" {one.waiting:,} waiting"
-    )
+    lag = "unknown" if one.lag_seconds is None else _span(one.lag_seconds)
+    return f"{one.state}, lag {lag}, {one.rate:,.0f} changes/s, {one.waiting:,} waiting"
 
 
 def _span(seconds: float) -> str:

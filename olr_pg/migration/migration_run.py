@@ -273,7 +273,7 @@ class _Migration:
                 failures = (error,)
         if failures and _is_of_files(config, failures[0]):
             # They are as of their own SCN, which replication has passed.
-            return {_NOT_COMPARED: "`olr-pg cutover --tables` compares with files of the end"}
+            return {_NOT_COMPARED: "`olr-pg cutover --tables DIR` compares with files of the end"}
         if failures:
             raise failures[0]
         differing = [one.table.source.full_name for one in found.tables if not one.identical]

@@ -1,7 +1,7 @@
 """The registry of metrics: one definition for Prometheus and for the PostgreSQL exporter.
 
-Every value comes from the `Status` of the moment of asking; nothing is counted twice. What nobody
-knows has no sample: a position of 0 would make a lag of billions.
+Every value comes from the `Status` of the moment of asking; nothing is counted twice. What is not
+known yet has no sample: no alarm could tell a 0 from a true position or lag.
 """
 
 from __future__ import annotations
@@ -117,16 +117,13 @@ _VALUES = (
 )
 
 _TABLE_VALUES = (
-    _TableValue(
-        "table_lag_seconds", "Age of the oldest change it may lack", lambda t: t.lag_seconds
-    ),
     _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn or None),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
     _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
         "table_held_scn",
-        "Commit SCN of the first change that a stopped table lacks",
+        "Commit SCN of the first change that a stopped table lacks, where there is one",
         lambda t: t.held_scn or None,
     ),
     _TableValue("table_inserted", "Rows inserted", lambda t: t.inserted, is_counter=True),
@@ -184,18 +181,14 @@ class _StatusCollector(Collector):
         for one in _VALUES:
             family = _family(one.name, one.help, labels, is_counter=one.is_counter)
             for mark, status in marked:
-                value = one.value(status)
-                if value is not None:
-                    family.add_metric(mark, float(value))
+                _add(family, mark, one.value(status))
             if family.samples:
                 yield family
         for kind in _TABLE_VALUES:
             family = _family(kind.name, kind.help, (*labels, "table"), is_counter=kind.is_counter)
             for mark, status in marked:
                 for table in status.tables:
-                    value = kind.value(table)
-                    if value is not None:
-                        family.add_metric((*mark, table.name), float(value))
+                    _add(family, (*mark, table.name), kind.value(table))
             yield family
         yield from _labelled(labels, marked)
 
@@ -207,22 +200,47 @@ def _family(
     return make(_PREFIX + name, text, labels=labels)
 
 
+def _add(
+    family: CounterMetricFamily | GaugeMetricFamily, labels: Sequence[str], value: float | None
+) -> None:
+    """Add a sample, where the value is known."""
+    if value is not None:
+        family.add_metric(labels, float(value))
+
+
+def _lags(
+    labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
+) -> Iterator[Metric]:
+    """Make the lag of each table of which it is known, in all and by its causes."""
+    total = _family(
+        "table_lag_seconds",
+        "Age of the oldest change it may lack; none before that is known",
+        (*labels, "table"),
+    )
+    causes = _family(
+        "table_lag_cause_seconds", "The lag of a table by its causes", (*labels, "table", "cause")
+    )
+    for mark, status in marked:
+        for table in status.tables:
+            lag = status.lag_of(table)
+            if lag is None:
+                continue
+            total.add_metric((*mark, table.name), table.lag_seconds)
+            for cause, seconds in lag._asdict().items():
+                causes.add_metric((*mark, table.name, cause), seconds)
+    yield from (total, causes)
+
+
 def _labelled(
     labels: tuple[str, ...], marked: Sequence[tuple[tuple[str, ...], Status]]
 ) -> Iterator[Metric]:
     state = _family("state", "1 for what the appliance does", (*labels, "state"))
-    causes = _family(
-        "table_lag_cause_seconds", "The lag of a table by its causes", (*labels, "table", "cause")
-    )
     refused = _family(
         "refused", "Connections refused or dropped", (*labels, "code"), is_counter=True
     )
     for mark, status in marked:
         for name in dict.fromkeys((*STATES, status.state.name)):
             state.add_metric((*mark, name), float(name == status.state.name))
-        for table in status.tables:
-            for cause, seconds in table.lag._asdict().items():
-                causes.add_metric((*mark, table.name, cause), seconds)
         for code, count in status.port.refused.items():
             refused.add_metric((*mark, code), count)
     passed = _family(
@@ -234,14 +252,13 @@ def _labelled(
     for mark, status in marked:
         for opcode, count in status.source.not_interpreted.items():
             passed.add_metric((*mark, opcode), count)
-    yield from (state, causes, refused, passed)
+    yield from (state, refused, passed)
+    yield from _lags(labels, marked)
     for one in _THREAD_VALUES:
         family = _family(one.name, one.help, (*labels, "thread"))
         for mark, status in marked:
             for thread in status.source.threads:
-                value = one.value(thread, status.at)
-                if value is not None:
-                    family.add_metric((*mark, str(thread.thread)), float(value))
+                _add(family, (*mark, str(thread.thread)), one.value(thread, status.at))
         yield family
 
 

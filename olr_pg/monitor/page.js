@@ -11,6 +11,9 @@ function make(name, kind, ...inner) {
   return one;
 }
 
+/* Text with its `commands` and `keys` in the type of code. */
+const prose = text => text.split("`").map((part, i) => i % 2 ? make("code", "", part) : part);
+
 /* --- amounts in words --- */
 
 function bytes(n) {
@@ -26,6 +29,7 @@ function span(s) {
   if (s < 86400) return Math.floor(s / 3600) + " h " + Math.floor(s % 3600 / 60) + " min";
   return Math.floor(s / 86400) + " d " + Math.floor(s % 86400 / 3600) + " h";
 }
+const lag = s => s === null ? "unknown" : span(s);
 const short = s => span(s).replace(/\.0 s$| 0 (s|min|h)$/, (_, unit) => unit ? "" : " s");
 const few = n => n >= 1e6 ? +(n / 1e6).toFixed(1) + " M" : n >= 1e4 ? +(n / 1e3).toFixed(1) + " k"
   : n >= 10 ? whole(n) : String(+n.toFixed(1));
@@ -102,7 +106,7 @@ function head(s) {
   byId("since").textContent = "for " + span(s.at - s.state.since);
   const told = s.problems.some(problem => problem.includes(s.state.reason));
   byId("reason").hidden = !s.state.reason || told;
-  byId("reason").textContent = s.state.reason || "";
+  byId("reason").replaceChildren(...prose(s.state.reason || ""));
   const who = [
     ["Source", [s.identity.source, s.identity.source_place].filter(Boolean).join(", ")],
     ["Container", s.identity.container],
@@ -114,12 +118,20 @@ function head(s) {
   byId("who").replaceChildren(...who.map(([name, value]) =>
     make("div", "", make("dt", "", name), make("dd", "", value))));
 }
+/* What is wrong, and what to do about it, as errors say it: "what; action". */
+function told(problem) {
+  const end = problem.search(/; (?!\[)/);  // the second half of what a driver says begins with [
+  if (end < 0) return [make("p", "what", ...prose(problem))];
+  const action = problem.slice(end + 2);
+  return [make("p", "what", ...prose(problem.slice(0, end))),
+    make("p", "", ...prose(action[0].toUpperCase() + action.slice(1) + "."))];
+}
 function problems(s) {
   const section = byId("problems");
   section.hidden = !s.problems.length;
   if (!changed(section, [s.problems, s.commands])) return;
   section.querySelector("ol").replaceChildren(...s.problems.map((problem, i) =>
-    make("li", "", make("p", "", problem), ...(s.commands[i] || []).map(command))));
+    make("li", "", ...told(problem), ...(s.commands[i] || []).map(command))));
 }
 function loads(s) {
   byId("loads").hidden = !s.loads.length;
@@ -133,11 +145,13 @@ function loads(s) {
         + few(rate) + "/s" + left));
   }));
 }
-/* Before anybody has said where to start, nothing is known of what is missing. */
-const isKnown = s => !["STARTING", "WAITING_FOR_CLIENT", "LOADING"].includes(s.state.name);
+function largestLag(s) {
+  const known = s.tables.map(t => t.lag_seconds).filter(seconds => seconds !== null);
+  return known.length ? span(Math.max(...known)) : "unknown";
+}
 const SHOWN_MAX = 200;
 let latest = null, wanted = "";
-function tableRow(t, largest, known) {
+function tableRow(t, largest) {
   const name = make("button", "", t.name);
   name.type = "button";
   name.title = "Show its history";
@@ -146,8 +160,8 @@ function tableRow(t, largest, known) {
   if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["reading", "decoding", "queue", "apply"].map(cause =>
-    [cause, largest ? t.lag[cause] / largest : 0, cause + " " + span(t.lag[cause])]);
-  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + span(known ? t.lag_seconds : null), t.stopped ? "n stopped" : "n"),
+    [cause, largest && t.lag ? t.lag[cause] / largest : 0, cause + " " + lag(t.lag && t.lag[cause])]);
+  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + lag(t.lag_seconds), t.stopped ? "n lag stopped" : "n lag"),
     cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];
@@ -159,7 +173,7 @@ function tables(s) {
   const fitting = s.tables.filter(t => t.name.toLowerCase().includes(wanted))
     .sort((a, b) => !!b.stopped - !!a.stopped || b.lag_seconds - a.lag_seconds || (a.name < b.name ? -1 : 1));
   const focused = document.activeElement?.closest?.("#tables td.name")?.textContent;
-  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest, isKnown(s))));
+  rows("tables", fitting.slice(0, SHOWN_MAX).map(t => tableRow(t, largest)));
   if (focused) [...document.querySelectorAll("#tables td.name button")].find(b => focused.startsWith(b.textContent))?.focus();
   byId("table_count").textContent = s.tables.length === 1 ? "1" : whole(s.tables.length);
   byId("more_tables").hidden = fitting.length <= SHOWN_MAX;
@@ -173,17 +187,17 @@ function details(s) {
     ["restart from", scn(s.port.saved_scn)],
   ]);
   pairs("waiting", [
-    ["since the last archived log", span(s.archive_seconds)],
+    ["since the last archived log", s.archive_seconds === null ? "none yet" : span(s.archive_seconds)],
     ["for other redo threads", whole(s.source.waiting_transactions)],
     ["open transactions", whole(s.source.open_transactions)],
-    ["oldest, age", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "–"],
-    ["oldest, XID", s.source.oldest_open_xid || "–"],
+    ["oldest, age", s.source.oldest_open_xid ? span(s.source.oldest_open_seconds) : "none"],
+    ["oldest, XID", s.source.oldest_open_xid || "none"],
     ["spilled to disk", bytes(s.source.spilled_bytes)],
   ]);
   pairs("queue", [
     ["ready", whole(s.port.ready)],
     ["to be confirmed", whole(s.port.transmitted)],
-    ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "–"],
+    ["bytes", s.port.bytes_max ? bytes(s.port.queued_bytes) + " of " + bytes(s.port.bytes_max) : "none"],
     ["decoding waits", s.port.full ? "yes" : "no", s.port.full ? "warning" : ""],
   ]);
   const used = Math.max(s.port.bytes_max ? s.port.queued_bytes / s.port.bytes_max : 0,
@@ -197,7 +211,7 @@ function details(s) {
     ["threads, descriptors", s.process.threads + ", " + s.process.descriptors],
     ["port", s.port.address],
     ["client", s.port.client || "none"],
-    ["it last asked", s.port.client ? span(s.port.silent_seconds) + " ago" : "–"],
+    ...(s.port.client ? [["it last asked", span(s.port.silent_seconds) + " ago"]] : []),
     ["connections", whole(s.port.connections)],
     ["refused", refused || "none", refused ? "warning" : ""],
   ]);
@@ -216,20 +230,37 @@ function show(s) {
   byId("redo_rate").textContent = bytes(s.rates.redo_bytes) + "/s";
   byId("rows_rate").textContent = whole(s.rates.decoded_rows) + "/s";
   byId("apply_rate").textContent = whole(s.rates.applied_changes) + "/s";
-  byId("lag").textContent = s.tables.length && isKnown(s) ? span(Math.max(...s.tables.map(t => t.lag_seconds))) : "–";
+  byId("lag").textContent = largestLag(s);
   tables(s); details(s); choices(s);
   byId("threads").hidden = !s.source.threads.length && !s.source.gaps.length;
-  rows("threads", s.source.threads.map(t => [cell(t.thread), cell(t.archived_sequence, "n"),
-    cell(t.decoded_sequence || "none yet", "n"), cell(scn(t.archived_scn), "n"),
-    cell(scn(t.decoded_scn), "n"), cell(span(s.at - t.archived_at) + " ago", "n")]));
+  rows("threads", s.source.threads.map(t => [cell(t.thread, "", "thread"), cell(t.archived_sequence, "n", "last archived"),
+    cell(t.decoded_sequence || "none yet", "n", "last decoded"), cell(scn(t.archived_scn), "n", "archived up to SCN"),
+    cell(scn(t.decoded_scn), "n", "decoded up to SCN"), cell(span(s.at - t.archived_at) + " ago", "n", "archived")]));
   byId("gaps").replaceChildren(...s.source.gaps.map(gap => make("li", "", gap)));
   byId("no_events").hidden = s.events.length > 0;
-  if (changed(byId("events"), s.events)) rows("events", s.events.slice(-20).reverse().map(e => {
-    const {event, message, level, timestamp, component, ...rest} = e;
-    const more = Object.entries(rest).map(([key, value]) => key + ": " + value).join("; ");
-    return [cell((timestamp || "").replace("T", " ").slice(0, 19), "soft"), cell(level, level),
-      cell((event || message || "") + (more ? " — " + more : ""), "text")];
+  if (changed(byId("events"), s.events)) rows("events", events(s).map(([e, text, count]) => {
+    const td = make("td", "text", ...prose(text));
+    if (count > 1) td.append(make("span", "soft", " (" + count + " times)"));
+    return [cell((e.timestamp || "").replace("T", " ").slice(0, 19), "soft"), cell(e.level, e.level), td];
   }));
+}
+/* The latest first; what is said again and again stands there once. */
+function events(s) {
+  const found = [];
+  for (const e of s.events.slice(-20).reverse()) {
+    const text = sentence(e), last = found[found.length - 1];
+    if (last && last[1] === text) last[2]++; else found.push([e, text, 1]);
+  }
+  return found;
+}
+function sentence(e) {
+  const {event, message, level, timestamp, component, code, what, reason, error, where, action, ...rest} = e;
+  const head = event || message || "", why = reason || error || what || "";
+  const named = code && !(head + why).includes(code) ? code + ": " : "";
+  const isNew = ([, value]) => !(head + why).includes(String(value));
+  const more = Object.entries(rest).filter(isNew).map(([key, value]) => key + ": " + value).join(", ");
+  return head + (named || why ? ": " + (why ? named + why : code) : "") + (where ? " [" + where + "]" : "")
+    + (more ? " [" + more + "]" : "") + (action ? "; " + action : "");
 }
 
 /* --- history --- */
@@ -334,15 +365,17 @@ function draw(chart, history, figure) {
       const below = k ? sums[k - 1] : all[k].map(() => 0);
       picture.append(svg("path", {class: "area " + kind, d: areas(below, sums[k], x, y)}));
     }
-    picture.append(svg("path", {class: kind, d: lines(sums[k], x, y)}));
+    // Where two are the same, the first is seen around the second.
+    const under = !chart.stacked && k + 1 < chart.series.length ? " under" : "";
+    picture.append(svg("path", {class: kind + under, d: lines(sums[k], x, y)}));
   });
   const line = svg("line", {class: "cursor", y1: box.top, y2: box.bottom, visibility: "hidden"});
   picture.append(line);
   const value = (k, i) => all[k][i] === null ? "–" : chart.words(all[k][i]);
   const legend = make("span", "legend");
   const say = (i, words) => {
-    legend.replaceChildren(...chart.series.map(([, name, kind], k) => make("span", "entry", "",
-      make("i", "key " + kind), name + " ", make("span", "value", value(k, i) + " "))), words);
+    legend.replaceChildren(...chart.series.flatMap(([, name, kind], k) =>
+      make("span", "one", make("i", "key " + kind), name + " ", make("span", "value", value(k, i)))), words);
   };
   let last = count - 1;
   while (last > 0 && all[0][last] === null) last--;

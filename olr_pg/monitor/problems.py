@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.observability.advised_commands import complete_commands
+from olr_pg.observability.advised_commands import commands_of_error, complete_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,27 +37,42 @@ class Problem(NamedTuple):
 def with_problems(
     status: Status, failure: BaseException | None, warnings: Sequence[OlrPgError | None]
 ) -> Status:
-    """Return the status with its problems; every command in it is complete, to be copied.
+    """Return the status with its problems.
 
     Args:
         failure: what ended the bundled applier.
         warnings: of the port.
     """
-    config = status.identity.config
+    status = _with_complete_commands(status)
     found = _problems(status, failure, warnings)
-    reason = status.state.reason
     return replace(
         status,
-        state=replace(status.state, reason=reason and complete_commands(reason, config)),
-        tables=tuple(
-            replace(table, stopped=complete_commands(table.stopped, config))
-            if table.stopped
-            else table
-            for table in status.tables
-        ),
-        problems=tuple(complete_commands(problem.text, config) for problem in found),
+        problems=tuple(problem.text for problem in found),
         commands=tuple(problem.commands for problem in found),
     )
+
+
+def _with_complete_commands(status: Status) -> Status:
+    """Return the status with commands in its texts that can be copied as they are."""
+    config, target = status.identity.config, status.target
+    reason = status.state.reason
+    if reason is not None:
+        complete = complete_commands(reason, config, target)
+        status = replace(status, state=replace(status.state, reason=complete))
+    if not any(table.stopped for table in status.tables):
+        return status
+    tables = tuple(
+        table
+        if table.stopped is None
+        else replace(
+            table,
+            stopped=complete_commands(
+                commands_of_error(table.stopped, table.name, table.error_id), config, target
+            ),
+        )
+        for table in status.tables
+    )
+    return replace(status, tables=tables)
 
 
 def _problems(
@@ -89,7 +104,13 @@ def _problems(
     if status.port.held_back:
         text = f"the client {status.port.client} does not confirm what it has taken"
         found.append(Problem(text))
-    found += [Problem(f"{warning}; {warning.action}") for warning in warnings if warning]
+    found += [
+        Problem(
+            complete_commands(f"{warning}; {warning.action}", status.identity.config, status.target)
+        )
+        for warning in warnings
+        if warning
+    ]
     return found
 
 
@@ -123,11 +144,7 @@ def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Prob
         more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
         text = f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
         return Problem(text, (command("errors list"), show, command("errors retry")))
-    told = first.stopped or ""
-    if first.error_id:
-        told = told.replace("errors show ID`", f"errors show {number}`")
-        told = told.replace("errors skip ID`", f"errors skip {number}`")
-    text = f"table {first.name} has stopped{_behind(first)}: {told}"
+    text = f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
     commands = (show, command("errors retry", first.name))
     return Problem(
         text, (*commands, command("errors skip", number)) if first.error_id else commands

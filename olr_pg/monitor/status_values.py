@@ -1,8 +1,7 @@
 """The status of a running appliance, as values: what the page, the metrics and the command show.
 
-Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 0 for none. In what
-others read (JSON, metrics, the page) 0 would be taken for a position: where there is no SCN, or no
-log yet, JSON has null and a metric no sample.
+Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 0 for none. As JSON
+(`Status.as_record`) what nobody knows yet is null, so that no reader takes it for a position.
 """
 
 from __future__ import annotations
@@ -34,6 +33,17 @@ STATE_WORDS: Final = {
     "STOPPED": "Stopped",
 }
 """Each state in words, for people; scripts and alarms read the names."""
+
+_NOTHING_ASKED: Final = frozenset(("LOADING", "STARTING", "WAITING_FOR_CLIENT"))
+"""States in which nobody has said where to start."""
+
+_POSITIONS: Final = frozenset(
+    (
+        *("applied_scn", "archived_scn", "confirmed_scn", "decoded_scn", "decoded_sequence"),
+        *("error_id", "held_scn", "oldest_open_scn", "rows_expected", "saved_scn", "taken_scn"),
+    )
+)
+"""Keys of a record whose 0 stands for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,32 +322,40 @@ class Status:
             return "failed"
         return "degraded" if self.problems else "ok"
 
+    def lag_of(self, table: TableStatus) -> Lag | None:
+        """Return the lag of a table; None where nobody knows what it may lack.
+
+        So it is before any redo was seen, and while nobody has said where to start.
+        """
+        is_seen = self.archive_seconds is not None or self.source.threads
+        is_known = is_seen and self.state.name not in _NOTHING_ASKED
+        return table.lag if is_known or table.lag_seconds or table.stopped else None
+
     def as_record(self) -> dict[str, Any]:
-        """Return the status for JSON."""
-        record = asdict(self)
+        """Return the status for JSON: null where a position or a lag is not known."""
+        record: dict[str, Any] = _without_zeros(asdict(self))
         if not self.targets:
             del record["target"], record["targets"]
         record["state"]["words"] = self.state.words
-        _without_zeros(record)
+        if self.source.oldest_open_xid is None:
+            record["source"]["oldest_open_seconds"] = None
         for table, status in zip(record["tables"], self.tables, strict=True):
-            table["lag"] = status.lag._asdict()
+            lag = self.lag_of(status)
+            table["lag"] = None if lag is None else lag._asdict()
+            table["lag_seconds"] = None if lag is None else status.lag_seconds
         return {"health": self.health, **record}
 
 
-_POSITION_ENDS: Final = ("_scn", "_sequence")
-
-
-def _without_zeros(record: dict[str, Any]) -> None:
-    """Put None where a position is 0, in the record and in all that it holds."""
-    for name, value in record.items():
-        if isinstance(value, dict):
-            _without_zeros(value)
-        elif isinstance(value, (list, tuple)):
-            for one in value:
-                if isinstance(one, dict):
-                    _without_zeros(one)
-        elif value == 0 and name.endswith(_POSITION_ENDS):
-            record[name] = None
+def _without_zeros(found: Any) -> Any:
+    """Return a record with null for each position that is 0, which stands for none."""
+    if isinstance(found, dict):
+        return {
+            key: None if key in _POSITIONS and value == 0 else _without_zeros(value)
+            for key, value in found.items()
+        }
+    if isinstance(found, tuple) and not isinstance(found, Lag):
+        return tuple(_without_zeros(one) for one in found)
+    return found
 
 
 def overall_health(statuses: Sequence[Status]) -> str:

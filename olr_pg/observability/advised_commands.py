@@ -1,7 +1,7 @@
-"""Commands that a text advises, complete with the configuration that they are for.
+"""Commands that a text advises, in backticks, made complete: so they do what they say when copied.
 
-So they do what they say when they are copied. Where nobody has named a configuration, it is the
-usual file or that of the environment, and they are complete as they are.
+What they lack in the catalogue of errors is known where an error is told: the configuration, the
+target where there are several, and the table and the number of the error.
 """
 
 from __future__ import annotations
@@ -10,30 +10,57 @@ import re
 import shlex
 from typing import Final
 
-_COMMAND: Final = re.compile(r"`(olr-pg ([a-z-]+(?: [a-z-]+)?)[^`]*)`")
-_PLACE: Final = " --config FILE"
+_COMMAND: Final = re.compile(r"`(olr-pg ([a-z-]+)[^`]*)`")
 _WITHOUT: Final = frozenset(
-    (
-        *("bench", "config schema", "decode", "demo", "dump", "init", "prepare", "simulate"),
-        "version",
-    )
+    ("bench", "config", "decode", "demo", "dump", "init", "prepare", "simulate", "version")
 )
 """Commands that take no configuration, or write one."""
 
+_OF_ONE_TARGET: Final = frozenset(
+    (
+        *("assess", "cutover", "doctor", "errors", "fetch-lobs", "initial-load", "migrate"),
+        *("repair", "schema", "status", "tables", "verify"),
+    )
+)
+"""Commands that take --target."""
 
-def complete_commands(text: str, config: str | None) -> str:
-    """Return a text whose commands name the configuration, as far as they take one.
+
+def complete_commands(text: str, config: str | None, target: str | None = None) -> str:
+    """Return a text whose commands name the configuration, and the target, wherever they take one.
 
     Args:
-        config: the file's path; None or empty where nobody has named one.
+        config: the path of the file; None or empty where commands find it without being told.
+        target: its name, where there are several.
     """
-    given = f" --config {shlex.quote(config)}" if config else ""
 
     def complete(found: re.Match[str]) -> str:
         command, name = found.groups()
-        bare = command.replace(_PLACE, "")
-        if not _WITHOUT.isdisjoint((name, name.split()[0])) or " --config " in bare:
+        if name in _WITHOUT or "--help" in command:
             return found.group()
-        return f"`{bare}{given}`"
+        if config:
+            command = command.replace(" --config FILE", "")
+            if " --config " not in command:
+                command += f" --config {shlex.quote(config)}"
+        if target and name in _OF_ONE_TARGET and " --target " not in command:
+            command += f" --target {shlex.quote(target)}"
+        return f"`{command}`"
+
+    return _COMMAND.sub(complete, text)
+
+
+def commands_of_error(text: str, table: str, number: int) -> str:
+    """Return a text whose commands name the table that has stopped, and its error.
+
+    Args:
+        number: of the error; 0 where it is not known.
+    """
+
+    def complete(found: re.Match[str]) -> str:
+        command = found[1].replace("OWNER.NAME", shlex.quote(table))
+        if command == "olr-pg errors retry":
+            command += f" {shlex.quote(table)}"
+        elif command in ("olr-pg errors show", "olr-pg errors skip") and number:
+            command += f" {number}"
+        return f"`{command}`"
 
     return _COMMAND.sub(complete, text)

@@ -17,13 +17,14 @@ from olr_pg.oracle.allowed_queries import is_allowed
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver_failures import PRIVILEGE
-from olr_pg.oracle.facts import FIRST_CDB, is_physical_standby, read_facts
+from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
     logged_columns,
+    may_read_levels,
     read_levels,
     unlogged_tables,
     without_key_words,
@@ -125,8 +126,8 @@ def check_oracle(
             lambda connection: read_snapshot(connection, facts.database, names, facts.scn),
         )
     except OlrPgError as problem:
-        # What else could be refused is the tables of XML DB, which not everybody needs.
-        if problem.code != PRIVILEGE or not any(one.check == "oracle.privileges" for one in found):
+        # A privilege that was not found missing before is one on tables of XML DB.
+        if problem.code != PRIVILEGE or all(one.check != "oracle.privileges" for one in found):
             found.append(coded("oracle.tables", problem))
         return Diagnosis(found, facts, ())
     found += oracle.read(
@@ -179,11 +180,10 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
             found.append(error("oracle.privileges", what, _grant(table, user)))
     if any(tables.DATABASE.name in finding.what for finding in found):
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
-    of_pdb = tables.SUPPLEMENTAL
-    has_containers = (connection.dialect.server_version_info or ()) >= FIRST_CDB
-    if has_containers and not _may_read(connection, of_pdb):
-        what = f"{user} may not read {of_pdb.name}: what a PDB logs by itself is not seen"
-        found.append(warning("oracle.privileges", what, _grant(of_pdb, user)))
+    if may_read_levels(connection) is False:
+        view = tables.SUPPLEMENTAL
+        what = f"{user} may not read {view.name}: what a PDB logs by itself is not seen"
+        found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     for table in (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES):
         found += _table_privileges(connection, table, f"SYS.{table.name}", user, scn)
@@ -278,7 +278,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
             f"{one.as_error.label} {one.as_error.title}: {one.as_error.detail} [SCN {one.scn}],"
             f" behind SCN {saved_scn}, up to which redo was replicated",
             FORCE_LOGGING,
-            "load the tables that stop anew: olr-pg initial-load --anew OWNER.NAME",
+            "load the tables that stop anew: `olr-pg initial-load --anew --table OWNER.NAME`",
         )
         for one in unlogged_files(connection)
         if one.scn >= saved_scn

@@ -62,13 +62,19 @@ def read_levels(connection: Connection) -> Levels:
             )
         ).one()
     ]
-    own = tables.SUPPLEMENTAL.c
-    query = select(own.MINIMAL, own.PRIMARY_KEY, own.ALL_COLUMN)
-    has_containers = (connection.dialect.server_version_info or ()) >= FIRST_CDB
-    if has_containers and is_allowed(connection, query):
+    if may_read_levels(connection):
+        own = tables.SUPPLEMENTAL.c
+        query = select(own.MINIMAL, own.PRIMARY_KEY, own.ALL_COLUMN)
         told += connection.execute(query).all()
     # MIN may be IMPLICIT: by another level.
     return Levels(*(any(value != "NO" for value in level) for level in zip(*told, strict=True)))
+
+
+def may_read_levels(connection: Connection) -> bool | None:
+    """Tell whether a PDB's own levels may be read; None of a release that has none."""
+    if (connection.dialect.server_version_info or ()) < FIRST_CDB:
+        return None
+    return is_allowed(connection, select(tables.SUPPLEMENTAL.c.MINIMAL))
 
 
 class Logged(NamedTuple):

@@ -32,6 +32,19 @@ def test_config_check_accepts_what_it_writes(
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def test_paths_are_those_of_the_command_line_wherever_the_file_is(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    assert cli("init", "etc/a.json", *COPIED).returncode == 0
+    checked = cli("config", "check", "--config", "etc/a.json").stdout
+    assert f"dictionary: {tmp_path / 'd.json'}\n" in checked
+    assert f"logs: {tmp_path / 'archive'}\n" in checked
+    live = (*LIVE[:4], "--map", "/u01=mounted", *LIVE[6:])
+    assert cli("init", "etc/b.json", *live).returncode == 0
+    assert '["/u01", "../mounted"]' in (tmp_path / "etc" / "b.json").read_text()
+    assert cli("init", *COPIED).returncode == 0
+    assert '"logs": ["archive"]' in (tmp_path / "olr-pg.json").read_text()
+
+
 def test_a_file_that_is_there_is_kept(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "olr-pg.json"
     file.write_text("mine")

@@ -10,6 +10,7 @@ import pytest
 
 from olr_pg.cli.printing import report_console
 from olr_pg.cli.status import _left_out, _print, _stopped
+from tests.monitor.recorded_states import read_state
 
 STATES: Final = Path(__file__).parents[1] / "monitor" / "states"
 
@@ -37,7 +38,7 @@ def test_a_table_says_why_it_is_not_complete() -> None:
 
 def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
     """What is printed of a state that an appliance was in."""
-    record = json.loads((STATES / f"{state}.json").read_text("utf-8"))
+    record = json.loads(json.dumps(read_state(state).as_record()))
     _print(report_console(highlight=False, markup=False), record | changes)
     return capsys.readouterr().out
 
@@ -47,7 +48,9 @@ def test_what_is_not_known_yet_is_no_zero(capsys: pytest.CaptureFixture[str]) ->
     assert "OK: Starting (STARTING) for 0.0 s\n" in text
     assert "decoded below none yet, taken below none yet, confirmed none yet" in text
     assert "Newest redo:       none was seen yet\n" in text
-    assert "0.0 s" not in text.partition(" Table ")[2]
+    table = text.partition(" Table ")[2]
+    assert "0.0 s" not in table
+    assert table.count("unknown") == 9
 
 
 def test_it_says_who_replicates_what_and_what_to_do_about_problems(

@@ -191,7 +191,21 @@ def small(quiet: Status, at: float) -> Status | None:
     return replace(quiet, data_free_bytes=40 << 20, data_free_ratio=0.6)
 
 
-@pytest.mark.parametrize("course", [idle, busy, small], ids=lambda course: course.__name__)
+def beginning(quiet: Status, at: float) -> Status | None:
+    """A start that has not come to any position yet."""
+    tables = tuple(replace(table, applied_scn=0) for table in quiet.tables)
+    return replace(
+        quiet,
+        state=StageState("STARTING", START, None),
+        source=SourceStatus(),
+        tables=tables,
+        archive_seconds=None,
+    )
+
+
+@pytest.mark.parametrize(
+    "course", [idle, busy, small, beginning], ids=lambda course: course.__name__
+)
 def test_an_hour_of_quiet_fires_nothing(course: Any) -> None:
     times = range(0, HOUR + 1, STEP)
     found = firing(alerts(), record(course, HOUR), times)

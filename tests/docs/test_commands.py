@@ -54,6 +54,29 @@ def unknown(words: tuple[str, ...]) -> str | None:
     return None
 
 
+def described() -> Iterator[Typed]:
+    """The command lines of the table of commands; each alternative by itself."""
+    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    for line in re.findall(r"^\| `olr-pg (.*?)` \|", text, re.MULTILINE):
+        name, _, rest = line.partition(" ")
+        below = getattr(get_command(app).commands[name], "commands", None)  # type: ignore[attr-defined]
+        if below is None:
+            yield Typed("commands.md", (name, *re.findall(r"--[a-z-]+", rest)))
+            continue
+        for part in re.sub(r"\\\| (?=--)", "", rest).split(r"\|"):
+            words = [word for word in part.split() if word in below]
+            yield Typed(
+                "commands.md", (name, *words[:1], *re.findall(r"--(?!config|json)[a-z-]+", part))
+            )
+
+
+def test_the_table_of_commands_has_all_of_them_and_their_options() -> None:
+    found = list(described())
+    assert [one for one in found if unknown(one.words)] == []
+    named = {one.words[0] for one in found}
+    assert named == set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
 def test_there_are_commands_on_the_pages() -> None:
     assert len({one.words[0] for one in typed() if one.words}) > 10
 

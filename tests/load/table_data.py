@@ -53,8 +53,12 @@ class Source(NamedTuple):
         """Every table's rows as of `scn`."""
         return tables_at(self.summary.tables, self.transactions, scn)
 
-    def write_tables(self, folder: Path, scn: int, row_group: int = 6) -> Path:
-        """Every table as of `scn`."""
+    def write_tables(self, folder: Path, scn: int, row_group: int = 18) -> Path:
+        """Every table as of `scn`.
+
+        Args:
+            row_group: rows of a part; a task each of loads and verifications, which has its price.
+        """
         folder.mkdir()
         metadata: dict[bytes | str, bytes | str] = {
             "olr_pg.scn": str(scn),

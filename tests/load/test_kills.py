@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 SEEDS = int(os.environ.get("OLR_PG_KILL_SEEDS", "0"))
 ROOT = Path(__file__).resolve().parents[2]
 DONE, KILLED = 0, -9
+PART_ROWS = 6
+"""Few: a load has many moments at which it is killed."""
 PARTS = "SELECT count(*) >= {} FROM olr_pg.load_part"
 FINISHED = "SELECT count(*) >= {} FROM olr_pg.load WHERE finished_at IS NOT NULL"
 TAKEN_OVER = "SELECT count(*) >= {} FROM pg_stat_activity WHERE application_name LIKE 'olr_pg%%'"
@@ -96,8 +98,8 @@ def test_killed_loads_and_runs(
     source = simulated(seed, tmp_path / "source", 200_000, shape)
     project = Project(tmp_path, source, postgres_database, one_session)
     scn = source.scn(rng.uniform(0.2, 0.8))
-    project.tables = source.write_tables(tmp_path / "tables", scn)
-    parts = sum(-(-len(rows) // 6) for rows in source.rows(scn).values())
+    project.tables = source.write_tables(tmp_path / "tables", scn, PART_ROWS)
+    parts = sum(-(-len(rows) // PART_ROWS) for rows in source.rows(scn).values())
     loads, runs = (many_kills if SEEDS else few_kills)(rng, parts)
     codes = list[int]()
     for query in loads:

@@ -116,6 +116,12 @@ def status() -> Status:
                 "code": "OLR-04033",
             },
             {
+                "timestamp": "2026-11-21T20:00:02Z",
+                "level": "warning",
+                "event": "connection refused",
+                "code": "OLR-04033",
+            },
+            {
                 "timestamp": "2026-11-21T20:01:00Z",
                 "level": "error",
                 "message": "table stopped",

@@ -188,7 +188,8 @@ def record_all(one: Recording) -> None:
     one.record("caught-up", caught_up)
     one.sql("ALTER TABLE shop.order_lines ADD CONSTRAINT none CHECK (false) NOT VALID")
     one.record(
-        "table-stopped", lambda r: any(t["error_id"] and t["lag_seconds"] > 5 for t in r["tables"])
+        "table-stopped",
+        lambda r: any(t["error_id"] and (t["lag_seconds"] or 0) > 5 for t in r["tables"]),
     )
     one.sql("ALTER TABLE shop.order_lines DROP CONSTRAINT none")
     one.run("errors", "retry")
@@ -196,7 +197,9 @@ def record_all(one: Recording) -> None:
     log, away = one.take_log_away()
     one.record(
         "behind-a-gap",
-        lambda r: state("WAITING_FOR_REDO")(r) and max(t["lag_seconds"] for t in r["tables"]) > 20,
+        lambda r: (
+            state("WAITING_FOR_REDO")(r) and max(t["lag_seconds"] or 0 for t in r["tables"]) > 20
+        ),
     )
     away.rename(log)
     await_that("it goes on", lambda: caught_up(one.status()))

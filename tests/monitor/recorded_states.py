@@ -46,17 +46,25 @@ def shift(record: Any, seconds: float) -> None:
             record[key] = value + seconds
 
 
+def allows_none(kind: Any) -> bool:
+    return type(None) in get_args(kind)
+
+
 def as_value(kind: Any, found: Any) -> Any:
     """A value of a type out of what JSON has of it; keys that the type has not are left out."""
-    if found is None and kind is int:
-        return 0  # a position that nobody knows
     if found is None or kind is Any:
         return found
     if kind is Lag:
         return Lag(**found)
     if dataclasses.is_dataclass(kind):
         kinds = get_type_hints(kind, localns={"Mapping": Mapping})
-        names = [field.name for field in dataclasses.fields(kind) if field.name in found]
+        # A position that was null is none: what the type has for it.
+        names = [
+            field.name
+            for field in dataclasses.fields(kind)
+            if field.name in found
+            and (found[field.name] is not None or allows_none(kinds[field.name]))
+        ]
         return kind(**{name: as_value(kinds[name], found[name]) for name in names})  # type: ignore[operator]
     origin = get_origin(kind)
     if origin in (Union, UnionType):

@@ -19,6 +19,7 @@ from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.load.load_page import LOADING
 from olr_pg.monitor.metrics import STATES, make_registry
 from olr_pg.monitor.status_values import Status
+from tests.monitor.recorded_states import read_state
 
 
 def test_every_state_of_capture_has_a_metric() -> None:
@@ -58,6 +59,25 @@ def test_prometheus_reads_it(status: Status) -> None:
     assert len(helps) == len(set(helps))
 
 
+def test_what_is_not_known_has_no_sample(status: Status) -> None:
+    def names(one: Status) -> set[str]:
+        text = generate_latest(make_registry(lambda: one)).decode()
+        families = text_string_to_metric_families(text)
+        return {sample.name for family in families for sample in family.samples}
+
+    starting = names(read_state("starting"))
+    assert not any("scn" in name or "lag" in name for name in starting)
+    assert {"olr_pg_state", "olr_pg_table_stopped", "olr_pg_queue_ready"} <= starting
+    unknown = names(status) - starting
+    assert unknown >= {
+        *("olr_pg_decoded_scn", "olr_pg_taken_scn", "olr_pg_confirmed_scn", "olr_pg_saved_scn"),
+        *("olr_pg_table_applied_scn", "olr_pg_table_held_scn", "olr_pg_table_lag_seconds"),
+        *("olr_pg_table_lag_cause_seconds", "olr_pg_thread_decoded_scn"),
+    }
+    quiet = replace(status, tables=tuple(replace(table, held_scn=0) for table in status.tables))
+    assert "olr_pg_table_held_scn" not in names(quiet)
+
+
 def test_what_nothing_interprets_is_counted_by_kind(status: Status) -> None:
     source = replace(status.source, not_interpreted={"4.1 block cleanout": 19, "99.1 unknown": 2})
     text = generate_latest(make_registry(lambda: replace(status, source=source))).decode()
@@ -68,20 +88,3 @@ def test_what_nothing_interprets_is_counted_by_kind(status: Status) -> None:
         if sample.name == "olr_pg_vectors_not_interpreted_total"
     }
     assert values == source.not_interpreted
-
-
-def test_a_position_that_nobody_knows_has_no_sample(status: Status) -> None:
-    thread = replace(status.source.threads[0], decoded_scn=0)
-    unknown = replace(
-        status,
-        confirmed_scn=0,
-        source=replace(status.source, decoded_scn=0, threads=(thread,)),
-        port=replace(status.port, saved_scn=0, taken_scn=0),
-        tables=(replace(status.tables[0], applied_scn=0, held_scn=0, waiting=0),),
-    )
-    text = generate_latest(make_registry(lambda: unknown)).decode()
-    samples = [
-        sample.name for family in text_string_to_metric_families(text) for sample in family.samples
-    ]
-    assert [name for name in samples if name.endswith("_scn")] == ["olr_pg_thread_archived_scn"]
-    assert "olr_pg_table_waiting" in samples

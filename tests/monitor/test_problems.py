@@ -89,22 +89,14 @@ def test_each_problem_has_its_place_among_the_commands(quiet: Status) -> None:
     assert told.commands[4] == ()
 
 
-def test_what_a_text_advises_can_be_copied_too(quiet: Status) -> None:
-    error = OlrPgError(Code.POSTGRES_UNREACHABLE, "x", action="see `olr-pg doctor`")
-    state = StageState("WAITING_FOR_TARGET", 0.0, f"{error}; {error.action}")
-    stopped = TableStatus("S.T", stopped="OLR-05008: x; `olr-pg errors list`, then go on")
-    status = replace(quiet, state=state, tables=(stopped,))
-    told = with_problems(status, None, (error,))
-    complete = "`olr-pg doctor --config '/etc/my olr/x.json'`"
-    assert complete in (told.state.reason or "")
-    assert sum(complete in text for text in told.problems) == 2
-    assert "`olr-pg errors list --config '/etc/my olr/x.json'`" in (told.tables[0].stopped or "")
-    assert with_problems(told, None, (error,)) == told
-
-
-def test_a_stopped_tables_advice_names_its_error(quiet: Status) -> None:
-    error = OlrPgError(Code.CHANGE_REFUSED, "x")
-    stopped = TableStatus("S.T", stopped=f"{error}; {error.action}", error_id=17)
-    ((text, _),) = found(replace(quiet, tables=(stopped,))).items()
-    assert "`olr-pg errors show 17 --config '/etc/my olr/x.json'`" in text
-    assert "`olr-pg errors skip 17 --config '/etc/my olr/x.json'`" in text
+def test_commands_in_the_texts_can_be_copied(quiet: Status) -> None:
+    why = "OLR-05008: x; mend it, then `olr-pg errors retry`"
+    stopped = TableStatus("A.B", stopped=why, error_id=3)
+    waiting = StageState("WAITING_FOR_DISK", 0.0, "OLR-0: x; see `olr-pg doctor`")
+    named = replace(quiet, tables=(stopped,), target="eu", state=waiting)
+    told = with_problems(named, None, (OlrPgError(Code.CLIENT_SILENT, "silent"),))
+    end = "--config '/etc/my olr/x.json' --target eu`"
+    assert told.state.reason == f"OLR-0: x; see `olr-pg doctor {end}"
+    assert told.tables[0].stopped == f"OLR-05008: x; mend it, then `olr-pg errors retry A.B {end}"
+    assert told.state.reason in told.problems[0]  # so the page does not show it twice
+    assert told.tables[0].stopped in told.problems[1]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olr_pg.monitor.status_values import StageState, Status, overall_health
+from olr_pg.monitor.lag import Lag
+from olr_pg.monitor.status_values import StageState, Status, TableStatus, overall_health
+from tests.monitor.recorded_states import read_state
 
 
 def with_state(status: Status, name: str, *problems: str) -> Status:
@@ -38,22 +40,39 @@ def test_a_single_target_has_no_name(status: Status) -> None:
     assert (named["target"], tuple(named["targets"])) == ("a", ("a", "b"))
 
 
-def test_positions_that_nobody_knows_are_null_and_counts_stay(status: Status) -> None:
-    thread = replace(status.source.threads[0], decoded_sequence=0, decoded_scn=0)
-    unknown = replace(
-        status,
-        confirmed_scn=0,
-        source=replace(status.source, decoded_scn=0, oldest_open_scn=0, logs=0, threads=(thread,)),
-        port=replace(status.port, saved_scn=0, taken_scn=0),
-        tables=(replace(status.tables[0], applied_scn=0, held_scn=0, waiting=0),),
-    )
-    record = unknown.as_record()
-    (table,), (line,) = record["tables"], record["source"]["threads"]
-    positions = [
-        *(record["confirmed_scn"], record["port"]["saved_scn"], record["port"]["taken_scn"]),
-        *(record["source"]["decoded_scn"], record["source"]["oldest_open_scn"]),
-        *(table["applied_scn"], table["held_scn"], line["decoded_scn"], line["decoded_sequence"]),
-    ]
-    assert positions == [None] * len(positions)
-    assert (record["source"]["logs"], table["waiting"]) == (0, 0)
-    assert line["archived_scn"] == thread.archived_scn
+def nulls(record: object, path: str = "") -> set[str]:
+    """The paths of what is null."""
+    if isinstance(record, dict):
+        return {found for key, one in record.items() for found in nulls(one, f"{path}.{key}")}
+    if isinstance(record, list | tuple):
+        return {found for one in record for found in nulls(one, path)}
+    return {path.removeprefix(".")} if record is None else set()
+
+
+def test_what_is_not_known_is_null(status: Status) -> None:
+    record = read_state("starting").as_record()
+    assert nulls(record) >= {
+        *("confirmed_scn", "source.decoded_scn", "port.saved_scn", "port.taken_scn"),
+        *("source.oldest_open_scn", "source.oldest_open_seconds", "archive_seconds"),
+        *("tables.applied_scn", "tables.held_scn", "tables.lag", "tables.lag_seconds"),
+    }
+    assert (record["port"]["ready"], record["tables"][0]["inserted"]) == (0, 0)
+    thread = replace(status.source.threads[0], decoded_scn=0, decoded_sequence=0)
+    begun = replace(status, source=replace(status.source, threads=(thread,))).as_record()
+    assert nulls(begun["source"]["threads"]) == {"decoded_scn", "decoded_sequence"}
+    # What is known is there: a lag of nothing, too.
+    assert read_state("caught-up").as_record()["tables"][0]["lag_seconds"] == 0.0
+    assert not nulls(status.as_record()["port"])
+
+
+def test_a_lag_is_known_where_redo_was_seen_and_somebody_has_begun(status: Status) -> None:
+    fresh = TableStatus("SHOP.T")
+    begun = with_state(status, "CAUGHT_UP")
+    assert begun.lag_of(fresh) == Lag()
+    assert with_state(status, "STARTING").lag_of(fresh) is None
+    unseen = replace(begun, archive_seconds=None, source=replace(status.source, threads=()))
+    assert unseen.lag_of(fresh) is None
+    stopped = replace(fresh, stopped="OLR-05008", lag_seconds=9.0, lag=Lag(apply=9.0))
+    assert unseen.lag_of(stopped) == Lag(
+        apply=9.0
+    )  # it lacks what it holds, whatever else there is

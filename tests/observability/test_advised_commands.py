@@ -1,28 +1,33 @@
-"""Commands in a text can be copied."""
+"""Commands in texts, made complete."""
 
 from __future__ import annotations
 
-import pytest
-
-from olr_pg.observability.advised_commands import complete_commands
-
-
-@pytest.mark.parametrize(
-    ("text", "completed"),
-    [
-        ("run `olr-pg doctor`", "run `olr-pg doctor --config 'a b'`"),
-        ("`olr-pg run --config FILE --once`", "`olr-pg run --once --config 'a b'`"),
-        ("`olr-pg errors show 7`, then", "`olr-pg errors show 7 --config 'a b'`, then"),
-        ("`olr-pg bench` is the same", "`olr-pg bench` is the same"),
-        ("`olr-pg run --config x`", "`olr-pg run --config x`"),
-        ("nothing of `psql`", "nothing of `psql`"),
-    ],
-)
-def test_a_command_names_the_configuration_once(text: str, completed: str) -> None:
-    assert complete_commands(text, "a b") == completed
-    assert complete_commands(completed, "a b") == completed
+from olr_pg.errors import CATALOGUE, Code
+from olr_pg.observability.advised_commands import commands_of_error, complete_commands
 
 
-@pytest.mark.parametrize("nobody", [None, ""])
-def test_without_a_configuration_the_place_for_it_goes(nobody: str | None) -> None:
-    assert complete_commands("`olr-pg run --config FILE`", nobody) == "`olr-pg run`"
+def test_commands_of_an_error_name_the_table_and_the_number() -> None:
+    text = CATALOGUE[Code.CHANGE_REFUSED].action
+    told = complete_commands(commands_of_error(text, "S.T", 17), "x.json")
+    assert "`olr-pg errors show 17 --config x.json`" in told
+    assert "`olr-pg errors retry S.T --config x.json`" in told
+    assert "`olr-pg errors skip 17 --config x.json`" in told
+    assert commands_of_error("`olr-pg errors show`", "S.T", 0) == "`olr-pg errors show`"
+
+
+def test_what_takes_no_configuration_and_no_target_gets_none() -> None:
+    text = "`olr-pg dump` `olr-pg run` `olr-pg logs --config FILE` `psql`"
+    assert complete_commands(text, None) == text
+    assert complete_commands(text, "a b", "eu") == (
+        "`olr-pg dump` `olr-pg run --config 'a b'` `olr-pg logs --config 'a b'` `psql`"
+    )
+
+
+def test_what_is_complete_stays_as_it_is() -> None:
+    done = complete_commands("`olr-pg errors list`", "a b", "eu")
+    assert complete_commands(done, "a b", "eu") == done
+
+
+def test_a_name_with_spaces_and_quotes_is_one_word() -> None:
+    told = commands_of_error("`olr-pg initial-load --table OWNER.NAME`", 'S."it\'s x"', 1)
+    assert told == """`olr-pg initial-load --table 'S."it'"'"'s x"'`"""

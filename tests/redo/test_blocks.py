@@ -147,7 +147,9 @@ def scanned(
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_records_of_two_groups(order: str) -> None:
-    """The first has two chunks; a void record may open one (§2.2), and one goes over blocks."""
+    """The first has two chunks; a void record may open one (redo-format §2.2), and one goes over
+    blocks.
+    """
     long = record(order, 2 * WIDTH + 4, SCN + 3, 7)
     chunk = opening(order, 5, (1, 2, 4), SCN) + record(order, 24, SCN + 2, 3) + long
     payload = laid(
@@ -173,7 +175,9 @@ def test_the_records_of_two_groups(order: str) -> None:
 
 @pytest.mark.parametrize("left", [0, 4, 20, 24, 28])
 def test_where_the_next_record_begins(left: int) -> None:
-    """A header of 24 bytes never goes over blocks: where less is left, it is in the next (§2.3)."""
+    """A header of 24 bytes never goes over blocks: where less is left, it is in the next
+    (redo-format §2.3).
+    """
     first = opening("<", 5, (0, 1, 2), SCN, WIDTH - 68 - left)
     if left < 24:
         first += b"\xee" * left

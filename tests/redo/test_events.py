@@ -132,7 +132,9 @@ def test_the_transaction_of_a_direct_load_is_in_the_24_6_beside_it(
 
 
 def test_the_place_of_an_event_counts_the_headers_of_blocks() -> None:
-    """Records of 92 bytes, the first of a group 136, in blocks of 512 with 16 of header (§2.3)."""
+    """Records of 92 bytes, the first of a group 136, in blocks of 512 with 16 of header
+    (redo-format §2.3).
+    """
     redo, builder = LobRedo(), LogBuilder(thread=3, sequence=117)
     scn = 0x1234_89ABCDEF
 

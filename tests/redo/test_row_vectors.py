@@ -253,7 +253,9 @@ def piece_kdo(
     order: str, count: int, nulls: bytes, *, fb: int = 0x2C, row: int = 99, op: int = 2,
     table_number: int = 0,
 ) -> bytes:  # fmt: skip
-    """KDO of an IRP or ORP (§5.4): fb @16, cc @18, length of the row @40, table @44, NULLs @45."""
+    """KDO of an IRP or ORP (redo-format §5.4): fb @16, cc @18, length of the row @40, table @44,
+    NULLs @45.
+    """
     kdo = bytearray(45) + nulls + bytes(3)
     kdo[10], kdo[16], kdo[18], kdo[44] = op, fb, count, table_number
     struct.pack_into(order + "H", kdo, 40, row)
@@ -291,7 +293,9 @@ def test_the_columns_of_a_piece(order: str) -> None:
 def test_a_field_as_long_as_the_row_is_a_compressed_one(
     count: int, table_number: int, packed: int
 ) -> None:
-    """§5.4; of one column it may be its value, where the block's first table holds rows."""
+    """redo-format §5.4; of one column it may be its value, where the block's first table holds
+    rows.
+    """
     kdo = piece_kdo("<", count, b"\0", row=300, table_number=table_number)
     fields = [kdo, b"", b"r" * 300, b"supplemental"]
     found = pushed(push_whole_piece, 2, fields, 2, False, Role.AFTER)
@@ -304,7 +308,7 @@ def test_a_field_as_long_as_the_row_is_a_compressed_one(
 def update(
     order: str, width: int, count: int, nulls: bytes, fb: int = 0x2C, kind: int = 1
 ) -> bytes:
-    """KDO of a URP (§5.7): fb @16, ncol @22, nnew @23, NULLs @26."""
+    """KDO of a URP (redo-format §5.7): fb @16, ncol @22, nnew @23, NULLs @26."""
     kdo = bytearray(26) + nulls + bytes(2)
     kdo[10], kdo[11], kdo[16], kdo[22], kdo[23] = 5, kind, fb, width, count
     return bytes(kdo)
@@ -356,7 +360,7 @@ def test_an_update_of_no_column_has_no_list() -> None:
 
 @pytest.mark.parametrize("size", [6, 8, 7])
 def test_the_scn_of_a_row_is_behind_its_old_columns(size: int) -> None:
-    """§5.4: with 0x40 in the KDO's op, in the 5.1 only; 6 bytes before 12.2, then 8."""
+    """redo-format §5.4: with 0x40 in the KDO's op, in the 5.1 only; 6 bytes before 12.2, then 8."""
     scn = bytes([1] * size)
     kdo = piece_kdo("<", 1, b"\0", op=0x22 | 0x40)
     behind = 6 if size == 7 else 7
@@ -375,13 +379,13 @@ def test_the_scn_of_a_row_is_behind_its_old_columns(size: int) -> None:
 def test_the_supplemental_header_is_the_next_field_that_is_not_empty(
     lengths: list[int], field: int
 ) -> None:
-    """§4.3: 20, 26 or 28 bytes; what lies behind the vector's fields is none of it."""
+    """redo-format §4.3: 20, 26 or 28 bytes; what lies behind the vector's fields is none of it."""
     length = np.array([28] * 5 + lengths + [28])
     assert interpreted(supplemental_header)(length, 5, 4 + len(lengths)) == field
 
 
 def test_what_supplemental_values_are_beside() -> None:
-    """docs/internals/redo-format.md, §7.6."""
+    """redo-format §7.6."""
     before, after = Role.BEFORE_SUPPLEMENTAL, Role.AFTER_SUPPLEMENTAL
     expected = {IRP: after, LKR: after, DRP: before, CFA: before}
     expected |= dict.fromkeys((URP, ORP, LMN, CMP), before | after)
@@ -390,7 +394,9 @@ def test_what_supplemental_values_are_beside() -> None:
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_supplemental_values(order: str) -> None:
-    """§4.3: cc @2 of the header; then numbers, lengths with 0xFFFF for NULL, and the values."""
+    """redo-format §4.3: cc @2 of the header; then numbers, lengths with 0xFFFF for NULL, and the
+    values.
+    """
 
     def of(fb: int, numbers: list[int], sizes: list[int], *values: bytes) -> Pushed:
         header = struct.pack(order + "BBH16x", 4, fb, len(numbers))

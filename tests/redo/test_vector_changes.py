@@ -73,7 +73,7 @@ TWO_TABLES = (
 )
 UNDO_BLOCK = 0x00C00010
 HEAD, TAIL, CUT, DONE, MID = 1, 2, 4, 0x10, 0x100
-"""Bits of ktub's flg (§4.2)."""
+"""Bits of ktub's flg (redo-format §4.2)."""
 
 
 def ktub(redo: LobRedo, flags: int, opc: tuple[int, int] = (11, 1), obj: int = TABLE_OBJ,
@@ -102,7 +102,9 @@ XID = 10 << 48 | 12 << 32 | 572
 @pytest.mark.parametrize("version", ["11.2", "19"])
 @pytest.mark.parametrize("big", [False, True])
 def test_undo_in_several_records_travels_as_it_is(tmp_path: Path, version: str, big: bool) -> None:
-    """§4.2: TAIL first, then MID, HEAD last, beside the row vector; fields from F3 (row: F2) on."""
+    """redo-format §4.2: TAIL first, then MID, HEAD last, beside the row vector; fields from F3
+    (row: F2) on.
+    """
     redo = LobRedo(
         RedoFormat(COMPATIBLE[version], big_endian=big), con_id=0 if version < "12" else 3
     )
@@ -142,7 +144,9 @@ def test_parts_of_other_undo_are_nothing(tmp_path: Path) -> None:
 
 
 def test_a_row_vector_is_paired_with_undo_of_a_row(tmp_path: Path) -> None:
-    """§4.8, and opc of §4.2: 11.1 for table rows, 10.22 for leaves; a pair of two is neither."""
+    """redo-format §4.8, and opc of §4.2: 11.1 for table rows, 10.22 for leaves; a pair of two is
+    neither.
+    """
     redo = LobRedo(con_id=3)
     kdo = [ktb_continue(redo.redo, bytes(8)), delete_kdo(redo.redo, BASE, OP_DRP, 0)]
     back = delete_kdo(redo.redo, BASE, OP_IRP | UNDO_SIDE, 0)
@@ -162,7 +166,9 @@ def test_a_row_vector_is_paired_with_undo_of_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", [6, 11])
 def test_an_undo_marker_names_a_slot_and_an_undo_record(tmp_path: Path, op: int) -> None:
-    """§4.5: segment by the class, slot and the rest in ktub; 5.11 for the first in its block."""
+    """redo-format §4.5: segment by the class, slot and the rest in ktub; 5.11 for the first in
+    its block.
+    """
     redo = LobRedo(con_id=3)
     redo.emit(undone(redo, op, ktub(redo, DONE, objd=99)))
     redo.emit(undone(redo, op, ktub(redo, DONE, obj=8)))

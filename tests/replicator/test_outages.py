@@ -102,7 +102,9 @@ def test_a_target_that_goes_away_is_waited_for_and_told_of_once(
         fill(source, range(40, 80))
         source.finish()
         held = await_status(
-            config, process, lambda s: any(table["lag_seconds"] > 1.0 for table in s["tables"])
+            config,
+            process,
+            lambda s: any((table["lag_seconds"] or 0.0) > 1.0 for table in s["tables"]),
         )
         scns = {table["name"]: table["applied_scn"] for table in before["tables"]}
         assert all(scns.values())

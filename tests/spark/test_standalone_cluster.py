@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+PART_ROWS = 6
+"""Few: each worker has many tasks."""
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +75,12 @@ def test_killed_workers_and_drivers_lose_and_double_nothing(
         },
         tmp_path,
     )
-    with driver.start("first", tables=str(source.write_tables(first, scn))) as process:
+    with driver.start("first", tables=str(source.write_tables(first, scn, PART_ROWS))) as process:
         process.communicate()
         assert process.returncode == -signal.SIGKILL, driver.words()
     assert (tmp_path / "driver-killed").exists()
 
-    with driver.start("again", tables=str(source.write_tables(final, last))) as process:
+    with driver.start("again", tables=str(source.write_tables(final, last, PART_ROWS))) as process:
         cluster.lost_worker()
         (tmp_path / "joined").write_text(str(cluster.add_worker()))
         answer, _ = process.communicate()

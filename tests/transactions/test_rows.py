@@ -8,12 +8,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from olr_pg.kernels.compile import interpreted
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.transactions import row_job, rows
+from tests.transactions.hand_made_pieces import Entry, Piece, job_of
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:
@@ -166,3 +168,20 @@ def test_a_table_is_left_out_for_a_fault_of_the_transaction_at_hand() -> None:
     left_out = interpreted(rows._is_left_out)
     assert [left_out(job, 1, table) for table in (7, 8, 9, 10)] == [False, True, True, False]
     assert not left_out(job, 3, 9)
+
+
+def test_a_fault_names_its_transaction_and_takes_its_rows_back() -> None:
+    good, bad = Piece([Entry(1, b"x")]), Piece([Entry(4, b"beyond the table")])
+    job = job_of(good, good, bad, good)
+    live, undoable = np.empty((2, 4), np.int64)
+    dml_first = np.zeros(4, np.int64)
+    found = interpreted(rows.assemble_rows)(
+        job, np.arange(4), np.array([0, 1, 3]), np.array([1, 3, 4]), dml_first, live, undoable
+    )
+    assert found == row_job.OK
+    assert job.counts[row_job.FAULTS] == 1
+    fault = job.faults[0]
+    assert (fault.transaction, fault.event, fault.status) == (1, 2, row_job.UNKNOWN_COLUMN)
+    assert dml_first.tolist() == [0, 1, 1, 2]
+    assert (job.counts[row_job.CHANGES], job.counts[row_job.VALUES]) == (2, 6)
+    assert job.entry_start[:3].tolist() == [0, 3, 6]

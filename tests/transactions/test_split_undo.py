@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from olr_pg.decoding.split import open_for_decoding, subscribe
-from olr_pg.redo.batch import EventKind
+from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.log_extraction import read_changes
-from olr_pg.simulator.fields.redo_format import RedoFormat
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.row_vectors import ENTRIES, PIECES
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.fields.row_fields import (
+    FB_ROW,
+    OP_DRP,
+    OP_IRP,
+    SUPPLEMENTAL_DELETE,
+    UNDO_SIDE,
+    KdoBase,
+    RowPiece,
+    column_fields,
+    delete_kdo,
+    insert_kdo,
+)
+from olr_pg.simulator.fields.vector_fields import ktb_continue, ktb_unused
 from olr_pg.simulator.model.storage import WIDE_ROW_SPACE
+from olr_pg.transactions import split_undo
 from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.delimit import delimit
 from olr_pg.transactions.select import concatenate, select_events
+from olr_pg.transactions.split_undo import Joining, join_changes
+from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
+from tests.redo.hand_made import values_of, walked
+from tests.redo.test_vector_changes import CUT, HEAD, MID, TAIL, ktub, undo
 from tests.simulator.laws import broken_undo_parts
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
@@ -88,3 +110,120 @@ def test_undo_without_one_of_its_parts_is_refused(tmp_path: Path) -> None:
     assert fault.error.where["table"] == "SIM.T"
     kinds = (EventKind.CHANGE, EventKind.SPLIT_CHANGE)
     assert assembler.account.events_committed == np.isin(left.events.kind, kinds).sum()
+
+
+# --- the joining by itself: fields put together as redo-format §4.2 says ---
+
+ROW = (b"\xc1\x02", b"second" * 9, None, b"z")
+BASE = KdoBase(BLOCK, BLOCK, 100, 1)
+
+
+def delete(redo: LobRedo, *parts: tuple[int, list[bytes]]) -> None:
+    """A DELETE of `ROW` with the undo in these parts, (flg, fields), in the order of the log."""
+    deleted = [ktb_continue(redo.redo, bytes(8)), delete_kdo(redo.redo, BASE, OP_DRP, 6)]
+    row = redo.vector((11, OP_DRP), deleted, TABLE_OBJ, dba=BLOCK)
+    for flags, fields in parts[:-1]:
+        redo.emit(undo(redo, ktub(redo, flags), fields))
+    flags, fields = parts[-1]
+    redo.emit(undo(redo, ktub(redo, flags), fields), row)
+
+
+def undo_fields(redo: LobRedo) -> list[bytes]:
+    """Those of the whole undo from F3 on: six and the supplemental header."""
+    kdo = insert_kdo(redo.redo, BASE, OP_IRP | UNDO_SIDE, RowPiece(FB_ROW, ROW), 6, 1)
+    logged = redo.supplemental(SUPPLEMENTAL_DELETE, 6, 1, 0)
+    return [ktb_unused(redo.redo), kdo, *column_fields(ROW), *logged]
+
+
+def joined(redo: LobRedo, folder: Path, room: int = 100) -> tuple[Any, Any, Joining]:
+    """What the kernel returns, what it made as a batch, and its job."""
+    folder.mkdir()
+    batch = walked(redo, folder)[0]
+    is_part = np.isin(batch.events.kind, [EventKind.UNDO_PART, EventKind.SPLIT_CHANGE])
+    instances = delimit(batch.events)
+    job = split_undo._job(batch, is_part, np.zeros(1, np.int32), room)
+    found = interpreted(join_changes)(job, instances.order, instances.first[:-1],
+                                      instances.first[1:])  # fmt: skip
+    made = ChangeBatch(batch.events, job.pieces[: job.state[PIECES]],
+                       job.entries[: job.state[ENTRIES]], job.data)  # fmt: skip
+    return found, made, job
+
+
+def shown(batch: Any) -> list[Any]:
+    """Every piece with its fields but offsets, and every value."""
+    names = [name for name in batch.pieces.dtype.names if name != "changed_offset"]
+    return [[int(batch.pieces[name][0]) for name in names], values_of(batch)]
+
+
+@pytest.mark.parametrize("version", ["11.2", "19"])
+@pytest.mark.parametrize("big", [False, True])
+def test_parts_joined_are_the_undo_that_was_not_cut(
+    tmp_path: Path, version: str, big: bool
+) -> None:
+    """fields = HEAD, MID, TAIL; where flg has 0x4, the last field goes on in the next part."""
+    form = RedoFormat(COMPATIBLE[version], big_endian=big)
+    whole = LobRedo(form)
+    ktb, kdo, first, second, null, last, *logged = undo_fields(whole)
+    delete(whole, (0, [ktb, kdo, first, second, null, last, *logged]))
+    (tmp_path / "whole").mkdir()
+    expected = shown(walked(whole, tmp_path / "whole")[0])
+    # The first of two, so that the bytes of the second go behind it.
+    redo = LobRedo(form)
+    for _ in range(2):
+        delete(
+            redo,
+            (TAIL, [second[40:], null, last, *logged]),
+            (MID | CUT, [second[10:40]]),
+            (MID | CUT, [kdo[30:], first, second[:10]]),
+            (HEAD | CUT, [ktb, kdo[:30]]),
+        )
+    delete(redo, (TAIL, [first, second, null, last, *logged]), (HEAD, [ktb, kdo]))
+    found, made, job = joined(redo, tmp_path / "parts")
+    assert found == (True, 3, 0)
+    assert job.heads[:3].tolist() == [3, 7, 9]
+    assert job.piece_count[:3].tolist() == [1, 1, 1]
+    assert len(made.pieces) == 3
+    count = len(expected[1])
+    for at in range(3):
+        own = made._replace(
+            pieces=made.pieces[at : at + 1], entries=made.entries[count * at : count * (at + 1)]
+        )
+        assert shown(own) == expected
+
+
+def test_parts_that_are_not_all_there_are_not_joined(tmp_path: Path) -> None:
+    redo = LobRedo()
+    ktb, kdo, *rest = undo_fields(redo)
+    head, tail = (HEAD, [ktb, kdo]), (TAIL, rest)
+    delete(redo, head)
+    delete(redo, (MID, rest), head)
+    delete(redo, (MID, rest), (MID, rest), head)
+    delete(redo, tail, tail, head)  # a TAIL begins anew
+    delete(redo, head)
+    found, made, job = joined(redo, tmp_path / "log")
+    assert found == (True, 1, 4)
+    assert (job.heads[0], len(made.pieces)) == (8, 1)
+    assert job.failed[:4].tolist() == [0, 2, 5, 9]
+    assert job.reasons[:4].tolist() == [ChangeStatus.SPLIT_UNDO] * 4
+
+
+def test_parts_of_another_object_are_not_joined(tmp_path: Path) -> None:
+    redo = LobRedo()
+    ktb, kdo, *rest = undo_fields(redo)
+    redo.emit(undo(redo, ktub(redo, TAIL, objd=99), rest))
+    delete(redo, (HEAD, [ktb, kdo]))
+    redo.emit(undo(redo, ktub(redo, TAIL, objd=0), rest))  # it names none (redo-format §4.8)
+    delete(redo, (HEAD, [ktb, kdo]))
+    delete(redo, (TAIL, rest), (HEAD, [ktb, kdo[:20]]))  # its row does not fit
+    found, made, job = joined(redo, tmp_path / "log")
+    assert found == (True, 1, 2)
+    assert (job.heads[0], len(made.pieces)) == (3, 1)
+    assert job.failed[:2].tolist() == [1, 5]
+
+
+def test_without_room_a_join_asks_for_more(tmp_path: Path) -> None:
+    redo = LobRedo()
+    ktb, kdo, *rest = undo_fields(redo)
+    delete(redo, (TAIL, rest), (HEAD, [ktb, kdo]))
+    assert joined(redo, tmp_path / "small", room=3)[0] == (False, 0, 0)
+    assert joined(redo, tmp_path / "large", room=4)[0] == (True, 1, 0)

@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 NO_KEY_ACTION: Final = (
     "turn supplemental logging of the key on in the source (`olr-pg doctor` has the statement):"
-    " later changes have it then. Leave this one out with `olr-pg errors skip ID`, and mend its row"
+    " later changes have it then. Leave this one out with `olr-pg errors skip`, and mend its row"
     " with `olr-pg verify --differences FILE` and `olr-pg repair --differences FILE`, or load the"
     " table anew: `olr-pg initial-load --anew --table OWNER.NAME`"
 )

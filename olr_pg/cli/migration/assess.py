@@ -30,7 +30,7 @@ def assess(
         typer.Option(
             "--owner",
             metavar="OWNER",
-            help="Of this schema, not those of `apply.tables`; repeatable.",
+            help="Only this schema, instead of those of `apply.tables`; repeatable.",
         ),
     ] = None,
     no_target: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
@@ -58,8 +59,8 @@ def cutover(
 ) -> None:
     """Cut over to the target, step by step; start it again to go on where it stopped.
 
-    quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run` before:
-    this command applies what is left itself. Nothing is changed in the source.
+    The steps: quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run`
+    before: this command applies what is left itself. Nothing is changed in the source.
     """
     from olr_pg.load.cutover.cut_over import (
         STEPS,
@@ -119,10 +120,12 @@ def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) 
     for line in step_lines(states, steps):
         print_line(line)
     print_line(
-        f"To go back: {back}." if over else "Nothing is done yet, and nothing to go back from."
+        advised(f"To go back: {back}.")
+        if over
+        else "Nothing is done yet, and nothing to go back from."
     )
     if len(over) == len(steps):
-        print_line("The target may be used. Do not start `olr-pg run` again.")
+        print_line("The target may be used. Do not start olr-pg run again.")
         grants = grant_lines(states)
         if grants:
             print_line("Grant to the role of the applications (here: application) what it lacks:")

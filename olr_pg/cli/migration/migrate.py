@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from olr_pg.cli.advice import config_named
+from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
-from olr_pg.observability.advised_commands import complete_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +38,9 @@ def migrate(
 ) -> None:
     """Bring everything over, step by step: start it again to go on where it stopped.
 
-    doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to be cut
-    over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are kept
-    in the target. No other appliance may run meanwhile.
+    The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to
+    be cut over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are
+    kept in the target. No other appliance may run meanwhile.
     """
     from olr_pg.migration.migration_run import is_ready, state_of
 
@@ -62,7 +60,7 @@ def migrate(
 
     if not as_json:
         print_line(
-            _complete(
+            advised(
                 "Replicating on. To cut over: stop the applications, end this with Ctrl-C, then"
                 " `olr-pg migrate --cutover`."
             ),
@@ -98,11 +96,6 @@ def _steps(config: Config, *, as_json: bool) -> None:
         _show(state_of(config), as_json=as_json)
 
 
-def _complete(text: str) -> str:
-    """Return a text whose commands can be copied: with the configuration that this one has."""
-    return complete_commands(text, config_named(sys.argv[1:]))
-
-
 def _announce(step: MigrationStep) -> None:
     print_line(f"{step.name}: {step.title} …", at_once=True)
 
@@ -122,18 +115,18 @@ def _show(states: Sequence[StepState], *, as_json: bool) -> None:
         print_line(f"{step.name}: {step.title}: {state.state if state else 'waiting'}")
         for key, value in (state.detail if state else {}).items():
             for line in value if isinstance(value, list) else [value]:
-                print_line(_complete(f"    {key.replace('_', ' ')}: {line}"))
+                print_line(f"    {key.replace('_', ' ')}: {advised(str(line))}")
     for line in _needed(states):
         print_line(f"needs you: {line}")
     if ready:
-        print_line(_complete("Ready to cut over: `olr-pg migrate --cutover`."))
+        print_line(advised("Ready to cut over: `olr-pg migrate --cutover`."))
 
 
 def _needed(states: Sequence[StepState]) -> tuple[str, ...]:
     from olr_pg.migration.migration_run import needed
 
     found = needed({state.step: state.detail for state in states})
-    return tuple(_complete(line) for line in found)
+    return tuple(advised(one) for one in found)
 
 
 def _step_json(state: StepState) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from olr_pg.cli.advice import advised
 from olr_pg.cli.printing import flush, on_terminal, print_json, print_line
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _looking(
         # Whoever does not read any more does not end the migration.
         with suppress(OSError):
             while not stop.wait(seconds):
-                show(watch.read())
+                now = watch.read()
+                show(now._replace(needs=tuple(advised(one) for one in now.needs)))
         watch.close()
 
     thread = threading.Thread(target=look, name="olr-migration-display")

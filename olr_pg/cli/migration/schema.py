@@ -44,7 +44,9 @@ class _Converted(NamedTuple):
 OwnerOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--owner", metavar="OWNER", help="Of this schema, not those of `apply.tables`; repeatable."
+        "--owner",
+        metavar="OWNER",
+        help="Only this schema, instead of those of `apply.tables`; repeatable.",
     ),
 ]
 

@@ -34,7 +34,11 @@ SHOWN_MAX: Final = 20
 
 DifferencesOption = Annotated[
     Path | None,
-    typer.Option("--differences", metavar="FILE", help="The file of differing rows."),
+    typer.Option(
+        "--differences",
+        metavar="FILE",
+        help="Write the rows that differ here, for `olr-pg repair`.",
+    ),
 ]
 
 
@@ -44,11 +48,15 @@ def verify(
     table: TableOption = None,
     tables: Annotated[
         Path | None,
-        typer.Option("--tables", metavar="DIR", help="Compare with these files instead."),
+        typer.Option(
+            "--tables",
+            metavar="DIR",
+            help="Compare with these Parquet files, not with the live source.",
+        ),
     ] = None,
     at_scn: Annotated[
         int | None,
-        typer.Option("--at-scn", min=1, help="The SCN that the source's rows are as of."),
+        typer.Option("--at-scn", min=1, help="Compare with the source's rows as of this SCN."),
     ] = None,
     sample: Annotated[
         float,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.mapping import OracleType
@@ -51,10 +52,6 @@ def data_type(column: Column) -> str:
     return national + code.title
 
 
-def _by_place(column: Column) -> tuple[bool, int, int]:
-    return column.hidden, column.col, column.intcol
-
-
 def _column(column: Column) -> InventoryColumn:
     unit = 2 if column.charset_form == NATIONAL else 1
     is_text = column.type_code in (OracleType.VARCHAR2, OracleType.CHAR)
@@ -84,7 +81,9 @@ def inventory_of(snapshot: Snapshot) -> Inventory:
                 owner=table.owner,
                 name=table.name,
                 kind="index-organised table" if table.index_organised else "table",
-                columns=tuple(map(_column, sorted(table.columns, key=_by_place))),
+                columns=tuple(
+                    map(_column, sorted(table.columns, key=attrgetter("hidden", "col", "intcol")))
+                ),
             )
             for table in sorted(tables, key=lambda table: table.full_name)
         ),

@@ -298,9 +298,7 @@ def _from_sqlite(value: object) -> object:
     return value
 
 
-def _authorize(
-    action: int, _1: str | None, _2: str | None, _3: str | None, _4: str | None, /
-) -> int:
+def _authorize(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in _READ_ONLY else sqlite3.SQLITE_DENY
 
 

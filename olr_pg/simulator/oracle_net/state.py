@@ -282,8 +282,5 @@ class OracleState:
         self._put_destination(int(number), place)
 
     def _enable_destination(self, number: str) -> None:
-        self.catalogue.update(
-            'UPDATE SYS."V$ARCHIVE_DEST" SET "STATUS" = \'VALID\', "ERROR" = NULL'
-            ' WHERE "DEST_ID" = ?',
-            int(number),
-        )
+        valid = """UPDATE SYS."V$ARCHIVE_DEST" SET "STATUS" = 'VALID', "ERROR" = NULL"""
+        self.catalogue.update(f'{valid} WHERE "DEST_ID" = ?', int(number))

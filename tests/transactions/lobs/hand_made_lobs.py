@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LOB: Final = 0x1060FF
 """The LOB of the examples of values-and-lobs §16.6 and §19."""
 BASIC_OUTSIDE: Final = bytes.fromhex("00700001 01080000 0001 00000001 0000001060ff")
-"""§16.6: a BASICFILE BLOB that is not stored in its row."""
+"""values-and-lobs §16.6: a BASICFILE BLOB that is not stored in its row."""
 
 SPACES: Final = {
     LobOp.LIST: Space.LIST, LobOp.LIST_AT: Space.LIST, LobOp.HEADER: Space.LIST,
@@ -37,7 +37,7 @@ SPACES: Final = {
 
 
 def secure(body: str, lob: int = LOB) -> bytes:
-    """A SECUREFILE locator that is not in its row, of this inode body (§16.4)."""
+    """A SECUREFILE locator that is not in its row, of this inode body (values-and-lobs §16.4)."""
     raw = bytes.fromhex(body)
     head = bytes.fromhex("00700001 010c0080 0001 00000001") + lob.to_bytes(6, "big")
     return (
@@ -46,11 +46,11 @@ def secure(body: str, lob: int = LOB) -> bytes:
 
 
 HUNDRED: Final = secure("20 00 64 01 00 00 030002f3 01")
-"""§16.6: 100 bytes in block 030002f3."""
+"""values-and-lobs §16.6: 100 bytes in block 030002f3."""
 
 
 def pointers(pages: int, rest: int, blocks: Sequence[int]) -> bytes:
-    """A BASICFILE locator with page addresses (§16.3)."""
+    """A BASICFILE locator with page addresses (values-and-lobs §16.3)."""
     inode = b"\x04\x00" + pages.to_bytes(4, "big") + rest.to_bytes(2, "big") + bytes(6)
     inode += b"".join(block.to_bytes(4, "big") for block in blocks)
     head = bytes.fromhex("00700001 010c0000 0001 00000001 0000001060ff")
@@ -58,7 +58,9 @@ def pointers(pages: int, rest: int, blocks: Sequence[int]) -> bytes:
 
 
 def index_row(blocks: Sequence[int], pages: int | None = None, rest: int = 0) -> bytes:
-    """The 32 bytes of a row of a LOB index (§19); that of page 0 tells the length."""
+    """The 32 bytes of a row of a LOB index (values-and-lobs §19); that of page 0 tells the
+    length.
+    """
     listed = b"".join(block.to_bytes(4, "big") for block in blocks)
     if pages is None:
         return listed.ljust(32, b"\0")

@@ -151,7 +151,9 @@ def test_what_a_savepoint_took_back_is_not_collected() -> None:
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_list_blocks_of_header_blocks(order: str) -> None:
-    """§18.5: dba0 … dba3 of a header item, up to a zero, in the platform's order."""
+    """values-and-lobs §18.5: dba0 … dba3 of a header item, up to a zero, in the platform's
+    order.
+    """
     data = struct.pack(order + "12I", 9, 9, 0x51, 0x52, 0x53, 0x54, 0x61, 0, 0x63, 0x64, 9, 9)
     rows = rows_of([(0, Space.LIST, 0, 1, 1)] * 3)
     rows.op[:] = [LobOp.HEADER, LobOp.LIST, LobOp.HEADER]
@@ -163,7 +165,7 @@ def test_the_list_blocks_of_header_blocks(order: str) -> None:
 
 
 def test_the_lob_number_of_a_locator_that_may_be_cut() -> None:
-    """The locator of §16.6, whose id is 00000001 0000001060ff."""
+    """The locator of values-and-lobs §16.6, whose id is 00000001 0000001060ff."""
     cuts: list[tuple[bytes, ...]] = [
         (HUNDRED,), (HUNDRED[:12], b"", HUNDRED[12:16], HUNDRED[16:]), (HUNDRED[:20],),
         (HUNDRED[:19],), (b"",), (HUNDRED[:10], HUNDRED[10:20]),

@@ -303,7 +303,9 @@ MISSING, UNCHANGED = ValueStatus.MISSING, ValueStatus.UNCHANGED
 
 
 def in_row(text: bytes) -> bytes:
-    """The locator of §16.6 that is real: a CLOB of a single-byte database, in its row."""
+    """The locator of values-and-lobs §16.6 that is real: a CLOB of a single-byte database, in
+    its row.
+    """
     return (
         bytes.fromhex("00700001020c00800001 00000001000000bc9bcb 0026 4890 0020 00 00 1c 01") + text
     )
@@ -322,7 +324,9 @@ def test_a_value_in_its_row_is_what_the_real_locator_has() -> None:
 
 
 def test_the_two_extents_of_a_real_locator() -> None:
-    """§16.4 and §18.3: 1,694,997 bytes in 54 and 157 blocks; pages of 8060 bytes."""
+    """values-and-lobs §16.4 and §18.3: 1,694,997 bytes in 54 and 157 blocks; pages of 8060
+    bytes.
+    """
     lob = 0xBC9BCC
     locator = secure("22 00 19dd15 01 01 02 01c005ca 36 02 01c00601 9d", lob)
     content = bytes(range(251)) * 6754
@@ -357,7 +361,9 @@ def test_pages_are_those_of_the_block_the_lob_and_the_transaction() -> None:
 
 
 def test_what_is_written_into_a_page_counts_in_its_order() -> None:
-    """§18.5: fills overlap in redo order, zeros are bytes, a whole page begins anew."""
+    """values-and-lobs §18.5: fills overlap in redo order, zeros are bytes, a whole page begins
+    anew.
+    """
     old = Logged(PAGE_OF, FIRST, b"o" * 120)
     page = Logged(PAGE_OF, FIRST, b"p" * 90)
     fill = Logged(LobOp.FILL, FIRST, b"f" * 20, at=80)
@@ -395,7 +401,9 @@ def test_pages_put_together_lie_behind_one_another() -> None:
 
 
 def entries(order: str, wide: bool, *runs: tuple[int, int]) -> bytes:
-    """Entries of a list of blocks (§18.5): u8, u8, blocks u16, address u32; 16 bytes if wide."""
+    """Entries of a list of blocks (values-and-lobs §18.5): u8, u8, blocks u16, address u32; 16
+    bytes if wide.
+    """
     end = bytes(8 if wide else 0)
     return b"".join(struct.pack(order + "BBHI", 0, 0, count, at) + end for at, count in runs)
 
@@ -403,7 +411,9 @@ def entries(order: str, wide: bool, *runs: tuple[int, int]) -> bytes:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("big", [False, True])
 def test_the_blocks_of_a_header_block_are_taken_in_its_order(wide: bool, big: bool) -> None:
-    """§21.3: the list of the header block itself, then dba0, dba1, dba2, dba3 up to a zero."""
+    """values-and-lobs §21.3: the list of the header block itself, then dba0, dba1, dba2, dba3 up
+    to a zero.
+    """
     order = ">" if big else "<"
     form = (ListForm.BIG_ENDIAN if big else 0) | (ListForm.WIDE if wide else 0)
     locator = secure("41 00 0015 01 03000781")
@@ -448,7 +458,9 @@ def test_the_blocks_of_a_header_block_are_taken_in_its_order(wide: bool, big: bo
 
 
 def test_pages_behind_the_twelfth_are_in_the_index() -> None:
-    """§16.3 and §19: twelve addresses in the locator, then eight in each row of the index."""
+    """values-and-lobs §16.3 and §19: twelve addresses in the locator, then eight in each row of
+    the index.
+    """
     blocks = [0x500 + 3 * at for at in range(22)]
     pages = [Logged(PAGE_OF, block, bytes([at] * 4)) for at, block in enumerate(blocks)]
     rows = [Logged(LobOp.INDEX, 12, index_row(blocks[12:20])),
@@ -470,8 +482,8 @@ def test_pages_behind_the_twelfth_are_in_the_index() -> None:
 
 
 def test_the_index_tells_all_of_a_value_that_is_not_in_its_row() -> None:
-    """§19: the row of page 0 has full pages, the rest, and four addresses."""
-    # The example of §19: one full page and 100 bytes, the first page at 030002f3.
+    """values-and-lobs §19: the row of page 0 has full pages, the rest, and four addresses."""
+    # The example of values-and-lobs §19: one full page and 100 bytes, the first page at 030002f3.
     row = bytes.fromhex("00000000 00000001 0064 000000000000 030002f3 00000000 00000000 00000000")
     assert row == index_row([FIRST], 1, 100)
     row = index_row([FIRST, 0x200], 1, 100)
@@ -506,7 +518,9 @@ def test_a_lob_without_index_and_pages_is_empty_if_it_is_new() -> None:
 
 @pytest.mark.parametrize("op", [LobOp.PAGE, LobOp.FILL, LobOp.INDEX, LobOp.OPERATION])
 def test_a_locator_that_was_only_written_anew_is_unchanged(op: LobOp) -> None:
-    """§20: a row that moved has its locator again, and nothing was logged of the LOB."""
+    """values-and-lobs §20: a row that moved has its locator again, and nothing was logged of the
+    LOB.
+    """
     moved = Value(HUNDRED, before=HUNDRED)
     touched = Logged(op, 0x999, b"x" * 32)
     assert resolved([moved], []) == [UNCHANGED]
