@@ -16,6 +16,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.cutover.cut_over import STEPS
 from tests.applier.target.test_grants import run_script
 from tests.load.test_initial import fetch
+from tests.load.test_kills import CHANGES, FINISHED, KILLED, PARTS, killed_at
 from tests.load.test_simulator_output import builder_of
 from tests.load.verification.test_verification import execute
 
@@ -239,6 +240,34 @@ def test_a_role_of_a_managed_service(
     assert len(detail["validated"]) == 7
     with pytest.raises(psycopg.errors.RaiseException, match="fired"):
         execute(project, "UPDATE shop.stock SET quantity = quantity")
+
+
+@pytest.mark.parametrize("managed", ["Cloud SQL"], indirect=True)
+def test_such_a_role_whose_commands_are_killed(
+    project: Project, cut: Callable[..., Any], managed: ManagedRole
+) -> None:
+    """What was set aside stays so from one attempt to the next, and comes back at the end."""
+    assert not managed.may_replicate
+    project.apply = {"triggers": "disable"}
+    codes = [killed_at(project, PARTS.format(1), "initial-load")]
+    execute(
+        project,
+        "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RAISE ''fired''; END';"
+        "CREATE TRIGGER fired BEFORE INSERT OR UPDATE ON shop.order_lines FOR EACH ROW"
+        " EXECUTE FUNCTION shop.fired()",
+    )
+    codes.append(killed_at(project, FINISHED.format(2), "initial-load", "--resume"))
+    project.load(resume=True, builder=builder_of(project))
+    codes.append(killed_at(project, CHANGES.format(20), "run", "--once"))
+    assert KILLED in codes
+    done = cut()
+    assert states(done) == dict.fromkeys(NAMES, "done")
+    detail = done["steps"][5]["detail"]
+    assert "trigger fired of shop.order_lines" in detail["put_back"]
+    assert len(detail["validated"]) == 7
+    with pytest.raises(psycopg.errors.RaiseException, match="fired"):
+        execute(project, "UPDATE shop.order_lines SET quantity = quantity")
 
 
 @pytest.mark.parametrize("managed", ["an application's"], indirect=True)
