@@ -79,8 +79,8 @@ def check(run: Run, number: signal.Signals) -> None:
     exit_code = run.ended_by(number)
     run.close()
     said = [line for line in run.lines if not line.startswith("{")]
-    words = ["interrupted\n"] if number is signal.SIGINT else []
-    assert (exit_code, said) == (128 + number, words)
+    word = {signal.SIGINT: "interrupted\n", signal.SIGTERM: "terminated\n"}[number]
+    assert (exit_code, said) == (128 + number, [word])
 
 
 @pytest.mark.timeout(300)

@@ -117,7 +117,7 @@ def test_every_step_and_going_on_where_it_stopped(
     text = capsys.readouterr().out
     assert "done     report       the target may be used" in text
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE " in text
-    assert "Do not start `olr-pg run` again" in text
+    assert "Do not start olr-pg run again" in text
 
 
 def test_a_difference_stops_it_and_is_mended(ready: Project, cut: Callable[..., Any]) -> None:
