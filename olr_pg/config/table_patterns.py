@@ -1,7 +1,8 @@
 """Patterns of Oracle tables in `apply.tables`, and the TableList query that finds them.
 
 It reads DBA_TABLES: ALL_TABLES has only what the account may read, and to replicate a table nobody
-need be able to read its rows.
+need be able to read its rows. Temporary and external tables are left out: their rows are in no
+redo. Other tables that cannot be replicated are found, so that somebody decides about them.
 
 ``*``, ``?`` and ``[abc]`` mean what they mean in `filter`; a pattern that begins with ``!`` takes
 tables out again that other patterns find. The query runs against Oracle and against the offline
@@ -31,6 +32,14 @@ _TOKEN: Final = re.compile(r"\[([^\]]+)\]|(.)")
 _OWN: Final = ("BIN$%", "MLOG$\\_%", "RUPD$\\_%", "SYS\\_IOT\\_OVER\\_%", "DR$%")
 """Tables that Oracle makes beside those of users: recycle bin, logs of materialised views, overflow
 of index-organised tables, text indexes."""
+
+
+WITH_REDO: Final = (
+    "TEMPORARY = 'N'"
+    " AND (TABLESPACE_NAME IS NOT NULL OR PARTITIONED = 'YES' OR IOT_TYPE IS NOT NULL)"
+)
+"""Of a table whose rows are in the database: one that is neither partitioned nor index-organised
+has a tablespace then, an external one has none (Oracle Database Reference, DBA_TABLES)."""
 
 
 class TablePattern(NamedTuple):
@@ -116,7 +125,7 @@ def pattern_query(pattern: TablePattern, excluded: Sequence[TablePattern]) -> st
     """
     where = _condition(pattern)
     own = " AND ".join(f"NOT {_like('TABLE_NAME', (one,))}" for one in _OWN)
-    where += f" AND {own}"
+    where += f" AND {own} AND {WITH_REDO}"
     if any(_is_wild(one) for one in pattern.owner):
         schemas = ", ".join(f"'{schema}'" for schema in sorted(ORACLE_SCHEMAS))
         where += f" AND OWNER NOT IN ({schemas})"

@@ -3,9 +3,10 @@
 Where no Oracle is at hand, the query runs in an in-memory SQLite database that holds the snapshot
 as ALL_TABLES, DBA_TABLES and USER_TABLES with the columns OWNER, TABLE_NAME and NAME (the same as
 TABLE_NAME, for queries that were written for other views), each with or without the prefix
-``SYS.``. Of several containers OWNER is ``PDB.OWNER``, and fits with or without ``PDB.``, also in
-LIKE. USER_TABLES leaves Oracle's own schemas out. DUAL, NVL, Unicode UPPER and LOWER and a
-case-sensitive LIKE are as in Oracle.
+``SYS.``; DBA_TABLES has those, too, by which patterns leave tables out (`config.table_patterns`): a
+snapshot has no such tables. Of several containers OWNER is ``PDB.OWNER``, and fits with or without
+``PDB.``, also in LIKE. USER_TABLES leaves Oracle's own schemas out. DUAL, NVL, Unicode UPPER and
+LOWER and a case-sensitive LIKE are as in Oracle.
 
 The query comes from a client over the network. It may only read, and call no functions but those
 of `FUNCTIONS`: while one runs nothing can stop it, so that each must be short whatever it is given.
@@ -83,7 +84,10 @@ _SCHEMA: Final = """
     PRAGMA case_sensitive_like = ON;
     ATTACH ':memory:' AS SYS;
     CREATE TABLE SYS.ALL_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
-    CREATE TABLE SYS.DBA_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
+    CREATE TABLE SYS.DBA_TABLES (
+        OWNER TEXT, TABLE_NAME TEXT, NAME TEXT, TEMPORARY TEXT DEFAULT 'N',
+        TABLESPACE_NAME TEXT DEFAULT 'USERS', PARTITIONED TEXT DEFAULT 'NO', IOT_TYPE TEXT
+    );
     CREATE TABLE SYS.USER_TABLES (OWNER TEXT, TABLE_NAME TEXT, NAME TEXT);
     CREATE TABLE SYS.DUAL (DUMMY TEXT);
     INSERT INTO SYS.DUAL VALUES ('X');
@@ -249,7 +253,8 @@ def _open_catalogue(
     rows = [(owner, name, name) for owner, name in names]
     connection.execute("BEGIN")
     for view in ("ALL_TABLES", "DBA_TABLES"):
-        connection.executemany(f"INSERT INTO SYS.{view} VALUES (?, ?, ?)", rows)  # noqa: S608 - constant
+        insert = f"INSERT INTO SYS.{view} (OWNER, TABLE_NAME, NAME) VALUES (?, ?, ?)"  # noqa: S608 - constant
+        connection.executemany(insert, rows)
     connection.executemany(
         "INSERT INTO SYS.USER_TABLES VALUES (?, ?, ?)",
         [row for row in rows if not is_oracle_schema(spellings.plain(row[0]))],

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.config.table_patterns import WITH_REDO
 from olr_pg.dictionary.table_list import names_in_containers
 from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.oracle_connection import OracleDatabase
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Snapshot, Table
 
-_ALL_TABLES: Final = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES"
+_ALL_TABLES: Final = f"SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE {WITH_REDO}"  # noqa: S608 - constant
 """Not of ALL_TABLES, which has only what the account may read the rows of."""
 
 

@@ -237,8 +237,10 @@ class Simulation:
         write_dictionary(snapshot, self._directory)
         for other in self._snapshots[1:]:
             write_dictionary(other, self._directory, of_container=True)
-        if self.shape.twins:
-            self._name_containers()
+        if self.shape.twins:  # from now on they are called as a decoder of both does
+            for container in self.containers:
+                for table in container.tables:
+                    table.owner = f"{container.name}.{table.owner}"
         write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
         write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
         if self.shape.unlogged:
@@ -269,12 +271,6 @@ class Simulation:
             dict(self.instance.unrecoverable),
             others=tuple(self._snapshots[1:]),
         ).with_logs(self.logs)
-
-    def _name_containers(self) -> None:
-        """Call the tables as a decoder of both containers does, from now on."""
-        for container in self.containers:
-            for table in container.tables:
-                table.owner = f"{container.name}.{table.owner}"
 
     def final_rows(self) -> dict[str, Rows]:
         """Return the committed rows of each table by ROWID."""

@@ -63,6 +63,21 @@ def test_a_pattern_finds_tables_whose_rows_may_not_be_read(
     assert caught.value.code == 3014
 
 
+def test_a_pattern_leaves_out_tables_whose_rows_are_in_no_redo(
+    oracle: OracleDatabase, state: OracleState
+) -> None:
+    """DBA_TABLES tells them: TABLESPACE_NAME is NULL, but the table is of no kind that has none."""
+    put = state.catalogue.put
+    put("DBA_TABLES", OWNER="SHOP", TABLE_NAME="A_TEMPORARY", TEMPORARY="Y", PARTITIONED="NO")
+    put("DBA_TABLES", OWNER="SHOP", TABLE_NAME="AN_EXTERNAL", TEMPORARY="N", PARTITIONED="NO")
+    put("DBA_TABLES", OWNER="SHOP", TABLE_NAME="A_PARTED", TEMPORARY="N", PARTITIONED="YES")
+    put("DBA_TABLES", OWNER="SHOP", TABLE_NAME="AN_INDEX", TEMPORARY="N", IOT_TYPE="IOT")
+    pattern = parse_pattern("SHOP.A*")
+    assert pattern is not None
+    found = run_table_list(oracle, pattern_query(pattern, ()))
+    assert sorted(found) == [("SHOP", "AN_INDEX"), ("SHOP", "A_PARTED")]
+
+
 def test_a_name_that_is_given_twice_counts_once(oracle: OracleDatabase) -> None:
     query = "SELECT 'A', 'B' FROM dual UNION ALL SELECT 'A', 'B' FROM dual"
     assert run_table_list(oracle, query) == [("A", "B")]

@@ -29,7 +29,12 @@ def insert_logging(catalogue: Catalogue, table: Table, names: Sequence[str]) -> 
     parted = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name}
     put = catalogue.put
     catalogue.readable.add(table.name)
-    put("DBA_TABLES", **own, LOGGING=None if names else "YES")
+    place = {"PARTITIONED": "YES"} if names else {"LOGGING": "YES"}
+    if table.index_organised:
+        place |= {"IOT_TYPE": "IOT"}
+    elif not names:
+        place |= {"TABLESPACE_NAME": "USERS"}
+    put("DBA_TABLES", **own, **place, TEMPORARY="N")
     for name in names:
         put("DBA_TAB_PARTITIONS", **parted, PARTITION_NAME=name, LOGGING="YES")
     for column in table.columns:

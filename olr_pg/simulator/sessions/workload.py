@@ -126,14 +126,6 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
             return cells
 
 
-def _index_partitions(width: int) -> int:
-    """Return the partitions of an index-organised table, which its width decides, without a draw.
-
-    So the databases of seeds without such tables stay what they were.
-    """
-    return 3 if width in (5, 14) else 1
-
-
 def _partition_column(rng: Random, columns: Sequence[SimColumn], only: Sequence[int]) -> int:
     """Draw what decides a row's partition; of index-organised tables it is in the key (`only`)."""
     drawn = rng.choice([at for at, column in enumerate(columns) if column.type.lob is None])
@@ -209,7 +201,8 @@ class RandomWorkload:
             if in_wide_blocks
             else rng.choice(ROWS_MAX),
             row_dependencies=not organised and rng.random() < 0.25,
-            partitions=_index_partitions(width) if organised else rng.choice((1, 1, 1, 3)),
+            # Without a draw: so the databases of seeds without such tables stay what they were.
+            partitions=(3 if width in (5, 14) else 1) if organised else rng.choice((1, 1, 1, 3)),
             partition_column=_partition_column(rng, columns, key if organised else ()),
             index_organised=organised,
             block_size=WIDE_BLOCK_SIZE if in_wide_blocks else DATABASE_BLOCK_SIZE,
