@@ -78,8 +78,8 @@ class Work:
             try:
                 if condition(self.status()):
                     return
-            except OSError:
-                pass  # it is not there yet
+            except (OSError, json.JSONDecodeError):
+                pass  # it is not there yet, or not whole
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
