@@ -17,21 +17,23 @@ R = TypeVar("R")
 def in_order(
     items: Iterable[T],
     submit: Callable[[T], Future[R]],
-    window: int,
+    window: int | Callable[[], int],
     give_up: Callable[[T, Future[R]], object] = lambda _, future: future.cancel(),
 ) -> Generator[tuple[T, R], None, None]:
     """Yield each item with the result of its work, in order; raise what the work raises.
 
     Args:
         submit: begins the work of an item.
-        window: items under way at a time, the one that is waited for among them.
+        window: items under way at a time, the one that is waited for among them; or what gives
+            that number, asked before each result.
         give_up: called with what is under way when the generator is closed, or has failed.
     """
+    size = window if callable(window) else lambda: window
     todo = iter(items)
     under_way: deque[tuple[T, Future[R]]] = deque()
     try:
         while True:
-            under_way.extend((item, submit(item)) for item in islice(todo, window - len(under_way)))
+            under_way.extend((item, submit(item)) for item in islice(todo, size() - len(under_way)))
             if not under_way:
                 return
             result = under_way[0][1].result()

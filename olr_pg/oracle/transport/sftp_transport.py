@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from contextlib import closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import paramiko
 
 from olr_pg.oracle.archive import map_path, not_brought
+from olr_pg.ordered_window import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,18 +160,17 @@ def _pieces(
             raise EOFError
         return data
 
-    places = iter(range(start, size, _PIECE))
-    waiting = deque(pool.submit(read, at) for at in islice(places, 1))
     channels, most = 1, _CHANNELS_MAX
-    while waiting:
-        yield waiting.popleft().result()
-        if channels < most and len(waiting) + 1 == channels:
-            try:
-                idle.put(open_again())
-                channels += 1
-            except paramiko.ChannelException:
-                most = channels  # the server grants no more (sshd's MaxSessions)
-        waiting.extend(pool.submit(read, at) for at in islice(places, channels - len(waiting)))
+    places = range(start, size, _PIECE)
+    with closing(in_order(places, lambda at: pool.submit(read, at), lambda: channels)) as found:
+        for at, data in found:
+            yield data
+            if channels < most and at + channels * _PIECE < size:  # there is a piece for one more
+                try:
+                    idle.put(open_again())
+                    channels += 1
+                except paramiko.ChannelException:
+                    most = channels  # the server grants no more (sshd's MaxSessions)
 
 
 def _words(error: Exception) -> str:
