@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import IO
 
-    from olr_pg.postgres.server_process import Running
-
 STATE_ROOT: Final = Path("/var/lib/olr-pg")
 """Where root's clusters and binaries go when the asked-for place is closed to other users."""
 
@@ -108,9 +106,7 @@ class EmbeddedPostgres:
         """
         data = self.directory / "data"
         with _exclusive(self.directory / "creating"):
-            running = read_pid_file(data)
-            is_there = running is not None and running.port == self.port
-            if running is not None and is_there and _is_our_server(running, data, self._password):
+            if _answering_port(data, self._password) == self.port:
                 return
             clear_remains(data)
             # No other port would do: the connections of this run go to this one.
@@ -269,9 +265,9 @@ def remove_embedded(directory: Path) -> bool:
 
 def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     data = directory / "data"
-    running = read_pid_file(data)
-    if running is not None and _is_our_server(running, data, password):
-        return running.port
+    answering = _answering_port(data, password)
+    if answering is not None:
+        return answering
     clear_remains(data)
     remembered = directory / "port"
     port = int(remembered.read_text()) if remembered.exists() else 0
@@ -289,7 +285,11 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
     return port
 
 
-def _is_our_server(running: Running, data: Path, password: str) -> bool:
+def _answering_port(data: Path, password: str) -> int | None:
+    """Return the port on which the cluster's server answers; None where it does not."""
+    running = read_pid_file(data)
+    if running is None:
+        return None
     try:
         with psycopg.connect(
             host=_HOST,
@@ -301,8 +301,9 @@ def _is_our_server(running: Running, data: Path, password: str) -> bool:
         ) as connection:
             row = connection.execute("SHOW data_directory").fetchone()
     except psycopg.OperationalError:
-        return False
-    return row is not None and Path(row[0]).resolve() == data.resolve()
+        return None
+    is_ours = row is not None and Path(row[0]).resolve() == data.resolve()
+    return running.port if is_ours else None
 
 
 def _free_port(wanted: int) -> int:
