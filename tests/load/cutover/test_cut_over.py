@@ -212,6 +212,16 @@ def managed(project: Project, request: pytest.FixtureRequest) -> Iterator[Manage
         connection.execute(f"DROP OWNED BY {role.group}; DROP ROLE {role.group}".encode())
 
 
+def add_trigger(project: Project, event: str) -> None:
+    """Add a trigger that raises an error before each such event."""
+    execute(
+        project,
+        "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RAISE ''fired''; END';"
+        f"CREATE TRIGGER fired BEFORE {event} FOR EACH ROW EXECUTE FUNCTION shop.fired()",
+    )
+
+
 def test_a_role_of_a_managed_service(
     project: Project, cut: Callable[..., Any], managed: ManagedRole
 ) -> None:
@@ -224,13 +234,7 @@ def test_a_role_of_a_managed_service(
     project.load(builder=builder_of(project))
     foreign_keys = fetch(project, "SELECT count(*) FROM pg_constraint WHERE contype = 'f'")
     assert (foreign_keys == [(0,)]) is not managed.may_replicate
-    execute(
-        project,
-        "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
-        " 'BEGIN RAISE ''fired''; END';"
-        "CREATE TRIGGER fired BEFORE UPDATE ON shop.stock FOR EACH ROW"
-        " EXECUTE FUNCTION shop.fired()",
-    )
+    add_trigger(project, "UPDATE ON shop.stock")
     done = cut()
     assert states(done) == dict.fromkeys(NAMES, "done")
     detail = done["steps"][5]["detail"]
@@ -250,13 +254,7 @@ def test_such_a_role_whose_commands_are_killed(
     assert not managed.may_replicate
     project.apply = {"triggers": "disable"}
     codes = [killed_at(project, PARTS.format(1), "initial-load")]
-    execute(
-        project,
-        "CREATE FUNCTION shop.fired() RETURNS trigger LANGUAGE plpgsql AS"
-        " 'BEGIN RAISE ''fired''; END';"
-        "CREATE TRIGGER fired BEFORE INSERT OR UPDATE ON shop.order_lines FOR EACH ROW"
-        " EXECUTE FUNCTION shop.fired()",
-    )
+    add_trigger(project, "INSERT OR UPDATE ON shop.order_lines")
     codes.append(killed_at(project, FINISHED.format(2), "initial-load", "--resume"))
     project.load(resume=True, builder=builder_of(project))
     codes.append(killed_at(project, CHANGES.format(20), "run", "--once"))
