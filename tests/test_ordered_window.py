@@ -32,6 +32,16 @@ def test_results_come_in_order_with_a_bounded_number_under_way() -> None:
         assert list(work.begun) == [0, 1, 2, 3]
 
 
+def test_the_number_under_way_may_grow() -> None:
+    work, window = Work(), 1
+    with closing(in_order(range(9), work.submit, lambda: window)) as results:
+        next(results)
+        assert list(work.begun) == [0]
+        window = 3
+        assert next(results) == (1, "result 1")
+        assert list(work.begun) == [0, 1, 2, 3]
+
+
 def test_closing_gives_up_what_is_under_way() -> None:
     work = Work()
     with closing(in_order(range(9), work.submit, 5)) as results:

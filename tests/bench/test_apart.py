@@ -12,6 +12,7 @@ import pytest
 
 from olr_pg.bench.apart import do_apart, results_of
 from olr_pg.errors import OlrPgError
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -58,13 +59,6 @@ def until_ended(note: Path) -> Generator[int, None, None]:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
         note.write_text("ended in order")
-
-
-def _await(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def _is_gone(pid: int) -> bool:
@@ -119,5 +113,5 @@ def test_it_ends_in_order_with_the_one_that_started_it(
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         (os.killpg if everyone else os.kill)(starter.pid, number)
-    _await(lambda: _is_gone(pid))
+    wait_until(lambda: _is_gone(pid), _WAIT_SECONDS)
     assert note.read_text() == "ended in order"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -15,6 +15,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.oracle_net.faults import Fault
+from tests import waiting
 from tests.oracle.live_source import reincarnated
 from tests.replicator.test_simulated import expected_rows
 from tests.target_rows import differing_from
@@ -37,7 +38,7 @@ PHASES: Final = (
     ("execute", "V$ARCHIVED_LOG"),
     ("fetch", "V$ARCHIVED_LOG"),
 )
-PATIENCE_SECONDS: Final = 600.0
+wait_until: Final = partial(waiting.wait_until, seconds=600.0, pause=0.02)
 
 
 pytestmark = pytest.mark.usefixtures("one_session")
@@ -70,13 +71,6 @@ def applied_scn(database: str) -> int:
     except psycopg.errors.UndefinedTable:
         return 0
     return int(row[0] or 0) if row else 0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def run_beside(config: Path, work: Callable[[], None]) -> None:

@@ -8,7 +8,6 @@ import signal
 import socket
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,10 @@ from structlog.testing import capture_logs
 
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from olr_pg.postgres.supervision import Supervisor, supervised
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 WAIT_SECONDS = 60
 
@@ -35,13 +35,6 @@ def cluster() -> Iterator[EmbeddedPostgres]:
     shutil.rmtree(folder)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def answers(cluster: EmbeddedPostgres) -> bool:
     try:
         with psycopg.connect(cluster.connect_string, connect_timeout=5) as connection:
@@ -54,7 +47,7 @@ def kill(cluster: EmbeddedPostgres) -> int:
     pid = cluster.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    wait_for(cluster.is_gone)
+    wait_until(cluster.is_gone, WAIT_SECONDS)
     return pid
 
 
@@ -63,7 +56,7 @@ def test_a_killed_server_is_started_again_and_told_of_once(cluster: EmbeddedPost
         connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
     with capture_logs() as lines, supervised(cluster):
         pid = kill(cluster)
-        wait_for(lambda: len(lines) == 2)
+        wait_until(lambda: len(lines) == 2, WAIT_SECONDS)
         assert answers(cluster)
         assert cluster.pid not in (None, pid)
         with psycopg.connect(cluster.connect_string) as connection:
@@ -89,11 +82,11 @@ def test_a_backend_that_is_still_at_work_does_not_hinder_the_start(
     thread.start()
     at_work = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
     with psycopg.connect(cluster.connect_string, autocommit=True) as other:
-        wait_for(lambda: other.execute(at_work, (backend,)).fetchone() == (1,))
+        wait_until(lambda: other.execute(at_work, (backend,)).fetchone() == (1,), WAIT_SECONDS)
     with capture_logs() as lines, supervised(cluster):
         kill(cluster)
         assert Path(f"/proc/{backend}/cwd").exists()
-        wait_for(lambda: len(lines) == 2)
+        wait_until(lambda: len(lines) == 2, WAIT_SECONDS)
         assert answers(cluster)
     thread.join(WAIT_SECONDS)
     busy.close()
@@ -107,7 +100,7 @@ def test_one_killed_backend_is_the_servers_own_affair(cluster: EmbeddedPostgres)
             os.kill(connection.info.backend_pid, signal.SIGKILL)
             with pytest.raises(psycopg.OperationalError):
                 connection.execute("SELECT 1")
-        wait_for(lambda: answers(cluster))
+        wait_until(lambda: answers(cluster), WAIT_SECONDS)
     assert (cluster.pid, lines) == (pid, [])
 
 
@@ -121,9 +114,9 @@ def test_what_cannot_start_is_tried_in_series_until_it_can(cluster: EmbeddedPost
         other.listen()
         thread = threading.Thread(target=supervisor.run)
         thread.start()
-        wait_for(lambda: any(line["log_level"] == "error" for line in lines))
+        wait_until(lambda: any(line["log_level"] == "error" for line in lines), WAIT_SECONDS)
         other.close()
-        wait_for(lambda: lines[-1]["event"] == "embedded PostgreSQL runs again")
+        wait_until(lambda: lines[-1]["event"] == "embedded PostgreSQL runs again", WAIT_SECONDS)
         over.set()
         thread.join()
     refused = [line for line in lines if line["log_level"] == "error"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,21 +13,15 @@ from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.wire.protocol import TRANSACTION_BYTES
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 Replication = Any  # tests/applier/conftest.py
 
 PATIENCE = 120.0
 HOUR_MILLISECONDS = 3_600_000
-
-
-def _await(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_batch_begins_with_half_of_its_changes(replication: Replication) -> None:
@@ -80,14 +73,14 @@ def test_who_waits_for_room_does_not_cut_batches_short(replication: Replication)
             assert queue.due_in(settings, at_once=False) == 0
             assert queue.due_in(settings, at_once=False, busy=True) > 0
             worker.apply_waiting(unless_ready=True)
-            _await(lambda: queue.waiting_changes == 0)
+            wait_until(lambda: queue.waiting_changes == 0)
             worker.deliver("S.T", r.selection(200))
             worker.apply_waiting(unless_ready=True)
             blocker.rollback()
             r.wait_for("SELECT count(*) = 200 FROM s.t")
             assert queue.waiting_changes == 30
             worker.apply_waiting()
-            _await(worker.is_drained)
+            wait_until(worker.is_drained)
         finally:
             worker.close()
     assert worker.crash is None

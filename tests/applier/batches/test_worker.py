@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -15,21 +14,13 @@ import pytest
 from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.postgres.embedded import start_embedded
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 Replication = Any  # tests/applier/conftest.py
-
-PATIENCE = 120.0
-
-
-def _await(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -54,7 +45,7 @@ def _stop_wal_writer(r: Replication, writer: int) -> None:
     wait_event = f"SELECT wait_event FROM pg_stat_activity WHERE pid = {writer}"
     while True:
         process.suspend()
-        _await(lambda: process.status() == psutil.STATUS_STOPPED)
+        wait_until(lambda: process.status() == psutil.STATUS_STOPPED)
         if r.rows(wait_event) == [("WalWriterMain",)]:
             return
         process.resume()
@@ -73,7 +64,7 @@ def _crash(r: Replication) -> None:
     """Let the server crash, and recover."""
     writer = _wal_writer(r)
     os.kill(writer, signal.SIGKILL)
-    _await(lambda: _wal_writer(r) not in (0, writer))
+    wait_until(lambda: _wal_writer(r) not in (0, writer))
 
 
 def _is_there(pid: int) -> bool:
@@ -92,7 +83,7 @@ def _deliver_behind_a_lock(
     blocker.execute("LOCK s.t IN SHARE ROW EXCLUSIVE MODE")
     for number in numbers:
         worker.deliver("S.T", r.selection(number, number + 1))
-    _await(lambda: worker._ahead is not None)
+    wait_until(lambda: worker._ahead is not None)
     blocker.execute("ROLLBACK TO unlocked")
 
 
@@ -111,10 +102,10 @@ def test_what_a_crash_takes_is_not_durable_before(idle_disk: Replication) -> Non
     blocker = psycopg.connect(r.target)
     blocker.execute("INSERT INTO s.t VALUES (2)")  # the second waits for its key
     _deliver_behind_a_lock(blocker, r, worker, [0, 1])
-    _await(lambda: r.rows("SELECT id FROM s.t") == [(1,)])
+    wait_until(lambda: r.rows("SELECT id FROM s.t") == [(1,)])
     assert worker.lowest_pending() == first, "it is in the table, not on disk"
     _crash(r)
-    _await(lambda: worker.failure is not None)
+    wait_until(lambda: worker.failure is not None)
     blocker.close()
     assert worker.lowest_pending() == first
     assert r.rows("SELECT id FROM s.t") == []
@@ -122,7 +113,7 @@ def test_what_a_crash_takes_is_not_durable_before(idle_disk: Replication) -> Non
     assert worker.is_drained()
     for number in (0, 1):
         worker.deliver("S.T", r.selection(number, number + 1))
-    _await(worker.is_drained)
+    wait_until(worker.is_drained)
     worker.close()
     assert worker.crash is None
     assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]
@@ -135,7 +126,7 @@ def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None
     worker = _worker(r)
     with psycopg.connect(r.target) as blocker:
         _deliver_behind_a_lock(blocker, r, worker, [0, 0])
-    _await(worker.is_drained)
+    wait_until(worker.is_drained)
     worker.close()
     assert worker.crash is None
     _crash(r)
