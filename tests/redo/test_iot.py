@@ -51,7 +51,7 @@ from olr_pg.redo.iot import NO_ROWID, Pair, index_piece
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, PIECES, STATE_SIZE
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.row_fields import Address, Supplemental
+from olr_pg.simulator.fields.row_fields import RowAddress, Supplemental
 from olr_pg.simulator.fields.vector_fields import index_row, kdilk, ktb_continue
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
 from tests.redo.chain import clear
@@ -114,7 +114,7 @@ CONTINUED: Final = bytes((FB_HEAD | FB_FIRST, 0)) + b"\x01\x03abc"
 
 def logged(kind: int, flags: int = 0) -> list[bytes]:
     """A supplemental header and column 3."""
-    return Supplemental(kind, flags, 0, 0, ((3, b"abc"),), Address(0, 0)).fields(FORM)
+    return Supplemental(kind, flags, 0, 0, ((3, b"abc"),), RowAddress(0, 0)).fields(FORM)
 
 
 def undo_of(code: int, *fields: bytes, logs: bool = False) -> list[bytes]:

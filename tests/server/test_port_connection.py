@@ -24,7 +24,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import Connection
-from olr_pg.server.port_session import Claim, Session
+from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.wire.client import ClientProtocol, Reply
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import GetStatus, State, Status
@@ -215,7 +215,7 @@ def test_a_peer_that_vanished_is_no_client_that_took_too_long(checkpoint: Checkp
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 100)
         deaf.sendall(GET_STATUS * 10_000)
-        session = Session(MemorySource(0), checkpoint, Claim(), "peer")
+        session = PortSession(MemorySource(0), checkpoint, ReplicationClaim(), "peer")
         connection = Connection(connected, session, "peer", ByteOrder.LITTLE, limits())
         with pytest.raises(TimeoutError) as caught:
             connection.converse()

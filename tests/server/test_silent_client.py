@@ -13,7 +13,7 @@ from olr_pg.config.port_sections import Limits
 from olr_pg.server import silent_client as silence
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.port_session import Session
+from olr_pg.server.port_session import PortSession
 from olr_pg.server.silent_client import Silence
 from tests.server.test_listener import MemorySource, RawClient, commit_scn_of
 
@@ -118,7 +118,7 @@ def test_a_query_that_takes_its_time_is_no_silence(checkpoint: Checkpoint) -> No
 def test_a_silence_is_logged_once(checkpoint: Checkpoint) -> None:
     now = [1000.0]
     watched = Silence(lambda: now[0])
-    session = Session(
+    session = PortSession(
         MemorySource(1), checkpoint, Listener(MemorySource(1), checkpoint)._claim, "p"
     )
     session.asked_at = 1000.0

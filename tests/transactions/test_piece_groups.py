@@ -8,13 +8,13 @@ from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.format.opcodes import CMP, DRP, IRP, QMI, URP
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
 from olr_pg.transactions.piece_groups import add_piece
-from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, OK, Job
+from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, OK, RowJob
 from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, job_of
 
 add = interpreted(add_piece)
 
 
-def added(job: Job) -> list[tuple[int, int, list[int]]]:
+def added(job: RowJob) -> list[tuple[int, int, list[int]]]:
     """(status, open groups, pieces of the change that is complete) after each piece."""
     found, groups = [], 0
     for piece in range(job.batch.pieces.size):

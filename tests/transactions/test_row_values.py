@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.kernels.compile import interpreted
-from olr_pg.redo.batch import Part, Role
+from olr_pg.redo.batch import CutFlag, Role
 from olr_pg.redo.format.opcodes import URP
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
 from olr_pg.transactions.finished_columns import DmlColumns, Image
@@ -17,7 +17,7 @@ from olr_pg.transactions.row_job import (
     PARTS,
     UNKNOWN_COLUMN,
     VALUES,
-    Job,
+    RowJob,
 )
 from olr_pg.transactions.row_values import (
     NOT_PLAIN,
@@ -35,7 +35,7 @@ STAMP = 1
 Shown = tuple[int, int, bytes | None]
 
 
-def written(job: Job) -> list[Shown]:
+def written(job: RowJob) -> list[Shown]:
     """(image, column, bytes) of every value that was appended, with its further parts."""
     found: list[Shown] = []
     for value in job.values[: int(job.counts[VALUES])]:
@@ -50,7 +50,7 @@ def written(job: Job) -> list[Shown]:
     return found
 
 
-def gathered(*pieces: Piece) -> Job:
+def gathered(*pieces: Piece) -> RowJob:
     """A job whose pieces are gathered as one change."""
     job = job_of(*pieces)
     for piece in range(len(pieces)):
@@ -73,7 +73,7 @@ def test_a_plain_insert_has_a_value_for_every_column() -> None:
     ("entry", "room", "status"),
     [
         (Entry(1, b"x", Role.BEFORE), 100, NOT_PLAIN),
-        (Entry(1, b"x", part=Part.TO_NEXT), 100, NOT_PLAIN),
+        (Entry(1, b"x", part=CutFlag.TO_NEXT), 100, NOT_PLAIN),
         (Entry(4, b"x"), 100, UNKNOWN_COLUMN),
         (Entry(0, b"x"), 100, UNKNOWN_COLUMN),
         (Entry(1, b"x"), 2, CAPACITY),
@@ -128,9 +128,9 @@ def test_an_update_sets_what_its_bitmap_names() -> None:
 
 def test_the_parts_of_a_value_follow_each_other_in_either_order() -> None:
     parts = [
-        Entry(2, b"abc", part=Part.TO_NEXT),
-        Entry(2, b"de", part=Part.FROM_PREVIOUS | Part.TO_NEXT),
-        Entry(2, b"f", part=Part.FROM_PREVIOUS),
+        Entry(2, b"abc", part=CutFlag.TO_NEXT),
+        Entry(2, b"de", part=CutFlag.FROM_PREVIOUS | CutFlag.TO_NEXT),
+        Entry(2, b"f", part=CutFlag.FROM_PREVIOUS),
     ]
     for order in (parts, parts[::-1]):
         job = gathered(*(Piece([one]) for one in order))
@@ -162,8 +162,8 @@ def shown(dml: DmlColumns) -> list[bytes]:
 
 def test_compiled_and_interpreted_kernels_agree() -> None:
     dml = assembled_both_ways(
-        Piece([Entry(1, b"a", part=Part.TO_NEXT), Entry(3, b"c")], group=FB_FIRST),
-        Piece([Entry(1, b"b", part=Part.FROM_PREVIOUS)], group=FB_LAST),
+        Piece([Entry(1, b"a", part=CutFlag.TO_NEXT), Entry(3, b"c")], group=FB_FIRST),
+        Piece([Entry(1, b"b", part=CutFlag.FROM_PREVIOUS)], group=FB_LAST),
         Piece([Entry(1, b"d"), Entry(2, b"e")], head=1),
     )
     assert shown(dml) == [b"ab", b"", b"c", b"d", b"e", b""]
