@@ -13,6 +13,7 @@ from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.transaction_filters import TransactionFilters
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
+from olr_pg.redo.unlogged_ranges import names_no_transaction
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot
@@ -92,6 +93,26 @@ def test_several_ranges_of_one_record_are_told_apart(tmp_path: Path) -> None:
     faults = decoded(redo, tmp_path).faults
     assert len({fault.xid for fault in faults}) == 3
     assert len({fault.commit_scn for fault in faults}) == 1
+
+
+def test_ranges_at_one_place_of_two_redo_threads_are_told_apart(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.emit(unlogged(redo, TABLE_OBJ))
+    xids = set()
+    for thread in (1, 2, 3):
+        log = open_for_decoding(str(redo.write(tmp_path, thread=thread)))
+        assert log.header.nab is not None
+        (fault,) = decode_split(subscribe(snapshot().tables, 0), log, 2, log.header.nab).faults
+        assert names_no_transaction(fault.xid)
+        xids.add(fault.xid)
+    assert len(xids) == 3
+
+
+def test_there_is_room_for_any_number_of_ranges(tmp_path: Path) -> None:
+    redo = LobRedo()
+    for _ in range(300):
+        redo.emit(unlogged(redo, TABLE_OBJ), unlogged(redo, LOB_OBJ[2]))
+    assert len(decoded(redo, tmp_path).faults) == 600
 
 
 @pytest.mark.parametrize(

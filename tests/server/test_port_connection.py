@@ -21,7 +21,7 @@ from olr_pg.config.address import is_allowed
 from olr_pg.config.port_sections import Limits, Tls
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import Connection
 from olr_pg.server.port_session import PortSession, ReplicationClaim
@@ -34,11 +34,6 @@ from tests.server.test_listener import MemorySource, RawClient, messages_of
 GET_STATUS = bytes.fromhex("02000000 0600")
 PATIENCE = 60.0
 BROKEN = (BrokenPipeError, ConnectionResetError)
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
 
 
 def limits(**values: float) -> Limits:

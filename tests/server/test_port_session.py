@@ -73,11 +73,6 @@ def source() -> StillSource:
     return StillSource()
 
 
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
-
-
 def subscribed(
     source: StillSource, checkpoint: Checkpoint, sql: str = "q", applier: str | None = None
 ) -> PortSession:
