@@ -323,6 +323,8 @@ def utf8_step(data: Bytes, at: int, end: int) -> int:
 def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None:
     """Mark the values that are not UTF-8 as PostgreSQL takes it (no surrogates, no U+0000)."""
     for row in range(len(length)):
+        if length[row] <= 0:
+            continue  # of NULL, which has length −1, `ascii_run` would see no end
         at = offset[row]
         end = at + length[row]
         while True:
@@ -369,7 +371,7 @@ def single_byte_size_kernel(
         start = offset[row]
         count = 0
         for i in range(start, start + length[row]):
-            step = size[data[i]]
+            step = np.int64(size[data[i]])
             if step == 0:
                 dirty[row] = True
             count += step
@@ -399,9 +401,10 @@ def single_byte_kernel(
         for i in range(start, start + length[row]):
             byte = data[i]
             out[at] = encoded[byte, 0]
-            for j in range(1, size[byte]):
+            count = np.int64(size[byte])
+            for j in range(1, count):
                 out[at + j] = encoded[byte, j]
-            at += size[byte]
+            at += count
 
 
 @kernel
