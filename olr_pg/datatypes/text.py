@@ -87,16 +87,14 @@ def _encode(text: str, charset: Charset) -> bytes:
         return codecs.charmap_encode(text, "strict", _encoding_table(charset.table))[0]
     if charset.structure == "cesu-8":
         units = text.encode("utf-16-be")
-        pairs = (units[i : i + 2].decode("utf-16-be", "surrogatepass") for i in _evens(units))
+        pairs = (
+            units[i : i + 2].decode("utf-16-be", "surrogatepass") for i in range(0, len(units), 2)
+        )
         return "".join(pairs).encode("utf-8", "surrogatepass")
     special = {char: raw for raw, char in charset.overrides}
     if special.keys() & set(text):
         return b"".join(special.get(char) or char.encode(charset.codec) for char in text)
     return text.encode(charset.codec)
-
-
-def _evens(units: bytes) -> range:
-    return range(0, len(units), 2)
 
 
 @cache

@@ -84,6 +84,21 @@ def test_segments_and_indexes_are_told_apart(number: int, is_index: int) -> None
     assert interpreted(table_of_lob)(lobs, CON_ID, number) == 0
 
 
+def test_each_object_is_of_its_own_table() -> None:
+    rows = [(con_id << 32 | number, number % 2 == 1, 10 * con_id + number)
+            for con_id in (2, 3) for number in range(5, 9)]  # fmt: skip
+    lobs = as_table(**lob_objects(rows)._asdict())
+    for con_id in (1, 2, 3, 4):
+        for number in range(4, 10):
+            is_known = con_id in (2, 3) and 5 <= number <= 8
+            table = 10 * con_id + number if is_known else -1
+            assert interpreted(is_lob_object)(lobs, con_id, number) == is_known
+            assert interpreted(find_lob)(lobs, con_id, number, number % 2) == table
+            assert interpreted(find_lob)(lobs, con_id, number, 1 - number % 2) == -1
+            if is_known:
+                assert interpreted(table_of_lob)(lobs, con_id, number) == table
+
+
 def test_the_same_number_of_another_container_is_another_object() -> None:
     lobs = objects().lob_data
     assert interpreted(find_lob)(lobs, CON_ID + 1, SEGMENT, 0) == -1
