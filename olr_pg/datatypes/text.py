@@ -369,7 +369,7 @@ def single_byte_size_kernel(
         start = offset[row]
         count = 0
         for i in range(start, start + length[row]):
-            step = np.int64(size[data[i]])
+            step = int(np.int64(size[data[i]]))
             if step == 0:
                 dirty[row] = True
             count += step
@@ -399,7 +399,7 @@ def single_byte_kernel(
         for i in range(start, start + length[row]):
             byte = data[i]
             out[at] = encoded[byte, 0]
-            count = np.int64(size[byte])
+            count = int(np.int64(size[byte]))
             for j in range(1, count):
                 out[at + j] = encoded[byte, j]
             at += count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
@@ -160,10 +160,7 @@ def fields_of(order: str, fields: Sequence[bytes]) -> LobFields:
 
 def owner(order: str, op: int, *fields: bytes) -> tuple[int, int, int]:
     sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
-    return cast(
-        "tuple[int, int, int]",
-        interpreted(lob_alone)(op, fields_of(order, fields), objects(), sink),
-    )
+    return interpreted(lob_alone)(op, fields_of(order, fields), objects(), sink)
 
 
 def xid_bytes(order: str) -> bytes:
@@ -232,8 +229,7 @@ def pair(order: str, op: int, objn: int, objd: int, fields: Sequence[bytes]) -> 
     data = as_table(**lob_objects([
         (CON_ID << 32 | SEGMENT + 100, False, 0), (CON_ID << 32 | INDEX + 100, True, 0),
     ])._asdict())  # fmt: skip
-    found = interpreted(lob_pair)(op, vector, undo, by_number._replace(lob_data=data), sink)
-    return cast("tuple[int, int]", found)
+    return interpreted(lob_pair)(op, vector, undo, by_number._replace(lob_data=data), sink)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
