@@ -236,7 +236,7 @@ def test_a_locator_of_another_length_is_none(example: bytes) -> None:
 
 
 def test_an_extent_of_many_blocks_has_a_wide_count() -> None:
-    """Flag 20: u16 blocks; of a compressed value (flag & 3) + 1 bytes more (values-and-lobs §16.4)."""
+    """Flag 20: u16 blocks; of a compressed value more bytes follow (values-and-lobs §16.4)."""
     data = np.frombuffer(raw_of("22 01c005ca 0136 00a0b0 01 01c00601 9d 0102"), np.uint8)
     extent = interpreted(extent_at)
     assert extent(data, 0, 10, True) == (0x01C005CA, 0x136, 10)
