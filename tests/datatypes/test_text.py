@@ -157,7 +157,9 @@ def test_ascii_ends_before_the_first_other_byte(bad: int) -> None:
         data[at] = bad
         for start in (0, 1, 7, 8):
             for end in (at, at + 1, 27):
-                assert run(data, start, end) == (at if start <= at else max(start, end))
+                with np.errstate(over="ignore"):  # as the machine has it
+                    found = run(data, start, end)
+                assert found == (at if start <= at else max(start, end))
                 if start > at:
                     break
 
