@@ -29,6 +29,7 @@ from olr_pg.monitor.status_values import (
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
+from olr_pg.observability.steady_time import clock_shift, steady_time
 from olr_pg.observability.wording import counted
 from olr_pg.replicator.spark_decoding import SplitCounts
 
@@ -100,10 +101,10 @@ class Observer:
 
     Args:
         parts: what is looked at.
-        clock: seconds of Unix time.
+        clock: seconds of Unix time, as all parts take it.
     """
 
-    def __init__(self, parts: Parts, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, parts: Parts, clock: Callable[[], float] = steady_time) -> None:
         self._parts = parts
         self._version = importlib.metadata.version("olr-pg")
         self._clock = clock
@@ -126,7 +127,7 @@ class Observer:
         status = self.status()
         changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
         source = status.source
-        self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
+        self._samples.append(_Sample(self._clock(), source.redo_bytes, source.rows, changes))
 
     def _source(self) -> SourceStatus:
         parts = self._parts
@@ -177,7 +178,7 @@ class Observer:
         warnings = (listener.silence, ahead)
         # What waits for room is told by its state.
         failure = None if parts.target.full is not None else parts.target.failure
-        return with_problems(status, failure, warnings)
+        return with_problems(status.moved(clock_shift()), failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
         """Return what decoding does; all is caught up only where the target has it all."""

@@ -15,6 +15,7 @@ from olr_pg.applier.target.orphaned_transactions import orphaned_transactions
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.disk_room import has_room, tells_of_full_disk
 from olr_pg.files.private import make_private_directory
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,7 @@ class RunningTarget:
         """Start the applier in a thread, so that the main one is free for signals."""
         is_again, self.failure = self._started > 0, None
         if self.full is not None:
-            seconds = round(time.time() - self.full.since, 1)
+            seconds = round(steady_time() - self.full.since, 1)
             _log.info("the disk has room again", full_seconds=seconds, **self.delivery.named)
             self.full = None
         self._started = time.monotonic()
@@ -248,7 +249,7 @@ class RunningTarget:
         if not is_told and has_room(path):
             return None
         error = OlrPgError(Code.DATA_DISK_FULL, str(failure), path=str(path))
-        return FullDisk(time.time(), error)
+        return FullDisk(steady_time(), error)
 
     def report(self) -> None:
         """Log what its applier did."""

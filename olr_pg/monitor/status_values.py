@@ -6,7 +6,7 @@ Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.monitor.lag import Lag
@@ -321,6 +321,36 @@ class Status:
         if self.state.name == "STOPPED":
             return "failed"
         return "degraded" if self.problems else "ok"
+
+    def moved(self, seconds: float) -> Status:
+        """Return the status with its moments as the machine's clock has them now.
+
+        Args:
+            seconds: by how much that was moved since they were taken.
+        """
+        if not seconds:
+            return self
+        missing = self.source.missing_since
+        threads = (
+            replace(one, archived_at=one.archived_at + seconds) for one in self.source.threads
+        )
+        tables = (
+            one if one.held_since is None else replace(one, held_since=one.held_since + seconds)
+            for one in self.tables
+        )
+        return replace(
+            self,
+            at=self.at + seconds,
+            started_at=self.started_at + seconds,
+            state=replace(self.state, since=self.state.since + seconds),
+            source=replace(
+                self.source,
+                threads=tuple(threads),
+                missing_since=None if missing is None else missing + seconds,
+            ),
+            tables=tuple(tables),
+            loads=tuple(replace(one, began=one.began + seconds) for one in self.loads),
+        )
 
     def lag_of(self, table: TableStatus) -> Lag | None:
         """Return the lag of a table; None where nobody knows what it may lack.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import structlog
 
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import STATE_WORDS, SourceStatus, ThreadStatus
+from olr_pg.observability.steady_time import clock_shift, steady_time
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DecodeProgress:
     """The progress of one decoder, over its runs.
 
     Args:
-        clock: seconds of Unix time.
+        clock: seconds of Unix time (`steady_time`).
 
     Attributes:
         archived: up to which SCN there are logs, by when these were written.
@@ -41,7 +41,7 @@ class DecodeProgress:
         accounting: of the run, up to the last whole log; None before it.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = steady_time) -> None:
         self._clock = clock
         self._written: dict[LogPosition, float] = {}
         self._grown: dict[LogPosition, tuple[int, float]] = {}
@@ -182,7 +182,7 @@ class DecodeProgress:
 
 def _file_time(log: ArchivedLog, otherwise: float) -> float:
     try:
-        return Path(log.path).stat().st_mtime
+        return Path(log.path).stat().st_mtime - clock_shift()
     except OSError:  # it was removed meanwhile; decoding will say so
         return otherwise
 

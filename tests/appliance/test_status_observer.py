@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olr_pg.appliance.status_observer import first_lacking, missing_since, with_holding
+from olr_pg.appliance.status_observer import (
+    first_lacking,
+    missing_since,
+    with_holding,
+)
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
 from olr_pg.monitor.status_values import PortStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress

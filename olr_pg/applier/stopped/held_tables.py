@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +57,7 @@ class HeldTables:
     def look(self, connection: Connection[Any]) -> None:
         """Read what is held from the target."""
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
-        now = time.time()
+        now = steady_time()
         self._first = {
             name: FirstHeld(scn, now - max(age, 0.0), number or 0)
             for name, scn, age, number in found
