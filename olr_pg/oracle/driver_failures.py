@@ -97,4 +97,4 @@ def _words(error: BaseException) -> str:
         error = error.orig
     said = (line.rstrip(" .") for line in without_noise(str(error)).splitlines())
     lines = [line for line in said if line and not line.startswith("Help:")]
-    return _CONNECTION_ID.sub("", "; ".join(lines)) or plain_reason(error)
+    return _CONNECTION_ID.sub("", ": ".join(lines)) or plain_reason(error)

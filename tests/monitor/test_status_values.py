@@ -92,4 +92,3 @@ def test_moments_are_shown_as_the_clock_has_them_and_ages_stay(status: Status) -
         return [of.at - one for one in (*found, *(one.began for one in of.loads))]
 
     assert ages(moved) == ages(status)
-    assert moved.tables[1:] == status.tables[1:]
