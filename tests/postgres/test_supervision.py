@@ -57,7 +57,7 @@ def test_a_killed_server_is_started_again_and_told_of_once(cluster: EmbeddedPost
         connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
     with capture_logs() as lines, supervised(cluster):
         pid = kill(cluster)
-        wait_until(lambda: lines, WAIT_SECONDS)
+        wait_until(lambda: bool(lines), WAIT_SECONDS)
         assert answers(cluster)
         assert cluster.pid not in (None, pid)
         with psycopg.connect(cluster.connect_string) as connection:
@@ -84,7 +84,7 @@ def test_a_backend_that_is_still_at_work_does_not_hinder_the_start(
     with capture_logs() as lines, supervised(cluster):
         kill(cluster)
         assert Path(f"/proc/{backend}/cwd").exists()
-        wait_until(lambda: lines, WAIT_SECONDS)
+        wait_until(lambda: bool(lines), WAIT_SECONDS)
         assert answers(cluster)
     thread.join(WAIT_SECONDS)
     busy.close()
