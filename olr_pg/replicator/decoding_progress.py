@@ -180,11 +180,18 @@ class DecodeProgress:
         )
 
 
-def _file_time(log: ArchivedLog, otherwise: float) -> float:
+def _file_time(log: ArchivedLog, now: float) -> float:
+    """Return when a log was written.
+
+    Where our clock was moved, nobody knows whether its file has the time of before or of after
+    that. A clock that is wrong makes a log an hour old, hardly ever one that is so.
+    """
     try:
-        return Path(log.path).stat().st_mtime - clock_shift()
+        written = Path(log.path).stat().st_mtime
     except OSError:  # it was removed meanwhile; decoding will say so
-        return otherwise
+        return now
+    found = (written, written - clock_shift())
+    return max((one for one in found if one <= now), default=now)
 
 
 def report_log(log: ArchivedLog, merger: Merger) -> None:

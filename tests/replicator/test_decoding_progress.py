@@ -66,15 +66,17 @@ def test_a_clock_that_is_moved_makes_no_lag_and_hides_none(
     progress.scanned(LogStream((grown,), ()), began)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + seconds)
-    # A file that was written now, by the clock as it is now.
-    os.utime(logs_of(source)[1], (time.time(), time.time()))
-    progress.scanned(LogStream((log, stream.logs[1]), ()))
-    for scn in (log.next_scn - 1, stream.logs[1].next_scn - 1):
+    # Files that were written now: by the clock as it is now, and by one that nobody has moved.
+    for number, clock in enumerate((time.time, real), 1):
+        os.utime(logs_of(source)[number], (clock(), clock()))
+    progress.scanned(LogStream((log, *stream.logs[1:3]), ()))
+    for scn in (one.next_scn - 1 for one in stream.logs[:3]):
         for stage in (progress.archived, progress.read):
             at = stage.passed(scn)
             assert at is not None
             assert began - 1 <= at <= steady_time() + 1
-    os.utime(logs_of(source)[1], (120, 120))
+    for number in (1, 2):
+        os.utime(logs_of(source)[number], (60 * number + 60, 60 * number + 60))
 
 
 def test_logs_behind_a_gap_are_archived_but_cannot_be_read(source: DdlSource) -> None:
