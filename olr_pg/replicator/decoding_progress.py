@@ -64,8 +64,8 @@ class DecodeProgress:
         self.read = Milestones()
         self.queued = Milestones()
         self.source = replace(
-            self.source, decoded_scn=scn, threads=(), gaps=(), missing_since=None,
-            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=0,
+            self.source, decoded_scn=scn or None, threads=(), gaps=(), missing_since=None,
+            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=None,
             oldest_open_seconds=0.0,
         )  # fmt: skip
 
@@ -90,10 +90,10 @@ class DecodeProgress:
             ThreadStatus(
                 thread,
                 log.header.sequence,
-                log.next_scn,
+                log.next_scn or None,
                 self._written[log.position],
-                known[thread].decoded_sequence if thread in known else 0,
-                known[thread].decoded_scn if thread in known else 0,
+                known[thread].decoded_sequence if thread in known else None,
+                known[thread].decoded_scn if thread in known else None,
             )
             for thread, log in sorted(last.items())
         )
@@ -143,7 +143,7 @@ class DecodeProgress:
         account = merger.account
         self.source = replace(
             self.source,
-            decoded_scn=merger.watermark,
+            decoded_scn=merger.watermark or None,
             redo_bytes=self.source.redo_bytes + (split.end_block - split.first_block) * block_bytes,
             transactions=account.committed,
             rows=account.rows,
@@ -154,7 +154,7 @@ class DecodeProgress:
             waiting_transactions=merger.waiting,
             open_transactions=len(opened),
             oldest_open_xid=None if oldest is None else format_xid(oldest.xid),
-            oldest_open_scn=0 if oldest is None else oldest.begin_scn or 0,
+            oldest_open_scn=None if oldest is None else oldest.begin_scn,
             oldest_open_seconds=0.0 if began is None else max(0.0, self._clock() - began),
         )
 

@@ -193,7 +193,7 @@ def small(quiet: Status, at: float) -> Status | None:
 
 def beginning(quiet: Status, at: float) -> Status | None:
     """A start that has not come to any position yet."""
-    tables = tuple(replace(table, applied_scn=0) for table in quiet.tables)
+    tables = tuple(replace(table, applied_scn=None) for table in quiet.tables)
     return replace(
         quiet,
         state=StageState("STARTING", START, None),

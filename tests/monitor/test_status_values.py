@@ -57,7 +57,7 @@ def test_what_is_not_known_is_null(status: Status) -> None:
         *("tables.applied_scn", "tables.held_scn", "tables.lag", "tables.lag_seconds"),
     }
     assert (record["port"]["ready"], record["tables"][0]["inserted"]) == (0, 0)
-    thread = replace(status.source.threads[0], decoded_scn=0, decoded_sequence=0)
+    thread = replace(status.source.threads[0], decoded_scn=None, decoded_sequence=None)
     begun = replace(status, source=replace(status.source, threads=(thread,))).as_record()
     assert nulls(begun["source"]["threads"]) == {"decoded_scn", "decoded_sequence"}
     # What is known is there: a lag of nothing, too.

@@ -38,12 +38,12 @@ class FirstHeld(NamedTuple):
     Attributes:
         commit_scn: of its transaction; the table has what commits below.
         since: seconds of Unix time.
-        error_id: the line of olr_pg.error that holds the table up; 0 where there is none.
+        error_id: the line of olr_pg.error that holds the table up; None where there is none.
     """
 
     commit_scn: int
     since: float
-    error_id: int = 0
+    error_id: int | None = None
 
 
 class HeldTables:
@@ -59,8 +59,7 @@ class HeldTables:
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
         now = steady_time()
         self._first = {
-            name: FirstHeld(scn, now - max(age, 0.0), number or 0)
-            for name, scn, age, number in found
+            name: FirstHeld(scn, now - max(age, 0.0), number) for name, scn, age, number in found
         }
         self._incomplete = dict(connection.execute(_INCOMPLETE, (self._subscription,)).fetchall())
 
