@@ -57,8 +57,11 @@ class Lineage:
         except FileNotFoundError:
             return
         except (OSError, ValidationError) as error:
-            is_read = isinstance(error, ValidationError)
-            reason = error.errors()[0]["msg"] if is_read else plain_reason(error)
+            reason = (
+                error.errors()[0]["msg"]
+                if isinstance(error, ValidationError)
+                else plain_reason(error)
+            )
             raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(path)) from error
         if self._known.version > VERSION:
             raise OlrPgError(
