@@ -188,7 +188,7 @@ class Course:
         identical, rows = self._compare()
         self.over.set()
         scraper.join()
-        fired = self._fired()
+        fired, is_single = self._fired()
         expected = set() if self.alert is None else {self.alert}
         held = {
             "state in time": told <= STATE_SECONDS_MAX,
@@ -199,6 +199,7 @@ class Course:
             "identical": identical,
             # A rule waits up to five minutes.
             "alerts": fired == expected if seconds >= 360 else fired <= expected,
+            "one alert": is_single,
         }
         return {
             "held": held,
@@ -253,10 +254,11 @@ class Course:
                 for sample in family.samples:
                     self.recording.add(sample.name, {**sample.labels, **target}, at, sample.value)
 
-    def _fired(self) -> set[str]:
+    def _fired(self) -> tuple[set[str], bool]:
+        """What has fired, and whether it was never more than one alert."""
         (samples,) = [samples for name, _, samples in self.recording.items() if name == "up"]
         found = firing(alerts(), self.recording, [at for at, _ in samples])
-        return set().union(*found.values())
+        return set().union(*found.values()), all(len(one) <= 1 for one in found.values())
 
     def _compare(self) -> tuple[bool, int]:
         """End the source, wait for the last change, and compare all rows."""
