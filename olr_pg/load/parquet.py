@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.load.table_data import TableData
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Partition(NamedTuple):
                     use_threads=False,
                 )
         except (OSError, pa.ArrowException) as error:
-            reason = str(error).splitlines()[0]
+            reason = plain_reason(error)
             raise OlrPgError(Code.TABLE_DATA_UNUSABLE, reason, action=None, **self.place) from error
 
 
@@ -89,7 +89,7 @@ def find_table(folder: Path, name: str) -> TableData:
             status = path.stat()
         except (OSError, pa.ArrowException) as error:
             raise OlrPgError(
-                Code.TABLE_DATA_UNUSABLE, str(error).splitlines()[0], file=str(path)
+                Code.TABLE_DATA_UNUSABLE, plain_reason(error), file=str(path)
             ) from error
         identity.append(f"{path.name}:{status.st_size}:{status.st_mtime_ns}")
         found.append(tuple(_scn(own, key, path) for key in (SCN_KEY, START_SCN_KEY)))  # type: ignore[arg-type]

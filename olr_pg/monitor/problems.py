@@ -137,7 +137,7 @@ def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]
 
 def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Problem:
     first = tables[0]
-    number = str(first.error_id)
+    number = str(first.error_id)  # where there is one
     show = command("errors show", number) if first.error_id else command("errors list")
     if len(tables) > 1:
         names = ", ".join(table.name for table in tables[:_NAMED])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import structlog
 
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import STATE_WORDS, SourceStatus, ThreadStatus
+from olr_pg.observability.steady_time import clock_shift, steady_time
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class DecodeProgress:
     """The progress of one decoder, over its runs.
 
     Args:
-        clock: seconds of Unix time.
+        clock: seconds of Unix time (`steady_time`).
 
     Attributes:
         archived: up to which SCN there are logs, by when these were written.
@@ -41,7 +41,7 @@ class DecodeProgress:
         accounting: of the run, up to the last whole log; None before it.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = steady_time) -> None:
         self._clock = clock
         self._written: dict[LogPosition, float] = {}
         self._grown: dict[LogPosition, tuple[int, float]] = {}
@@ -64,8 +64,8 @@ class DecodeProgress:
         self.read = Milestones()
         self.queued = Milestones()
         self.source = replace(
-            self.source, decoded_scn=scn, threads=(), gaps=(), missing_since=None,
-            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=0,
+            self.source, decoded_scn=scn or None, threads=(), gaps=(), missing_since=None,
+            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=None,
             oldest_open_seconds=0.0,
         )  # fmt: skip
 
@@ -90,10 +90,10 @@ class DecodeProgress:
             ThreadStatus(
                 thread,
                 log.header.sequence,
-                log.next_scn,
+                log.next_scn or None,
                 self._written[log.position],
-                known[thread].decoded_sequence if thread in known else 0,
-                known[thread].decoded_scn if thread in known else 0,
+                known[thread].decoded_sequence if thread in known else None,
+                known[thread].decoded_scn if thread in known else None,
             )
             for thread, log in sorted(last.items())
         )
@@ -143,7 +143,7 @@ class DecodeProgress:
         account = merger.account
         self.source = replace(
             self.source,
-            decoded_scn=merger.watermark,
+            decoded_scn=merger.watermark or None,
             redo_bytes=self.source.redo_bytes + (split.end_block - split.first_block) * block_bytes,
             transactions=account.committed,
             rows=account.rows,
@@ -154,7 +154,7 @@ class DecodeProgress:
             waiting_transactions=merger.waiting,
             open_transactions=len(opened),
             oldest_open_xid=None if oldest is None else format_xid(oldest.xid),
-            oldest_open_scn=0 if oldest is None else oldest.begin_scn or 0,
+            oldest_open_scn=None if oldest is None else oldest.begin_scn,
             oldest_open_seconds=0.0 if began is None else max(0.0, self._clock() - began),
         )
 
@@ -180,11 +180,18 @@ class DecodeProgress:
         )
 
 
-def _file_time(log: ArchivedLog, otherwise: float) -> float:
+def _file_time(log: ArchivedLog, now: float) -> float:
+    """Return when a log was written.
+
+    Where our clock was moved, nobody knows whether its file has the time of before or of after
+    that. A clock that is wrong makes a log an hour old, hardly ever one that is so.
+    """
     try:
-        return Path(log.path).stat().st_mtime
+        written = Path(log.path).stat().st_mtime
     except OSError:  # it was removed meanwhile; decoding will say so
-        return otherwise
+        return now
+    found = (written, written - clock_shift())
+    return max((one for one in found if one <= now), default=now)
 
 
 def report_log(log: ArchivedLog, merger: Merger) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from olr_pg.capture.wanted_logs import (
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
@@ -421,11 +421,11 @@ class DecodingRun:
             together, last = leaving.take(self._events.barrier)
             if not self._put(together):
                 return False
-            self.progress.queued.add(last, time.time())
+            self.progress.queued.add(last, steady_time())
             self._note_decoding()
         if not self._events.publish_before(self.merger.deliverable_scn):
             return False
-        self.progress.queued.add(self.merger.deliverable_scn, time.time())
+        self.progress.queued.add(self.merger.deliverable_scn, steady_time())
         self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
         for feed in self.feeds:
             feed.note_passed(self.merger.left_scn - 1)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.java.class_archive import archive_options
 from olr_pg.java.runtime import Java, find_java
 from olr_pg.observability.logging_setup import get_logger
@@ -316,7 +316,7 @@ def _launch(
             if isinstance(error, PySparkException | Py4JError | OSError):
                 said = words.read_text(errors="replace").strip()[-_JAVA_OUTPUT_MAX:]
                 raise OlrPgError(
-                    Code.SPARK_START_FAILED, said or str(error), master=settings.master
+                    Code.SPARK_START_FAILED, said or plain_reason(error), master=settings.master
                 ) from error
             raise
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olr_pg.appliance.status_observer import first_lacking, missing_since, with_holding
+from olr_pg.appliance.status_observer import (
+    first_lacking,
+    missing_since,
+    with_holding,
+)
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
 from olr_pg.monitor.status_values import PortStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
@@ -13,8 +17,8 @@ from olr_pg.replicator.decoding_progress import DecodeProgress
 def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
     port = PortStatus("127.0.0.1:5000", saved_scn=40, taken_scn=90)
     assert first_lacking(port, 70) == 90
-    assert first_lacking(replace(port, taken_scn=0), 70) == 71
-    assert first_lacking(replace(port, taken_scn=0), 0) == 40
+    assert first_lacking(replace(port, taken_scn=None), 70) == 71
+    assert first_lacking(replace(port, taken_scn=None), None) == 40
 
 
 def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
