@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Table
-    from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.source_checks import Diagnosis
 
-    Condition = Callable[[Table, DatabaseFacts], RowCondition | None]
+    Condition = Callable[[Table, CurrentDatabase], RowCondition | None]
 
 
 class LiveDiagnosis(NamedTuple):
@@ -125,7 +125,7 @@ class _Checking:
     def _condition(self, container: str) -> Condition:
         filters = filters_of_target(self._config)
 
-        def condition(table: Table, facts: DatabaseFacts) -> RowCondition | None:
+        def condition(table: Table, facts: CurrentDatabase) -> RowCondition | None:
             if container:
                 table = replace(table, owner=f"{container}.{table.owner}", container=container)
             return filters.row_condition(table, charsets_of(facts.database))

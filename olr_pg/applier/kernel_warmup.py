@@ -19,7 +19,7 @@ from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.copying import copy_stream
-from olr_pg.applier.statements.table_changes import Chunk, encode_changes, select
+from olr_pg.applier.statements.table_changes import AnswerChunk, encode_changes, select
 from olr_pg.applier.statements.table_statements import steps
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
@@ -29,6 +29,7 @@ from olr_pg.dictionary.model import Column
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import (
     Begin,
+    Chunk,
     ChunkFlags,
     ColumnValue,
     Commit,
@@ -39,7 +40,6 @@ from olr_pg.wire.elements import (
     Update,
     encode_element,
 )
-from olr_pg.wire.elements import Chunk as WireChunk
 from olr_pg.wire.messages import Data, LastCommitedScn, encode_answer
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def warm_chunks(order: ByteOrder) -> None:
     )  # fmt: skip
     last = ChunkFlags.LAST_OF_COLUMN | ChunkFlags.LAST_OF_ROW
     parts = [
-        WireChunk(**scns, column=_VALUE, type_code=OracleType.BLOB, flags=flags, data=b"a")
+        Chunk(**scns, column=_VALUE, type_code=OracleType.BLOB, flags=flags, data=b"a")
         for flags in (ChunkFlags.NONE, last)
     ]
     rows = ChunkedRows(order)
@@ -217,11 +217,11 @@ def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArr
     yield event.blob
 
 
-def _receive(elements: list[Element], order: ByteOrder) -> Chunk:
+def _receive(elements: list[Element], order: ByteOrder) -> AnswerChunk:
     """Return the elements as a session has them once their rows are whole."""
     (blob,) = _frames(elements, order)
     (answers,) = ChunkedRows(order).feed(blob)
-    return Chunk(answers, LayoutReader(order).read(answers))
+    return AnswerChunk(answers, LayoutReader(order).read(answers))
 
 
 def _target(column: Column) -> TargetTable:

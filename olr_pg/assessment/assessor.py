@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.assessment.assessed_tables import assessed_table
 from olr_pg.assessment.code import code_item
-from olr_pg.assessment.report import Carrier, Effort, Item, Rates, RedoRates, Report
+from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, RedoRates, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +51,7 @@ def assess(
     replicated: frozenset[str],
     relations: Relations,
     statements: Sequence[Statement],
-    rates: Rates | None = None,
+    rates: MeasuredRates | None = None,
     redo_rates: RedoRates | None = None,
 ) -> Report:
     """Assess everything in the inventory.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.assessment.report import Rates
+from olr_pg.assessment.report import MeasuredRates
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -18,7 +18,7 @@ UPDATE olr_pg_rate AS t SET b = u.b FROM unnest(%s::int[], %s::text[]) AS u (a, 
 """
 
 
-def measure_rates(connection: Connection[Any], connections: int) -> Rates:
+def measure_rates(connection: Connection[Any], connections: int) -> MeasuredRates:
     """Copy rows into a temporary table with a key, update some, and take the times.
 
     Args:
@@ -37,7 +37,7 @@ def measure_rates(connection: Connection[Any], connections: int) -> Rates:
         copied = time.perf_counter()
         connection.execute(_UPDATE, (keys, ["another text of a usual length"] * len(keys)))
         updated = time.perf_counter()
-    return Rates(
+    return MeasuredRates(
         copy_bytes=len(data) / max(copied - began, 1e-6),
         connections=connections,
         updates=len(keys) / max(updated - copied, 1e-6),

@@ -126,7 +126,7 @@ class KindCount(NamedTuple):
     minutes: int
 
 
-class Rates(NamedTuple):
+class MeasuredRates(NamedTuple):
     """What this machine and the target did, measured now.
 
     Attributes:
@@ -184,7 +184,7 @@ class Report(NamedTuple):
     others: Sequence[OtherSchema]
     unread: Sequence[str]
     redo: Sequence[LogDay]
-    rates: Rates | None
+    rates: MeasuredRates | None
     redo_rates: RedoRates | None = None
 
     @property
@@ -249,7 +249,7 @@ class Report(NamedTuple):
             return
         yield self._catch_up_line(self.catch_up, rates)
 
-    def _catch_up_line(self, found: CatchUp, rates: Rates) -> str:
+    def _catch_up_line(self, found: CatchUp, rates: MeasuredRates) -> str:
         redo = self.redo_rates
         assert redo is not None
         takes = (

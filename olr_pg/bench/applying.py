@@ -47,7 +47,7 @@ _POLL_SECONDS: Final = 0.002
 
 
 class ReadySource:
-    """A `server.replication_source.Source` that has everything decoded already.
+    """A `server.replication_source.ReplicationSource` that has everything decoded already.
 
     Args:
         pieces: transactions, as they are queued together.
@@ -79,7 +79,7 @@ class ReadySource:
         return queue
 
     def reach_scn(self) -> int:
-        """See `server.replication_source.Source.reach_scn`: nobody brings a confirmation here."""
+        """See `replication_source.ReplicationSource`: nobody brings a confirmation here."""
         return 0
 
     def recovery_points(self) -> tuple[()]:

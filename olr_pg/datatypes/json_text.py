@@ -20,7 +20,7 @@ from olr_pg.datatypes.interval import DaySecond, YearMonth
 from olr_pg.datatypes.oson import Single, decode_oson
 from olr_pg.datatypes.policies import DEFAULT_POLICIES, Counters, Policies
 from olr_pg.datatypes.temporal import DateTime, ZonedDateTime
-from olr_pg.datatypes.vector import Vector
+from olr_pg.datatypes.vector import VectorValue
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class _Writer:
                 return _finite(value, shortest(value, 8))
             case bytes():
                 return self._string(value.hex())
-            case Vector():
+            case VectorValue():
                 return _elements(value)
             case array.array():
                 return orjson.dumps(value.tolist())
@@ -148,7 +148,7 @@ def _finite(value: float, text: str) -> bytes:
     return text.encode() if math.isfinite(value) else orjson.dumps(text)
 
 
-def _elements(vector: Vector) -> bytes:
+def _elements(vector: VectorValue) -> bytes:
     elements = vector.dense()
     if elements.dtype.kind != "f":
         return orjson.dumps(elements.tolist())

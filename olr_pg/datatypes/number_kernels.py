@@ -79,7 +79,8 @@ def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, in
     while first < end and data[first] == zero:
         first += 1
         exponent -= 1
-    return FINITE, sign, first, end - first, exponent
+    # Zero has no sign, in whatever form it comes.
+    return FINITE, sign if first < end else 1, first, end - first, exponent
 
 
 @inlined_kernel

@@ -29,7 +29,7 @@ from olr_pg.datatypes.temporal import (
     decode_timestamp_tz,
 )
 from olr_pg.datatypes.text import decode_text_by_policy
-from olr_pg.datatypes.vector import Vector, decode_vector
+from olr_pg.datatypes.vector import VectorValue, decode_vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ Leaf: TypeAlias = (
     | ZonedDateTime
     | YearMonth
     | DaySecond
-    | Vector
+    | VectorValue
     | None
 )
 Json: TypeAlias = Union[Leaf, "dict[str, Json]", "list[Json]"]

@@ -418,14 +418,17 @@ def date_days(data: Bytes, at: int) -> tuple[int, int]:
     year = high * 100 + low
     if low > 99 or low < -99 or year > 9999 or year < -4712 or high * low < 0:
         return -1, 0
+    label = year
     if year < 0:
         year += 1
     moved = 0
     if day > 28:
         if month == 2:
-            julian = year < 1582 or (year == 1582 and month < 10)
             gregorian_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-            if day > 29 or not (gregorian_leap or (julian and year % 4 == 0)):
+            # Oracle's day numbers (format J) count a year 0, by which 4 BC would be a leap year,
+            # and 5 BC none; nobody has seen the bytes of either: both are taken.
+            julian_leap = year <= 1582 and (year % 4 == 0 or label % 4 == 0)
+            if day > 29 or not (gregorian_leap or julian_leap):
                 return -1, 0
             moved = 0 if gregorian_leap else 1
         elif day == 31 and (month == 4 or month == 6 or month == 9 or month == 11):

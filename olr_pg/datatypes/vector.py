@@ -50,7 +50,7 @@ _VALUES: Final[dict[VectorFormat, np.dtype[Any]]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vector:
+class VectorValue:
     """A VECTOR value.
 
     Attributes:
@@ -74,7 +74,7 @@ class Vector:
         return elements
 
 
-def decode_vector(raw: bytes) -> Vector:
+def decode_vector(raw: bytes) -> VectorValue:
     """Decode the vector of an image.
 
     Raises:
@@ -107,7 +107,7 @@ def decode_vector(raw: bytes) -> Vector:
     if len(raw) != at + count * stored.itemsize:
         raise malformed(_TYPE, raw)
     bits = np.frombuffer(raw, stored, count, at)
-    return Vector(form, dimensions, _floats(bits, form), indexes)
+    return VectorValue(form, dimensions, _floats(bits, form), indexes)
 
 
 _FORMATS: Final = frozenset(VectorFormat)
@@ -122,7 +122,7 @@ def _floats(bits: npt.NDArray[Any], form: VectorFormat) -> npt.NDArray[Any]:
     return np.where(native & top, native ^ top, ~native).view(_VALUES[form])
 
 
-def encode_vector(vector: Vector) -> bytes:
+def encode_vector(vector: VectorValue) -> bytes:
     """Encode the vector as an image, without a norm.
 
     Raises:

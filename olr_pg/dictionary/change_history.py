@@ -17,9 +17,9 @@ import structlog
 
 from olr_pg.dictionary.committed_changes import (
     DictionaryTransaction,
-    RowChange,
-    RowOperation,
     Statement,
+    SysRowChange,
+    SysRowOperation,
 )
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
@@ -176,9 +176,9 @@ def _as_json(transaction: DictionaryTransaction) -> dict[str, Any]:
 
 def _from_json(document: dict[str, Any]) -> DictionaryTransaction:
     changes = tuple(
-        RowChange(
+        SysRowChange(
             change["table"],
-            RowOperation(change["operation"]),
+            SysRowOperation(change["operation"]),
             change["row_id"],
             {
                 name: None if value is None else bytes.fromhex(value)

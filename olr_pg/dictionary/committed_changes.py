@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
-class RowOperation(IntEnum):
+class SysRowOperation(IntEnum):
     """The kinds of change of a SYS row; the numbers are those of `transactions.DmlKind`."""
 
     INSERT = 4
@@ -14,7 +14,7 @@ class RowOperation(IntEnum):
     UPDATE = 6
 
 
-class RowChange(NamedTuple):
+class SysRowChange(NamedTuple):
     """A changed row of a SYS table.
 
     Attributes:
@@ -25,7 +25,7 @@ class RowChange(NamedTuple):
     """
 
     table: str
-    operation: RowOperation
+    operation: SysRowOperation
     row_id: str
     values: dict[str, bytes | None]
 
@@ -62,7 +62,7 @@ class DictionaryTransaction(NamedTuple):
     begin_scn: int
     commit_scn: int
     position: tuple[int, int, int, int]
-    changes: tuple[RowChange, ...] = ()
+    changes: tuple[SysRowChange, ...] = ()
     statements: tuple[Statement, ...] = ()
 
     @property

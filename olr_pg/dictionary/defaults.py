@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column
 
 
-class Missing(IntEnum):
+class UnstoredColumn(IntEnum):
     """The meaning of a column that a row does not store."""
 
     NULL = 0
@@ -33,7 +33,7 @@ class Defaults(NamedTuple):
     """By running number of planned columns; empty where no column was added with a default.
 
     Attributes:
-        missing: `Missing`.
+        missing: `UnstoredColumn`.
         guard_id: the column's bit in the guard column, −1 where it has none.
         offset, length: of the default in `data`.
         data: the defaults one behind the other.
@@ -79,12 +79,12 @@ def column_defaults(columns: Sequence[Column], guarded: Sequence[bool]) -> Defau
     )
 
 
-def _missing(column: Column) -> Missing:
+def _missing(column: Column) -> UnstoredColumn:
     if column.guard:
-        return Missing.GUARD
+        return UnstoredColumn.GUARD
     if column.added is None:
-        return Missing.NULL
+        return UnstoredColumn.NULL
     if column.added.default is None:
-        return Missing.UNKNOWN
+        return UnstoredColumn.UNKNOWN
     # A default of no bytes is NULL: '' is NULL in Oracle.
-    return Missing.DEFAULT if column.added.default else Missing.NULL
+    return UnstoredColumn.DEFAULT if column.added.default else UnstoredColumn.NULL

@@ -18,7 +18,7 @@ from olr_pg.datatypes.lob_locator import LobCompression, LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number
 from olr_pg.datatypes.text import decode_text_by_policy
 from olr_pg.dictionary.column_support import LOB_TYPES
-from olr_pg.dictionary.committed_changes import RowOperation
+from olr_pg.dictionary.committed_changes import SysRowOperation
 from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
@@ -29,7 +29,7 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.dictionary.committed_changes import DictionaryTransaction, RowChange
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange
     from olr_pg.dictionary.model import Column, Snapshot, Table
 
 SYS: Final = "SYS"
@@ -159,7 +159,7 @@ class FollowedDictionary:
             old = rows.get(change.row_id)
             if old is not None:
                 found.update(self._tables_of(change.table, old))
-            elif change.operation is RowOperation.INSERT:
+            elif change.operation is SysRowOperation.INSERT:
                 new = self._new_row(rows.section, change, {})
                 found.update(self._tables_of(change.table, new))
         return found
@@ -179,7 +179,7 @@ class FollowedDictionary:
         return touched
 
     @staticmethod
-    def _known(transaction: DictionaryTransaction) -> list[RowChange]:
+    def _known(transaction: DictionaryTransaction) -> list[SysRowChange]:
         """Order the changes of kept tables, those that others refer to first."""
         known = [change for change in transaction.changes if change.table in _SECTIONS]
         order = list(_SECTIONS)
@@ -203,17 +203,17 @@ class FollowedDictionary:
 
     # --- changes ---
 
-    def _apply(self, change: RowChange) -> Iterator[int]:
+    def _apply(self, change: SysRowChange) -> Iterator[int]:
         rows = self._rows[change.table]
         old = rows.get(change.row_id)
-        if change.operation is RowOperation.INSERT:
+        if change.operation is SysRowOperation.INSERT:
             new = self._new_row(rows.section, change, {})
             if not self._is_captured(change.table, new):
                 return
             rows.put(change.row_id, new)
         elif old is None:
             return
-        elif change.operation is RowOperation.DELETE:
+        elif change.operation is SysRowOperation.DELETE:
             yield from self._tables_of(change.table, old)
             rows.remove(change.row_id)
             return
@@ -226,7 +226,7 @@ class FollowedDictionary:
             rows.put(change.row_id, new)
         yield from self._tables_of(change.table, new)
 
-    def _new_row(self, section: _Section, change: RowChange, values: dict[str, Any]) -> SysRow:
+    def _new_row(self, section: _Section, change: SysRowChange, values: dict[str, Any]) -> SysRow:
         values = {**values, "row_id": change.row_id}
         kind = SysRows.model_fields[section.name].annotation
         model: type[SysRow] = kind.__args__[0]  # type: ignore[union-attr]

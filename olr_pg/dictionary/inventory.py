@@ -253,7 +253,7 @@ class Trigger(Owned):
     enabled: bool = True
 
 
-class Source(Owned):
+class UnitSource(Owned):
     """The text of a stored unit (DBA_SOURCE), its lines put together.
 
     Attributes:
@@ -276,7 +276,7 @@ class UserType(Owned):
     attributes: int = 0
 
 
-class Job(Owned):
+class SchedulerJob(Owned):
     """A job of the scheduler (DBA_SCHEDULER_JOBS) or of DBMS_JOB (DBA_JOBS)."""
 
     kind: str = ""
@@ -342,9 +342,9 @@ class Inventory(_Value):
     sequences: Annotated[tuple[Sequence, ...], Field(strict=False)] = ()
     synonyms: Annotated[tuple[Synonym, ...], Field(strict=False)] = ()
     triggers: Annotated[tuple[Trigger, ...], Field(strict=False)] = ()
-    sources: Annotated[tuple[Source, ...], Field(strict=False)] = ()
+    sources: Annotated[tuple[UnitSource, ...], Field(strict=False)] = ()
     types: Annotated[tuple[UserType, ...], Field(strict=False)] = ()
-    jobs: Annotated[tuple[Job, ...], Field(strict=False)] = ()
+    jobs: Annotated[tuple[SchedulerJob, ...], Field(strict=False)] = ()
     links: Annotated[tuple[DatabaseLink, ...], Field(strict=False)] = ()
     grants: Annotated[tuple[Grant, ...], Field(strict=False)] = ()
     unread: Names = ()

@@ -23,7 +23,7 @@ _BY_NAME: Final = {
 }
 
 
-class TypedColumn(NamedTuple):
+class MappedColumn(NamedTuple):
     """A column as `datatypes.mapping` asks for it; `OracleColumn`."""
 
     name: str
@@ -37,7 +37,7 @@ class TypedColumn(NamedTuple):
     xml: bool
 
 
-def typed_column(column: InventoryColumn) -> TypedColumn:
+def typed_column(column: InventoryColumn) -> MappedColumn:
     """Return the column with the code of its type; `UNKNOWN_TYPE` of one that nobody knows."""
     name = _DIGITS.sub("", column.data_type)
     national = name in _NATIONAL
@@ -49,7 +49,7 @@ def typed_column(column: InventoryColumn) -> TypedColumn:
     if xml:
         code = int(OracleType.CLOB)
     is_text = column.char_length > 0
-    return TypedColumn(
+    return MappedColumn(
         name=column.name,
         type_code=code,
         length=column.length,

@@ -32,7 +32,7 @@ import pyarrow as pa
 from olr_pg.datatypes.columns import ValueColumn, column_of, fixed_width
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_name
 from olr_pg.datatypes.outcomes import check
-from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
+from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow_oracle_forms import (
     DIGITS_MAX,
@@ -412,9 +412,9 @@ def _vector_bytes(
         values = np.array([int(value) for value in elements], _VECTOR_BITS[form])
     if sparse is not None:
         dimensions, places = sparse
-        return encode_vector(Vector(form, dimensions, values, np.array(places, np.int64)))
+        return encode_vector(VectorValue(form, dimensions, values, np.array(places, np.int64)))
     bits = 8 if form is VectorFormat.BINARY else 1
-    return encode_vector(Vector(form, bits * len(elements), values))
+    return encode_vector(VectorValue(form, bits * len(elements), values))
 
 
 def _binary(column: Column, kind: pa.DataType) -> ArrowColumn | None:

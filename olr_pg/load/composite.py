@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetColumn
 
 
-class Field(NamedTuple):
+class ImageField(NamedTuple):
     """Holds one column's value in a row; None is NULL."""
 
     column: TargetColumn
@@ -34,13 +34,13 @@ class Field(NamedTuple):
         return None if self.value is None else Binary(self.value)
 
 
-def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[Field]:
+def fields_of(image: bytes, columns: Sequence[TargetColumn]) -> list[ImageField]:
     """Split a composite image (`load.row_images.composites`, ``record_send``) into its values."""
     fields, at = [], 4
     for column in columns:
         size = int.from_bytes(image[at + 4 : at + 8], "big", signed=True)
         at += 8
-        fields.append(Field(column, None if size < 0 else image[at : at + size]))
+        fields.append(ImageField(column, None if size < 0 else image[at : at + size]))
         at += max(size, 0)
     assert at == len(image)
     return fields
@@ -54,7 +54,7 @@ def placeholder(column: TargetColumn) -> sql.Composable:
     return sql.SQL("%b::text::{}").format(own)
 
 
-def shown(connection: Connection[Any], fields: Sequence[Field]) -> dict[str, Any]:
+def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str, Any]:
     """Values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex.
 
     A document that readers of JSON may not take, for its depth or its numbers, is a string.

@@ -34,7 +34,7 @@ BATCH_ROWS_MAX: Final = 8_192
 """The server has nothing to do until it gets the first ones."""
 
 
-class Partition(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group of a file.
 
     Attributes:
@@ -77,7 +77,7 @@ def find_table(folder: Path, name: str) -> TableData:
         OlrPgError: 5103, there is none, it cannot be read, or files contradict each other.
     """
     files = _files(folder, name)
-    partitions = list[Partition]()
+    partitions = list[RowGroup]()
     found = list[tuple[int | None, int | None]]()
     schema: pa.Schema | None = None
     identity = list[str]()
@@ -121,12 +121,12 @@ def _files(folder: Path, name: str) -> list[Path]:
     return files
 
 
-def _row_groups(path: Path, metadata: Any) -> Iterator[Partition]:
+def _row_groups(path: Path, metadata: Any) -> Iterator[RowGroup]:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         per_row = max(group.total_byte_size // max(group.num_rows, 1), 1)
         batch_rows = min(max(BATCH_BYTES // per_row, 1), BATCH_ROWS_MAX)
-        yield Partition(str(path), number, group.num_rows, batch_rows)
+        yield RowGroup(str(path), number, group.num_rows, batch_rows)
 
 
 def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:

@@ -58,7 +58,7 @@ WHERE c.conrelid = %s AND c.contype = 'f' GROUP BY c.oid, c.confrelid
 """
 
 
-class Part(NamedTuple):
+class StructurePart(NamedTuple):
     """Says what became of one part of the structure.
 
     Attributes:
@@ -96,7 +96,7 @@ class StructureBuilder:
         self._settings = settings
         self._structure = structure
         self._tables = {table.full_name: table for table in tables}
-        self._made = dict[tuple[str, str, str], Part]()
+        self._made = dict[tuple[str, str, str], StructurePart]()
         self._referred = {
             (key.parent_name, frozenset(key.parent_columns)) for key in structure.foreign_keys
         }
@@ -106,7 +106,7 @@ class StructureBuilder:
                 self._note(*names, LEFT_OUT, one.reason, one.definition)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[StructurePart]:
         """Is what became of everything so far."""
         return list(self._made.values())
 
@@ -137,7 +137,7 @@ class StructureBuilder:
     def _note(
         self, kind: str, table: str, name: str, state: str, reason: str = "", definition: str = ""
     ) -> None:
-        self._made[kind, table, name] = Part(kind, table, name, state, reason, definition)
+        self._made[kind, table, name] = StructurePart(kind, table, name, state, reason, definition)
 
     def _make(
         self, connection: Connection[Any], kind: str, table: str, name: str, make: Any, part: Any
@@ -278,7 +278,7 @@ def advance_sequence(
     return Advance(before, after)
 
 
-def raise_for_failures(parts: Sequence[Part]) -> None:
+def raise_for_failures(parts: Sequence[StructurePart]) -> None:
     """Say what PostgreSQL refused.
 
     Raises:

@@ -63,7 +63,7 @@ class Replicating(NamedTuple):
     waiting: int
 
 
-class Progress(NamedTuple):
+class MigrationProgress(NamedTuple):
     """How far a migration is.
 
     Attributes:
@@ -169,14 +169,14 @@ class MigrationWatch:
         with self._lock:
             self._noted = needs
 
-    def read(self) -> Progress:
+    def read(self) -> MigrationProgress:
         """Read the progress; what cannot be read just now is left out."""
         with self._lock:
             step, title, noted, began = self._step, self._title, self._noted, self._began
         tables = self._tables()
         behind, problems = self._replicating() if step in _REPLICATING else (None, ())
         seconds = self._clock() - began
-        return Progress(step, title, seconds, tables, behind, (*noted, *problems))
+        return MigrationProgress(step, title, seconds, tables, behind, (*noted, *problems))
 
     def close(self) -> None:
         """Close the connection; by the thread that reads."""
@@ -226,7 +226,7 @@ def _problems(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"stopped: {', '.join(stopped)} (`olr-pg errors list`)"
 
 
-def progress_lines(progress: Progress) -> list[str]:
+def progress_lines(progress: MigrationProgress) -> list[str]:
     """Return the progress as text, with a line for each table that is under way."""
     head = f"{progress.step or 'ready'}: {progress.title}, {_span(progress.seconds)}"
     lines = [head]

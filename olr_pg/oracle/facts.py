@@ -32,7 +32,7 @@ FIRST_CDB: Final = (12, 1)
 _PROPERTIES: Final = ("NLS_CHARACTERSET", "NLS_NCHAR_CHARACTERSET", "DBTIMEZONE")
 
 
-class DatabaseFacts(NamedTuple):
+class CurrentDatabase(NamedTuple):
     """The database as it is now.
 
     Attributes:
@@ -48,7 +48,7 @@ class DatabaseFacts(NamedTuple):
     scn: int
 
 
-def read_facts(connection: Connection) -> DatabaseFacts:
+def read_facts(connection: Connection) -> CurrentDatabase:
     """Read the facts of the container that the connection is in."""
     is_cdb_release = (connection.dialect.server_version_info or ()) >= FIRST_CDB
     left_out = () if is_cdb_release else ("CDB", "CON_DBID")
@@ -77,7 +77,7 @@ def read_facts(connection: Connection) -> DatabaseFacts:
         ncharset=values["NLS_NCHAR_CHARACTERSET"],
         timezone=values.get("DBTIMEZONE", "+00:00"),
     )
-    return DatabaseFacts(database, incarnations, dbid, int(row["CURRENT_SCN"] or 0))
+    return CurrentDatabase(database, incarnations, dbid, int(row["CURRENT_SCN"] or 0))
 
 
 def read_scn(connection: Connection) -> int:

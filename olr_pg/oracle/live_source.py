@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
     from olr_pg.dictionary.model import Database, Snapshot, Table
     from olr_pg.oracle.archive import ListedLog
-    from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.oracle.vault import LogVault
 
@@ -128,7 +128,7 @@ class LiveDatabase:
         self._containers.close()
 
     @property
-    def facts(self) -> DatabaseFacts:
+    def facts(self) -> CurrentDatabase:
         """The database as it was at the start."""
         return self._facts
 

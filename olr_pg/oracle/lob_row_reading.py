@@ -26,7 +26,7 @@ from olr_pg.oracle.large_row import LargeRow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.oracle.query_field import Field
+    from olr_pg.oracle.query_field import QueryField
 
 SHORT_MAX: Final = 1 << 16
 """Characters (UTF-16 units) or bytes of a value that comes with its row."""
@@ -50,7 +50,7 @@ _NATIONAL: Final = frozenset(
 _BYTES_AS_THEY_ARE: Final = "surrogateescape"
 
 
-def selected(field: Field, number: int) -> tuple[str, ...]:
+def selected(field: QueryField, number: int) -> tuple[str, ...]:
     """List what the query selects for a LOB column: the short value, the length, the long value."""
     length = f"DBMS_LOB.GETLENGTH({field.expression})"
     return (
@@ -65,7 +65,7 @@ def read_lob_rows(
     statement: str,
     binds: dict[str, Any],
     schema: pa.Schema,
-    fields: Sequence[Field],
+    fields: Sequence[QueryField],
     rows_at_a_time: int,
 ) -> Iterator[pa.RecordBatch | LargeRow]:
     """Yield the rows of a query that was made with `selected`.
@@ -113,7 +113,7 @@ def _array(values: list[Any], kind: pa.DataType) -> Any:
 class _Split:
     """Takes fetched rows apart."""
 
-    def __init__(self, schema: pa.Schema, fields: Sequence[Field]) -> None:
+    def __init__(self, schema: pa.Schema, fields: Sequence[QueryField]) -> None:
         self._schema = schema
         first = len(schema) - len(fields)
         lobs = iter(range(len(schema), len(schema) + 2 * len(fields), 2))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-class Field(NamedTuple):
+class QueryField(NamedTuple):
     """A column of the query.
 
     Attributes:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column, Snapshot
     from olr_pg.dictionary.model import Table as SourceTable
     from olr_pg.oracle.archive import ListedLog
-    from olr_pg.oracle.facts import DatabaseFacts
+    from olr_pg.oracle.facts import CurrentDatabase
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 _LOGGING_PRIVILEGES: Final = "oracle.logging-privileges"
@@ -74,7 +74,7 @@ class Diagnosis(NamedTuple):
     """
 
     findings: list[Finding]
-    facts: DatabaseFacts | None
+    facts: CurrentDatabase | None
     tables: tuple[SourceTable, ...]
     snapshot: Snapshot | None = None
 
@@ -86,7 +86,7 @@ def check_oracle(
     saved_scn: int | None,
     *,
     for_load: bool = False,
-    condition: Callable[[SourceTable, DatabaseFacts], RowCondition | None] | None = None,
+    condition: Callable[[SourceTable, CurrentDatabase], RowCondition | None] | None = None,
     of_database: bool = True,
     names: Sequence[tuple[str, str]] | None = None,
 ) -> Diagnosis:
@@ -159,7 +159,7 @@ def check_oracle(
 
 
 def _redo(
-    source: OracleSource, oracle: OracleDatabase, facts: DatabaseFacts, saved_scn: int | None
+    source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
     """Check the archived logs, and the online ones where they are read."""
     found = _logs(source, oracle, facts, saved_scn)
@@ -295,7 +295,7 @@ def _nologging(connection: Connection, chosen: Iterable[SourceTable]) -> list[Fi
     ]
 
 
-def _encodings(facts: DatabaseFacts) -> Iterable[Finding]:
+def _encodings(facts: CurrentDatabase) -> Iterable[Finding]:
     for name in (facts.database.charset, facts.database.ncharset):
         try:
             charset(name)
@@ -339,7 +339,7 @@ def _destinations(connection: Connection) -> Iterable[Finding]:
 
 
 def _logs(
-    source: OracleSource, oracle: OracleDatabase, facts: DatabaseFacts, saved_scn: int | None
+    source: OracleSource, oracle: OracleDatabase, facts: CurrentDatabase, saved_scn: int | None
 ) -> list[Finding]:
     """Check that the archived logs are there, as far back as they are needed."""
     try:
@@ -426,8 +426,8 @@ def _conditions(
     connection: Connection,
     snapshot: Snapshot,
     chosen: Sequence[SourceTable],
-    facts: DatabaseFacts,
-    condition: Callable[[SourceTable, DatabaseFacts], RowCondition | None],
+    facts: CurrentDatabase,
+    condition: Callable[[SourceTable, CurrentDatabase], RowCondition | None],
 ) -> Iterator[Finding]:
     """Check that redo will tell which rows fulfil their condition, and all that move in."""
     wanted: dict[int, RowCondition] = {}

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.oracle.lob_row_reading import ROWS, read_lob_rows, selected
-from olr_pg.oracle.query_field import Field
+from olr_pg.oracle.query_field import QueryField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ _ADDRESSES: Final = frozenset({OracleType.ROWID, OracleType.UROWID})
 _NATIONAL_FORM: Final = 2
 
 
-def fields_of(table: Table, *, has_sparse: bool = False) -> tuple[Field, ...]:
+def fields_of(table: Table, *, has_sparse: bool = False) -> tuple[QueryField, ...]:
     """Choose what is read of a table: every column that is replicated.
 
     Args:
@@ -70,32 +70,32 @@ def quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _field(column: Column, row_by_row: bool, has_sparse: bool) -> Field:
+def _field(column: Column, row_by_row: bool, has_sparse: bool) -> QueryField:
     code, name = OracleType(column.type_code), quoted(column.name)
     text, large_text = pa.string(), pa.large_string()
     if column.xml:
-        return Field(column.name, f"XMLSERIALIZE(CONTENT {name} AS CLOB)", large_text)
+        return QueryField(column.name, f"XMLSERIALIZE(CONTENT {name} AS CLOB)", large_text)
     if code is OracleType.NUMBER:
         return _number(column, name, row_by_row)
     if code is OracleType.DATE:
-        return Field(column.name, _in_format(name, DATE_FORMAT), text)
+        return QueryField(column.name, _in_format(name, DATE_FORMAT), text)
     if code is OracleType.TIMESTAMP:
-        return Field(column.name, _in_format(name, TIMESTAMP_FORMAT), text)
+        return QueryField(column.name, _in_format(name, TIMESTAMP_FORMAT), text)
     if code in _UNDER_UTC:
         in_utc = _in_format(f"SYS_EXTRACT_UTC({name})", TIMESTAMP_FORMAT)
         # The offset or the region; a local time would not do, which Oracle's calendar shifts.
         zone = f" || TO_CHAR({name}, 'TZR')" if code is OracleType.TIMESTAMP_TZ else ""
         value = f"CASE WHEN {name} IS NOT NULL THEN {in_utc} || 'Z'{zone} END"
-        return Field(column.name, value, text)
+        return QueryField(column.name, value, text)
     if code in _AS_TEXT:
-        return Field(column.name, f"TO_CHAR({name})", text)
+        return QueryField(column.name, f"TO_CHAR({name})", text)
     if code in _ADDRESSES:
-        return Field(column.name, f"CAST({name} AS VARCHAR2(4000))", text)
+        return QueryField(column.name, f"CAST({name} AS VARCHAR2(4000))", text)
     if code is OracleType.JSON:
-        return Field(column.name, f"JSON_SERIALIZE({name} RETURNING CLOB)", large_text)
+        return QueryField(column.name, f"JSON_SERIALIZE({name} RETURNING CLOB)", large_text)
     if code is OracleType.VECTOR:
-        return Field(column.name, _vector(name, has_sparse), large_text)
-    return Field(column.name, name, _NATIVE.get(code, text), _is_lob(column))
+        return QueryField(column.name, _vector(name, has_sparse), large_text)
+    return QueryField(column.name, name, _NATIVE.get(code, text), _is_lob(column))
 
 
 _NATIVE: Final[dict[OracleType, pa.DataType]] = {
@@ -110,13 +110,13 @@ _NATIVE: Final[dict[OracleType, pa.DataType]] = {
 }
 
 
-def _number(column: Column, name: str, row_by_row: bool) -> Field:
+def _number(column: Column, name: str, row_by_row: bool) -> QueryField:
     precision, scale = column.precision, column.scale
     # Rows one by one come as Python's values, of which text is the cheapest that is exact.
     if not row_by_row and precision is not None and scale is not None and 0 <= scale <= precision:
         digits = min(precision, DECIMAL_DIGITS_MAX)
-        return Field(column.name, name, pa.decimal128(digits, scale))
-    return Field(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
+        return QueryField(column.name, name, pa.decimal128(digits, scale))
+    return QueryField(column.name, f"TO_CHAR({name}, {NUMBER_FORMAT})", pa.string())
 
 
 def _vector(name: str, has_sparse: bool) -> str:

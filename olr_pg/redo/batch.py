@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.column_tables import Table, row_type
+from olr_pg.redo.column_tables import ColumnTable, row_type
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
@@ -52,7 +52,7 @@ class Role(IntFlag):
     AFTER_SUPPLEMENTAL = 8
 
 
-class Part(IntFlag):
+class CutFlag(IntFlag):
     """Row flag bits of a value that is cut over pieces (redo-format §5.3)."""
 
     TO_NEXT = 1
@@ -90,7 +90,7 @@ EVENT: Final = row_type(
     ],
 )
 
-EventColumns: TypeAlias = Table
+EventColumns: TypeAlias = ColumnTable
 """One row per event.
 
     Attributes:
@@ -140,7 +140,7 @@ PIECE: Final = row_type(
     ],
 )
 
-PieceColumns: TypeAlias = Table
+PieceColumns: TypeAlias = ColumnTable
 """One row per row piece, in the order of the events that own them.
 
     Attributes:
@@ -171,12 +171,12 @@ ENTRY: Final = row_type(
     ],
 )
 
-EntryColumns: TypeAlias = Table
+EntryColumns: TypeAlias = ColumnTable
 """One row per column value, in the order of the pieces that own them.
 
     Attributes:
         role: `Role`.
-        part: `Part`.
+        part: `CutFlag`.
         segcol: SEGCOL#, from 1.
         offset, length: in the batch's data; length −1 is NULL.
     """
@@ -191,9 +191,9 @@ class ChangeBatch(NamedTuple):
     data: U8
 
 
-def columns_of(dtype: np.dtype[np.void], capacity: int) -> Table:
+def columns_of(dtype: np.dtype[np.void], capacity: int) -> ColumnTable:
     """Room for `capacity` rows of a table, content undefined."""
-    return np.empty(capacity, dtype).view(Table)
+    return np.empty(capacity, dtype).view(ColumnTable)
 
 
 def empty_events(capacity: int) -> EventColumns:

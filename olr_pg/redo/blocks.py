@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined, kernel
-from olr_pg.redo.column_tables import Table, row_type
+from olr_pg.redo.column_tables import ColumnTable, row_type
 from olr_pg.redo.format.file_fields import (
     BLOCK_FIRST,
     BLOCK_FIRST_BITS,
@@ -266,8 +266,8 @@ def scan_group(
     first: int,
     big: bool,
     at: tuple[int, int, int],
-    lwns: LwnColumns | Table,
-    records: RecordColumns | Table,
+    lwns: LwnColumns | ColumnTable,
+    records: RecordColumns | ColumnTable,
 ) -> tuple[int, int, int, int]:
     """Find the records of the LWN group at `position`.
 

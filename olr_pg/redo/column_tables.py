@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound="np.ndarray[Any, Any]")
 
 
-class Table(np.ndarray[Any, np.dtype[np.void]]):
+class ColumnTable(np.ndarray[Any, np.dtype[np.void]]):
     """A structured array; a column is a field of it, and an attribute.
 
     As NumPy's own record arrays, whose columns take three times as long to come by: a split asks
@@ -46,7 +46,7 @@ def row_type(fields: Iterable[tuple[str, Any]]) -> np.dtype[np.void]:
     return np.dtype((np.record, np.dtype(list(fields), align=True)))
 
 
-C = TypeVar("C", bound="tuple[Any, ...] | Table")
+C = TypeVar("C", bound="tuple[Any, ...] | ColumnTable")
 
 
 def head(columns: C, count: int) -> C:
@@ -57,7 +57,7 @@ def head(columns: C, count: int) -> C:
 def take(columns: C, rows: Any) -> C:
     """Take the given rows of every column, in that order."""
     if isinstance(columns, np.ndarray):
-        table = cast("Table", columns)
+        table = cast("ColumnTable", columns)
         return cast("C", _as_rows(_whole_rows(table)[rows], table.dtype))
     return type(columns)(*(column[rows] for column in columns))
 
@@ -68,9 +68,9 @@ def cut(rows: A, bounds: Sequence[int]) -> list[A]:
 
 
 def joined_rows(
-    tables: Sequence[Table],
+    tables: Sequence[ColumnTable],
     allocate: Callable[[int], np.ndarray[Any, np.dtype[np.uint8]]] | None = None,
-) -> Table:
+) -> ColumnTable:
     """Join the rows of tables of one type, one table behind the other; one table is required.
 
     Args:
@@ -85,14 +85,14 @@ def joined_rows(
     return _as_rows(np.concatenate(rows, out=room), dtype)
 
 
-def grown(table: Table, count: int, capacity: int) -> Table:
+def grown(table: ColumnTable, count: int, capacity: int) -> ColumnTable:
     """Room for `capacity` rows, of which the first `count` are those of `table`."""
-    room = np.empty(capacity, table.dtype).view(Table)
+    room = np.empty(capacity, table.dtype).view(ColumnTable)
     _whole_rows(room)[:count] = _whole_rows(table)[:count]
     return room
 
 
-def _whole_rows(table: Table) -> np.ndarray[Any, np.dtype[np.void]]:
+def _whole_rows(table: ColumnTable) -> np.ndarray[Any, np.dtype[np.void]]:
     """View the rows without their fields.
 
     NumPy copies a structured array field by field, ten times slower than as bytes.
@@ -105,14 +105,14 @@ def _whole(size: int) -> np.dtype[np.void]:
     return np.dtype((np.void, size))
 
 
-def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Table:
-    return rows.view(dtype).view(Table)
+def _as_rows(rows: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> ColumnTable:
+    return rows.view(dtype).view(ColumnTable)
 
 
-def as_table(**columns: np.ndarray[Any, Any]) -> Table:
+def as_table(**columns: np.ndarray[Any, Any]) -> ColumnTable:
     """Return the columns, all of one length, as a structured array: one argument for a kernel."""
     dtype = row_type((name, column.dtype) for name, column in columns.items())
     table = np.empty(next(iter(columns.values())).size, dtype)
     for name, column in columns.items():
         table[name] = column
-    return table.view(Table)
+    return table.view(ColumnTable)

@@ -10,7 +10,7 @@ import numpy as np
 
 from olr_pg.kernels.compile import inlined, inlined_for
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.column_tables import Table
+from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.redo.format.file_fields import BLOCK_HEADER
 from olr_pg.redo.format.marker_fields import DIRECT_XID_AT, DIRECT_XID_SIZE
 from olr_pg.redo.format.opcodes import OP_DIRECT_LOAD
@@ -24,7 +24,7 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 
 @inlined
-def find(objects: Table, con_id: int, number: int, scn: int) -> int:
+def find(objects: ColumnTable, con_id: int, number: int, scn: int) -> int:
     """Find the table that an object is at an SCN, −1 where it is none."""
     wanted = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     key = objects.key

@@ -47,7 +47,7 @@ from olr_pg.redo.lob_pieces import (
 )
 
 if TYPE_CHECKING:
-    from olr_pg.redo.column_tables import Table
+    from olr_pg.redo.column_tables import ColumnTable
     from olr_pg.redo.walk import ObjectTables
 
 
@@ -69,7 +69,7 @@ class LobFields(NamedTuple):
 
 
 @inlined
-def find_lob(objects: Table, con_id: int, number: int, wanted: int) -> int:
+def find_lob(objects: ColumnTable, con_id: int, number: int, wanted: int) -> int:
     """Find the table of a LOB segment (`wanted` 0) or index (1), −1 for other objects."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
@@ -79,7 +79,7 @@ def find_lob(objects: Table, con_id: int, number: int, wanted: int) -> int:
 
 
 @inlined
-def is_lob_object(objects: Table, con_id: int, number: int) -> bool:
+def is_lob_object(objects: ColumnTable, con_id: int, number: int) -> bool:
     """Tell whether the object is a LOB segment or index of the subscription."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.key, key)
@@ -87,7 +87,7 @@ def is_lob_object(objects: Table, con_id: int, number: int) -> bool:
 
 
 @inlined
-def table_of_lob(objects: Table, con_id: int, number: int) -> int:
+def table_of_lob(objects: ColumnTable, con_id: int, number: int) -> int:
     """Find the table of a LOB segment or index of the subscription (`is_lob_object`)."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     return int(objects.table[np.searchsorted(objects.key, key)])

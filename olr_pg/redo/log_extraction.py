@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.errors import OlrPgError
-    from olr_pg.redo.column_tables import Table
+    from olr_pg.redo.column_tables import ColumnTable
     from olr_pg.redo.uninterpreted import Passed
     from olr_pg.redo.walk import Objects
     from olr_pg.redo.window import GroupRun, Log
@@ -87,7 +87,7 @@ class Room(NamedTuple):
 
 
 @inlined
-def _is_before(records: Table, one: int, other: int) -> bool:
+def _is_before(records: ColumnTable, one: int, other: int) -> bool:
     """Tell whether record `one` comes before `other` of the same group (redo-format §2.5)."""
     if records.scn[one] != records.scn[other]:
         return bool(records.scn[one] < records.scn[other])
@@ -97,7 +97,7 @@ def _is_before(records: Table, one: int, other: int) -> bool:
 
 
 @inlined
-def _run_end(records: Table, order: Any, start: int, count: int) -> int:
+def _run_end(records: ColumnTable, order: Any, start: int, count: int) -> int:
     end = start + 1
     while end < count and _is_before(records, order[end - 1], order[end]):
         end += 1
@@ -105,7 +105,9 @@ def _run_end(records: Table, order: Any, start: int, count: int) -> int:
 
 
 @inlined
-def _merge_runs(records: Table, order: Any, start: int, middle: int, end: int, to: Any) -> None:
+def _merge_runs(
+    records: ColumnTable, order: Any, start: int, middle: int, end: int, to: Any
+) -> None:
     left, right = start, middle
     for at in range(start, end):
         takes_left = right >= end or (
@@ -120,7 +122,7 @@ def _merge_runs(records: Table, order: Any, start: int, middle: int, end: int, t
 
 
 @inlined
-def _order_group(records: Table, count: int, room: Room) -> int:
+def _order_group(records: ColumnTable, count: int, room: Room) -> int:
     """Put the valid ones of the first `count` records in order; how many they are.
 
     A strand's records are in order, and so is a group of one strand; the strands of a group are
@@ -144,7 +146,7 @@ def _order_group(records: Table, count: int, room: Room) -> int:
 
 
 @inlined
-def _is_behind(events: Table, one: int, other: int) -> bool:
+def _is_behind(events: ColumnTable, one: int, other: int) -> bool:
     """Tell whether the place of one event is behind that of another one, of the same log."""
     if events.block[one] != events.block[other]:
         return bool(events.block[one] > events.block[other])
@@ -152,7 +154,7 @@ def _is_behind(events: Table, one: int, other: int) -> bool:
 
 
 @inlined
-def _order_places(events: Table, first: int, end: int) -> None:
+def _order_places(events: ColumnTable, first: int, end: int) -> None:
     """Exchange the places of commits that share an SCN, so that these ascend as the commits do.
 
     Transactions leave by commit SCN and place. The strands of a group stand one behind the other,
@@ -174,7 +176,7 @@ def _order_places(events: Table, first: int, end: int) -> None:
 
 
 @inlined
-def _place_pages(events: Table, first: int, end: int) -> None:
+def _place_pages(events: ColumnTable, first: int, end: int) -> None:
     """Let the places of LOB pages that name no transaction say which commits they stand behind.
 
     Whose they are depends on it (`transactions.lobs.page_claims`). Called behind `_order_places`.
@@ -360,8 +362,8 @@ def open_walk(
     objects: Objects,
     payload: npt.NDArray[np.uint8],
     first_block: int,
-    lwns: Table,
-    records: Table,
+    lwns: ColumnTable,
+    records: ColumnTable,
     vectors: int,
     capacity: tuple[int, int],
 ) -> Walk:

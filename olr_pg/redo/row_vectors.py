@@ -13,7 +13,7 @@ import numpy as np
 from numba import boolean, from_dtype, int64, void
 
 from olr_pg.kernels.compile import inlined, inlined_for
-from olr_pg.redo.batch import ENTRY, EntryColumns, Part, Role
+from olr_pg.redo.batch import ENTRY, CutFlag, EntryColumns, Role
 from olr_pg.redo.format.opcodes import CFA, DRP, IRP, LKR, LMN, ORP, URP
 from olr_pg.redo.format.row_fields import (
     FB_NEXT,
@@ -61,8 +61,8 @@ _BEFORE = int(Role.BEFORE)
 _AFTER = int(Role.AFTER)
 _BEFORE_SUPPLEMENTAL = int(Role.BEFORE_SUPPLEMENTAL)
 _AFTER_SUPPLEMENTAL = int(Role.AFTER_SUPPLEMENTAL)
-_TO_NEXT = int(Part.TO_NEXT)
-_FROM_PREVIOUS = int(Part.FROM_PREVIOUS)
+_TO_NEXT = int(CutFlag.TO_NEXT)
+_FROM_PREVIOUS = int(CutFlag.FROM_PREVIOUS)
 
 
 @inlined_for(void(ENTRIES_TYPE, INTEGERS, int64, int64, int64, int64, int64))

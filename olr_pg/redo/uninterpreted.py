@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.redo.column_tables import Table
+    from olr_pg.redo.column_tables import ColumnTable
 
 _IS_HARMLESS: Final = np.zeros(1 << 16, np.bool_)
 for _layer, _codes in HARMLESS.items():
@@ -150,7 +150,9 @@ def pass_by(walk: Walk, vector: int, at: int, op: int) -> None:
         _look_at(walk, vector, at, op)
 
 
-def passed_of(opcodes: npt.NDArray[np.uint16], notes: Table, place: tuple[int, int]) -> Passed:
+def passed_of(
+    opcodes: npt.NDArray[np.uint16], notes: ColumnTable, place: tuple[int, int]
+) -> Passed:
     """Read from a walk what it passed uninterpreted.
 
     Args:

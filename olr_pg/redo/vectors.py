@@ -14,7 +14,7 @@ import numpy.typing as npt
 from olr_pg.errors import Code
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.blocks import RecordColumns
-from olr_pg.redo.column_tables import Table, head, row_type
+from olr_pg.redo.column_tables import ColumnTable, head, row_type
 from olr_pg.redo.format.file_fields import (
     LWN_RECORD_HEADER,
     RECORD_HEADER,
@@ -90,8 +90,8 @@ def vector_end(payload: Any, at: int, header: int, big: bool) -> int:
 
 @inlined
 def scan_record(
-    payload: Any, records: RecordColumns | Table, record: int, layout: tuple[int, bool],
-    count: int, vectors: VectorColumns | Table,
+    payload: Any, records: RecordColumns | ColumnTable, record: int, layout: tuple[int, bool],
+    count: int, vectors: VectorColumns | ColumnTable,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Find the vectors of one record; (status, payload position, vectors).
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import EntryColumns, EventColumns, PieceColumns
-from olr_pg.redo.column_tables import Table
+from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects
 
 _FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
@@ -91,12 +91,12 @@ CURRENT_SIZE: Final = 5
 class ObjectTables(NamedTuple):
     """`Objects` with one table for each group of its columns, as the kernels take them."""
 
-    tables: Table
+    tables: ColumnTable
     cluster_columns: npt.NDArray[np.int32]
     lob_tables: npt.NDArray[np.uint8]
-    lob_objects: Table
-    lob_data: Table
-    data: Table
+    lob_objects: ColumnTable
+    lob_data: ColumnTable
+    data: ColumnTable
 
 
 class Walk(NamedTuple):
@@ -127,9 +127,9 @@ class Walk(NamedTuple):
     row_scn: int
     long_session: bool
     big: bool
-    lwns: Table
-    records: Table
-    vectors: Table
+    lwns: ColumnTable
+    records: ColumnTable
+    vectors: ColumnTable
     objects: ObjectTables
     events: EventColumns
     pieces: PieceColumns
@@ -140,4 +140,4 @@ class Walk(NamedTuple):
     current: npt.NDArray[np.int64]
     tally: npt.NDArray[np.int64]
     passed: npt.NDArray[np.uint16]
-    notes: Table
+    notes: ColumnTable

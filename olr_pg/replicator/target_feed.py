@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Delivery:
-    """A target, as its port's `server.replication_source.Source`.
+    """A target, as its port's `server.replication_source.ReplicationSource`.
 
     Args:
         decoder: decodes for it, and for others.
@@ -100,7 +100,7 @@ class Delivery:
         """Subscribe to the tables of a TableList query.
 
         Args:
-            is_abandoned: see `server.replication_source.Source.resolve`.
+            is_abandoned: see `server.replication_source.ReplicationSource.resolve`.
 
         Raises:
             OlrPgError: as `tables`; 4006 a name does not fit the protocol.
@@ -118,7 +118,7 @@ class Delivery:
         """Begin to decode every transaction that began at or after `scn`; 0 is the oldest log.
 
         Args:
-            image, resumed: see `server.replication_source.Source.start`.
+            image, resumed: see `server.replication_source.ReplicationSource.start`.
 
         Raises:
             OlrPgError: 2010 the log that holds `scn` is not there; 2xxx the logs cannot be used.
@@ -138,16 +138,16 @@ class Delivery:
         return queue
 
     def open_scn(self) -> int:
-        """See `server.replication_source.Source.open_scn`."""
+        """See `server.replication_source.ReplicationSource.open_scn`."""
         assert self._feed is not None
         return self._feed.open_scn
 
     def reach_scn(self) -> int:
-        """See `server.replication_source.Source.reach_scn`."""
+        """See `server.replication_source.ReplicationSource.reach_scn`."""
         return self._decoder.logs.reach_scn
 
     def recovery_points(self) -> Sequence[RecoveryPoint]:
-        """See `server.replication_source.Source.recovery_points`.
+        """See `server.replication_source.ReplicationSource.recovery_points`.
 
         None of them passes what the queue was given.
         """
@@ -158,7 +158,7 @@ class Delivery:
         return [point for point in points if point.commit_scn <= feed.passed_scn]
 
     def saved(self, scn: int, image: str | None) -> None:
-        """See `server.replication_source.Source.saved`."""
+        """See `server.replication_source.ReplicationSource.saved`."""
         if self._decoder.recovery is not None:
             self._decoder.recovery.saved(self.name, scn, image)
 

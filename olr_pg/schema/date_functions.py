@@ -22,7 +22,7 @@ from olr_pg.schema.value_kinds import (
     TEXT,
     TIMESTAMP,
     Fact,
-    Kind,
+    ValueKind,
 )
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ _ISO_DATE: Final = ("YYYY-MM-DD", "RRRR-MM-DD", "SYYYY-MM-DD")
 
 def _now(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
     if node.args.get("sysdate"):
-        return _NOW, Fact(Kind.DATE, filled=True)
-    return "STATEMENT_TIMESTAMP()", Fact(Kind.TIMESTAMPTZ, filled=True)
+        return _NOW, Fact(ValueKind.DATE, filled=True)
+    return "STATEMENT_TIMESTAMP()", Fact(ValueKind.TIMESTAMPTZ, filled=True)
 
 
 def _day_interval(t: Translator, node: exp.Expr) -> str:
@@ -67,19 +67,19 @@ def _arithmetic(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
         left, right = right, left
     if t.is_moment(left) and t.is_number(right):
         sql = f"({t.sql(left)} {sign} {_day_interval(t, right)})"
-        if t.fact(left).kind is not Kind.DATE:
+        if t.fact(left).kind is not ValueKind.DATE:
             sql = f"DATE_TRUNC('second', CAST({sql} AS TIMESTAMP))"
         elif t.whole(right) is None:
             sql = f"CAST({sql} AS TIMESTAMP(0))"
-        return sql, Fact(Kind.DATE, filled=t.fact(left).filled)
-    if kinds == (Kind.DATE, Kind.DATE) and sign == "-":
+        return sql, Fact(ValueKind.DATE, filled=t.fact(left).filled)
+    if kinds == (ValueKind.DATE, ValueKind.DATE) and sign == "-":
         return f"(EXTRACT(EPOCH FROM {t.sql(left)} - {t.sql(right)}) / 86400)", NUMBER
     if t.is_moment(left) and t.is_moment(right) and sign == "-":
         return f"({t.sql(left)} - {t.sql(right)})", INTERVAL
-    if t.is_moment(left) and kinds[1] is Kind.INTERVAL:
+    if t.is_moment(left) and kinds[1] is ValueKind.INTERVAL:
         return f"({t.sql(left)} {sign} {t.sql(right)})", Fact(kinds[0])
     if t.is_number(left) and t.is_number(right):
-        fact = INTEGER if set(kinds) == {Kind.INTEGER} else NUMBER
+        fact = INTEGER if set(kinds) == {ValueKind.INTEGER} else NUMBER
         filled = t.fact(left).filled and t.fact(right).filled
         return f"({numeric(t, left)} {sign} {t.sql(right)})", fact._replace(filled=filled)
     return None
@@ -110,7 +110,7 @@ def _unit(t: Translator, form: exp.Expr | None) -> str:
 
 def _local_time(t: Translator, node: exp.Expr) -> str:
     sql = t.sql(node)
-    return f"CAST({sql} AS TIMESTAMP)" if t.fact(node).kind is Kind.TIMESTAMPTZ else sql
+    return f"CAST({sql} AS TIMESTAMP)" if t.fact(node).kind is ValueKind.TIMESTAMPTZ else sql
 
 
 def _round(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -226,7 +226,7 @@ def _known_moment_to_char(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     if form is None or not t.is_moment(node.this):
         raise UntranslatableError("TO_CHAR with a format that is no literal")
     filled = t.fact(node.this).filled
-    return _moment_text(t, node, form), Fact(Kind.TEXT, filled=filled)
+    return _moment_text(t, node, form), Fact(ValueKind.TEXT, filled=filled)
 
 
 def _oracle_format(node: exp.Expr, t: Translator) -> str | None:
@@ -260,7 +260,7 @@ def _to_date(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
         year, month, day, *clock = match.groups()
         time = ":".join(part or "00" for part in clock[:3])
         moment = f"{year}-{month}-{day} {time}{clock[3] or ''}"
-        return f"CAST('{moment}' AS TIMESTAMP)", Fact(Kind.DATE, filled=True)
+        return f"CAST('{moment}' AS TIMESTAMP)", Fact(ValueKind.DATE, filled=True)
     new = date_format(form)
     return f"CAST(TO_TIMESTAMP({t.text(node.this)}, '{new}') AS TIMESTAMP)", DATE
 
@@ -274,14 +274,14 @@ def _date_literal(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     text = t.literal(node.this)
     if text is None:
         raise UntranslatableError("DATE of what is no literal")
-    return f"CAST('{text} 00:00:00' AS TIMESTAMP)", Fact(Kind.DATE, filled=True)
+    return f"CAST('{text} 00:00:00' AS TIMESTAMP)", Fact(ValueKind.DATE, filled=True)
 
 
 def _interval(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     value, unit = t.literal(node.this), node.args.get("unit")
     if value is None or unit is None:
         raise UntranslatableError("an interval of what is no literal")
-    return f"INTERVAL '{value}' {unit.sql(dialect='oracle')}", Fact(Kind.INTERVAL, filled=True)
+    return f"INTERVAL '{value}' {unit.sql(dialect='oracle')}", Fact(ValueKind.INTERVAL, filled=True)
 
 
 def _number_to_interval(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -302,11 +302,11 @@ def _extract(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
 
 HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
     exp.CurrentTimestamp: _now,
-    exp.CurrentDate: constant(_NOW, Fact(Kind.DATE, filled=True)),
+    exp.CurrentDate: constant(_NOW, Fact(ValueKind.DATE, filled=True)),
     exp.Localtimestamp: constant(
-        "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)", Fact(Kind.TIMESTAMP, filled=True)
+        "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)", Fact(ValueKind.TIMESTAMP, filled=True)
     ),
-    exp.Systimestamp: constant("STATEMENT_TIMESTAMP()", Fact(Kind.TIMESTAMPTZ, filled=True)),
+    exp.Systimestamp: constant("STATEMENT_TIMESTAMP()", Fact(ValueKind.TIMESTAMPTZ, filled=True)),
     exp.Add: _arithmetic,
     exp.Sub: _arithmetic,
     exp.DateTrunc: _truncate,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.translating import UntranslatableError, argument_in, constant
-from olr_pg.schema.value_kinds import INTEGER, NUMBER, RAW, TEXT, Fact, Kind
+from olr_pg.schema.value_kinds import INTEGER, NUMBER, RAW, TEXT, Fact, ValueKind
 
 if TYPE_CHECKING:
     from olr_pg.schema.translating import Handler, Translator
@@ -24,7 +24,7 @@ def numeric(t: Translator, node: exp.Expr) -> str:
 def _modulo(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     """Divide with the rest; a divisor of zero gives the dividend."""
     left, right = numeric(t, node.this), t.sql(node.expression)
-    fact = INTEGER if t.fact(node.this).kind is Kind.INTEGER else NUMBER
+    fact = INTEGER if t.fact(node.this).kind is ValueKind.INTEGER else NUMBER
     if t.whole(node.expression):
         return f"({left} % {right})", fact
     return f"(CASE WHEN {right} = 0 THEN {left} ELSE {left} % {right} END)", fact
@@ -34,10 +34,10 @@ def _multiply(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
     if not (t.is_number(node.this) or t.is_number(node.expression)):
         return None
     kinds = {t.fact(node.this).kind, t.fact(node.expression).kind}
-    if Kind.INTERVAL in kinds:
+    if ValueKind.INTERVAL in kinds:
         return None
     # Products of smallint and integer would leave their range.
-    fact = INTEGER if kinds == {Kind.INTEGER} else NUMBER
+    fact = INTEGER if kinds == {ValueKind.INTEGER} else NUMBER
     return f"({numeric(t, node.this)} * {t.sql(node.expression)})", fact
 
 
@@ -136,7 +136,7 @@ BY_NAME: Final[dict[str, Handler]] = {
     "BITAND": _bits,
     "REMAINDER": _remainder,
     "RATIO_TO_REPORT": argument_in(_RATIO + "{}", NUMBER),
-    "SYS_GUID": constant("UUID_SEND(GEN_RANDOM_UUID())", Fact(Kind.RAW, filled=True)),
+    "SYS_GUID": constant("UUID_SEND(GEN_RANDOM_UUID())", Fact(ValueKind.RAW, filled=True)),
     "HEXTORAW": argument_in("DECODE({}, 'hex')", RAW),
     "RAWTOHEX": argument_in("UPPER(ENCODE({}, 'hex'))", TEXT),
     "EMPTY_BLOB": constant("CAST('' AS BYTEA)", RAW),

@@ -15,7 +15,7 @@ from olr_pg.datatypes.mapping import PgKind, refusal
 from olr_pg.datatypes.policies import BooleanPairs
 from olr_pg.dictionary.inventory_types import typed_column
 from olr_pg.schema.presence import literal
-from olr_pg.schema.value_kinds import Fact, Kind, column_fact
+from olr_pg.schema.value_kinds import Fact, ValueKind, column_fact
 
 if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 _INTEGERS: Final = frozenset({PgKind.INT2, PgKind.INT4, PgKind.INT8})
 _FLOATS: Final = frozenset({PgKind.FLOAT4, PgKind.FLOAT8})
 _TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
-_KEPT: Final[dict[Kind, frozenset[PgKind]]] = {
-    Kind.INTEGER: _INTEGERS | {PgKind.NUMERIC},
-    Kind.NUMBER: _INTEGERS | _FLOATS | {PgKind.NUMERIC},
-    Kind.FLOAT: _FLOATS | {PgKind.NUMERIC},
-    Kind.TEXT: _TEXTS | {PgKind.XML},
-    Kind.CHAR: _TEXTS,
-    Kind.DATE: frozenset({PgKind.TIMESTAMP}),
-    Kind.TIMESTAMP: frozenset({PgKind.TIMESTAMP}),
-    Kind.TIMESTAMPTZ: frozenset({PgKind.TIMESTAMPTZ}),
-    Kind.INTERVAL: frozenset({PgKind.INTERVAL}),
-    Kind.RAW: frozenset({PgKind.BYTEA, PgKind.XML}),
-    Kind.BOOLEAN: frozenset({PgKind.BOOL}),
+_KEPT: Final[dict[ValueKind, frozenset[PgKind]]] = {
+    ValueKind.INTEGER: _INTEGERS | {PgKind.NUMERIC},
+    ValueKind.NUMBER: _INTEGERS | _FLOATS | {PgKind.NUMERIC},
+    ValueKind.FLOAT: _FLOATS | {PgKind.NUMERIC},
+    ValueKind.TEXT: _TEXTS | {PgKind.XML},
+    ValueKind.CHAR: _TEXTS,
+    ValueKind.DATE: frozenset({PgKind.TIMESTAMP}),
+    ValueKind.TIMESTAMP: frozenset({PgKind.TIMESTAMP}),
+    ValueKind.TIMESTAMPTZ: frozenset({PgKind.TIMESTAMPTZ}),
+    ValueKind.INTERVAL: frozenset({PgKind.INTERVAL}),
+    ValueKind.RAW: frozenset({PgKind.BYTEA, PgKind.XML}),
+    ValueKind.BOOLEAN: frozenset({PgKind.BOOL}),
 }
 """The kinds of target columns that Oracle's operators find what they expect in."""
 
-_CASTS: Final[dict[tuple[Kind, PgKind], str]] = {
-    (Kind.DATE, PgKind.DATE): "CAST({} AS TIMESTAMP(0))",
-    (Kind.TIMESTAMP, PgKind.DATE): "CAST({} AS TIMESTAMP)",
-    (Kind.RAW, PgKind.UUID): "UUID_SEND({})",
-    (Kind.INTEGER, PgKind.TEXT): "CAST({} AS NUMERIC)",
-    (Kind.NUMBER, PgKind.TEXT): "CAST({} AS NUMERIC)",
-    (Kind.TEXT, PgKind.JSON): "CAST({} AS TEXT)",
-    (Kind.TEXT, PgKind.BYTEA): "CONVERT_FROM({}, 'UTF8')",
-    (Kind.RAW, PgKind.TEXT): "DECODE({}, 'hex')",
+_CASTS: Final[dict[tuple[ValueKind, PgKind], str]] = {
+    (ValueKind.DATE, PgKind.DATE): "CAST({} AS TIMESTAMP(0))",
+    (ValueKind.TIMESTAMP, PgKind.DATE): "CAST({} AS TIMESTAMP)",
+    (ValueKind.RAW, PgKind.UUID): "UUID_SEND({})",
+    (ValueKind.INTEGER, PgKind.TEXT): "CAST({} AS NUMERIC)",
+    (ValueKind.NUMBER, PgKind.TEXT): "CAST({} AS NUMERIC)",
+    (ValueKind.TEXT, PgKind.JSON): "CAST({} AS TEXT)",
+    (ValueKind.TEXT, PgKind.BYTEA): "CONVERT_FROM({}, 'UTF8')",
+    (ValueKind.RAW, PgKind.TEXT): "DECODE({}, 'hex')",
 }
 
 
@@ -85,7 +85,7 @@ class RelationColumn(NamedTuple):
     def is_plain(self) -> bool:
         """Tell whether the target has the value as Oracle's operators expect it."""
         fact = self.fact.kind
-        return self.made is None or fact is Kind.UNKNOWN or self.made.kind in _KEPT[fact]
+        return self.made is None or fact is ValueKind.UNKNOWN or self.made.kind in _KEPT[fact]
 
     def writing(self, sql: str) -> str:
         """Return the target's value of an Oracle value, for a default or generated column."""
@@ -101,7 +101,7 @@ class RelationColumn(NamedTuple):
         return f"(CASE {sql} {branches} END)"
 
     def _values(self) -> dict[str, bool]:
-        if self.fact.kind in (Kind.TEXT, Kind.CHAR):
+        if self.fact.kind in (ValueKind.TEXT, ValueKind.CHAR):
             return {literal(text): is_true for text, is_true in flag_texts(self.pairs).items()}
         return {str(number): is_true for number, is_true in flag_numbers(self.pairs).items()}
 
@@ -125,9 +125,9 @@ def relation_column(
     if is_object or refusal(typed) is not None:
         return RelationColumn(name, fact)
     made = settings.choices.pg_type(table, typed)
-    if made.kind in _INTEGERS and fact.kind is Kind.NUMBER:
-        fact = fact._replace(kind=Kind.INTEGER)
-    if made.kind is not PgKind.BOOL or fact.kind is Kind.BOOLEAN:
+    if made.kind in _INTEGERS and fact.kind is ValueKind.NUMBER:
+        fact = fact._replace(kind=ValueKind.INTEGER)
+    if made.kind is not PgKind.BOOL or fact.kind is ValueKind.BOOLEAN:
         return RelationColumn(name, fact, made)
     policies = settings.choices.policies(table, column.name, settings.policies)
     by_type = settings.choices.is_flag_by_type(table, typed)

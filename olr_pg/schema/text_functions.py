@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.translating import UntranslatableError, argument_in, constant
-from olr_pg.schema.value_kinds import INTEGER, NUMBERS, TEXT, TEXTS, Fact, Kind
+from olr_pg.schema.value_kinds import INTEGER, NUMBERS, TEXT, TEXTS, Fact, ValueKind
 
 if TYPE_CHECKING:
     from olr_pg.schema.translating import Handler, Translator
 
 _CAST_NAMES: Final = {
-    exp.DataType.Type.DATE: ("TIMESTAMP(0)", Kind.DATE),
-    exp.DataType.Type.FLOAT: ("DOUBLE PRECISION", Kind.FLOAT),
-    exp.DataType.Type.DOUBLE: ("DOUBLE PRECISION", Kind.FLOAT),
-    exp.DataType.Type.INT: ("NUMERIC(38, 0)", Kind.INTEGER),
-    exp.DataType.Type.SMALLINT: ("NUMERIC(38, 0)", Kind.INTEGER),
+    exp.DataType.Type.DATE: ("TIMESTAMP(0)", ValueKind.DATE),
+    exp.DataType.Type.FLOAT: ("DOUBLE PRECISION", ValueKind.FLOAT),
+    exp.DataType.Type.DOUBLE: ("DOUBLE PRECISION", ValueKind.FLOAT),
+    exp.DataType.Type.INT: ("NUMERIC(38, 0)", ValueKind.INTEGER),
+    exp.DataType.Type.SMALLINT: ("NUMERIC(38, 0)", ValueKind.INTEGER),
 }
 _CASTS_KEPT: Final = {
-    exp.DataType.Type.DECIMAL: Kind.NUMBER,
-    exp.DataType.Type.VARCHAR: Kind.TEXT,
-    exp.DataType.Type.NVARCHAR: Kind.TEXT,
-    exp.DataType.Type.CHAR: Kind.CHAR,
-    exp.DataType.Type.NCHAR: Kind.CHAR,
-    exp.DataType.Type.TIMESTAMP: Kind.TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPTZ: Kind.TIMESTAMPTZ,
-    exp.DataType.Type.TEXT: Kind.TEXT,
+    exp.DataType.Type.DECIMAL: ValueKind.NUMBER,
+    exp.DataType.Type.VARCHAR: ValueKind.TEXT,
+    exp.DataType.Type.NVARCHAR: ValueKind.TEXT,
+    exp.DataType.Type.CHAR: ValueKind.CHAR,
+    exp.DataType.Type.NCHAR: ValueKind.CHAR,
+    exp.DataType.Type.TIMESTAMP: ValueKind.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPTZ: ValueKind.TIMESTAMPTZ,
+    exp.DataType.Type.TEXT: ValueKind.TEXT,
 }
 
 
@@ -43,7 +43,7 @@ def _national(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     text = str(node.name)
     if not text:
         return "NULL", TEXT
-    return "'" + text.replace("'", "''") + "'", Fact(Kind.TEXT, filled=True)
+    return "'" + text.replace("'", "''") + "'", Fact(ValueKind.TEXT, filled=True)
 
 
 def _concatenate(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -67,7 +67,7 @@ def _is_null(node: exp.Expr) -> bool:
 def _concat(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     parts = [exp.Var(this=t.text(one)) for one in node.expressions]
     for part, one in zip(parts, node.expressions, strict=True):
-        t.note(part, Fact(Kind.TEXT, filled=t.fact(one).filled))
+        t.note(part, Fact(ValueKind.TEXT, filled=t.fact(one).filled))
     sql, fact = _concatenate(t, exp.DPipe(this=parts[0], expression=parts[1]))
     for part in parts[2:]:
         both = exp.DPipe(this=t.raw(sql, fact), expression=part)
@@ -109,7 +109,7 @@ def _position(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
 
 def _case(name: str) -> Handler:
     def translate(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-        return f"{name}({t.text(node.this)})", Fact(Kind.TEXT, filled=t.fact(node.this).filled)
+        return f"{name}({t.text(node.this)})", Fact(ValueKind.TEXT, filled=t.fact(node.this).filled)
 
     return translate
 
@@ -156,7 +156,7 @@ def _like(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
         return None
     left, right = t.text(node.this), t.text(node.expression)
     escape = " ESCAPE ''" if "\\" in right else ""
-    return f"({left} LIKE {right}{escape})", Fact(Kind.BOOLEAN)
+    return f"({left} LIKE {right}{escape})", Fact(ValueKind.BOOLEAN)
 
 
 def _pattern(t: Translator, node: exp.Expr) -> str:
@@ -173,7 +173,7 @@ def _regexp_like(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     if set(flags) - set("ic") or (node.args.get("flag") is not None and not flags):
         raise UntranslatableError(f"REGEXP_LIKE with the flags {flags or 'of an expression'}")
     operator = "~*" if flags.endswith("i") else "~"
-    return f"({t.text(node.this)} {operator} {_pattern(t, node)})", Fact(Kind.BOOLEAN)
+    return f"({t.text(node.this)} {operator} {_pattern(t, node)})", Fact(ValueKind.BOOLEAN)
 
 
 def _regexp(name: str, fact: Fact, *more: str) -> Handler:
@@ -204,7 +204,7 @@ def _regexp_replace(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
 
 
 def _character(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
-    return f"CHR(CAST({t.sql(node.expressions[0])} AS INT))", Fact(Kind.TEXT, filled=True)
+    return f"CHR(CAST({t.sql(node.expressions[0])} AS INT))", Fact(ValueKind.TEXT, filled=True)
 
 
 def _aggregate_text(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -233,7 +233,7 @@ def _coalesce(t: Translator, node: exp.Expr) -> tuple[str, Fact] | None:
     if facts[0].kind not in TEXTS or all(fact.kind in TEXTS for fact in facts):
         return None
     texts = ", ".join(t.text(one) for one in values)
-    return f"COALESCE({texts})", Fact(Kind.TEXT, filled=any(fact.filled for fact in facts))
+    return f"COALESCE({texts})", Fact(ValueKind.TEXT, filled=any(fact.filled for fact in facts))
 
 
 def _decode(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
@@ -257,7 +257,7 @@ def _decode(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     default = "NULL"
     if len(rest) % 2:
         default = t.text(rest[-1]) if as_text else t.sql(rest[-1])
-    fact = Fact(Kind.TEXT) if as_text else t.fact(results[0])._replace(filled=False)
+    fact = Fact(ValueKind.TEXT) if as_text else t.fact(results[0])._replace(filled=False)
     return f"(CASE {' '.join(branches)} ELSE {default} END)", fact
 
 
@@ -269,9 +269,9 @@ def _cast(t: Translator, node: exp.Expr) -> tuple[str, Fact]:
     kind = _CASTS_KEPT.get(to.this)
     if kind is None:
         raise UntranslatableError(f"CAST to {to.sql(dialect='oracle')}")
-    value = t.text(node.this) if kind is Kind.TEXT else t.sql(node.this)
+    value = t.text(node.this) if kind is ValueKind.TEXT else t.sql(node.this)
     name = to.sql(dialect="postgres")
-    length = t.whole(to.expressions[0].this) if kind is Kind.CHAR and to.expressions else 0
+    length = t.whole(to.expressions[0].this) if kind is ValueKind.CHAR and to.expressions else 0
     return f"CAST({value} AS {name})", Fact(kind, length or 0)
 
 
@@ -335,7 +335,7 @@ HANDLERS: Final[dict[type[exp.Expr], Handler]] = {
 BY_NAME: Final[dict[str, Handler]] = {
     "LENGTHB": _text_in("OCTET_LENGTH({})", INTEGER),
     "SYS_CONTEXT": _context,
-    "LNNVL": argument_in("(({}) IS NOT TRUE)", Fact(Kind.BOOLEAN)),
+    "LNNVL": argument_in("(({}) IS NOT TRUE)", Fact(ValueKind.BOOLEAN)),
     "TO_CLOB": _text_in("CAST({} AS TEXT)", TEXT),
     "TO_NCHAR": _text_in("CAST({} AS TEXT)", TEXT),
     "TO_NCLOB": _text_in("CAST({} AS TEXT)", TEXT),

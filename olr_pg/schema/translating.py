@@ -15,7 +15,7 @@ from olr_pg.schema.value_kinds import (
     TEXTS,
     UNKNOWN,
     Fact,
-    Kind,
+    ValueKind,
 )
 
 if TYPE_CHECKING:
@@ -119,15 +119,15 @@ class Translator:
         if isinstance(node, exp.Literal):
             return self._literal(node)
         if isinstance(node, _CONDITIONS):
-            return Fact(Kind.BOOLEAN)
+            return Fact(ValueKind.BOOLEAN)
         if isinstance(node, exp.Case):
             return self._case(node)
         if isinstance(node, exp.Coalesce):
             parts = [self.fact(node.this), *map(self.fact, node.expressions)]
             kinds = {part.kind for part in parts}
-            first = next((part for part in parts if part.kind != Kind.UNKNOWN), UNKNOWN)
+            first = next((part for part in parts if part.kind != ValueKind.UNKNOWN), UNKNOWN)
             filled = any(part.filled for part in parts)
-            return Fact(first.kind if kinds - {Kind.UNKNOWN} else Kind.UNKNOWN, 0, filled)
+            return Fact(first.kind if kinds - {ValueKind.UNKNOWN} else ValueKind.UNKNOWN, 0, filled)
         if isinstance(node, _COUNTS):
             return INTEGER
         if isinstance(node, _AMOUNTS):
@@ -143,15 +143,15 @@ class Translator:
 
     def _literal(self, node: exp.Literal) -> Fact:
         if node.is_string:
-            return Fact(Kind.TEXT, filled=node.name != "")
+            return Fact(ValueKind.TEXT, filled=node.name != "")
         whole = str(node.name).isdigit()
-        return Fact(Kind.INTEGER if whole else Kind.NUMBER, filled=True)
+        return Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=True)
 
     def _case(self, node: exp.Case) -> Fact:
         values = [branch.args["true"] for branch in node.args["ifs"]]
         default = node.args.get("default")
         facts = [self.fact(value) for value in (*values, *([default] if default else ()))]
-        first = next((one for one in facts if one.kind != Kind.UNKNOWN), UNKNOWN)
+        first = next((one for one in facts if one.kind != ValueKind.UNKNOWN), UNKNOWN)
         return Fact(first.kind, 0, bool(default) and all(one.filled for one in facts))
 
     def is_moment(self, node: exp.Expr) -> bool:
@@ -169,17 +169,17 @@ class Translator:
             UntranslatableError: its text depends on the session's settings.
         """
         fact, sql = self.fact(node), self.sql(node)
-        if fact.kind is Kind.CHAR:
+        if fact.kind is ValueKind.CHAR:
             return f"RPAD(CAST({sql} AS TEXT), {fact.length})"
         if fact.kind in TEXTS:
             return sql
-        if fact.kind is Kind.INTEGER:
+        if fact.kind is ValueKind.INTEGER:
             return f"CAST({sql} AS TEXT)"
-        if fact.kind is Kind.NUMBER:
+        if fact.kind is ValueKind.NUMBER:
             # Oracle writes .5 and no zeros at the end.
             digits = f"CAST(TRIM_SCALE(CAST({sql} AS NUMERIC)) AS TEXT)"
             return f"REGEXP_REPLACE({digits}, '^(-?)0\\.', '\\1.')"
-        if fact.kind is Kind.UNKNOWN:
+        if fact.kind is ValueKind.UNKNOWN:
             return f"CAST({sql} AS TEXT)"
         raise UntranslatableError(
             f"the text of a {fact.kind.value} without a format depends on NLS settings"
@@ -187,7 +187,7 @@ class Translator:
 
     def nonempty(self, sql: str, *, filled: bool = False) -> tuple[str, Fact]:
         """Return a text whose empty value is NULL, as in Oracle."""
-        return (sql, Fact(Kind.TEXT, filled=True)) if filled else (f"NULLIF({sql}, '')", TEXT)
+        return (sql, Fact(ValueKind.TEXT, filled=True)) if filled else (f"NULLIF({sql}, '')", TEXT)
 
     def literal(self, node: exp.Expr | None) -> str | None:
         """Return the text of a string literal; None of anything else."""

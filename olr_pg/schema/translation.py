@@ -22,7 +22,7 @@ from olr_pg.schema import date_functions, number_functions, text_functions
 from olr_pg.schema.kept_nodes import KEPT_FUNCTIONS, REFUSED_NODES, REFUSED_WORDS
 from olr_pg.schema.queries import is_of_table, prepare_query
 from olr_pg.schema.translating import Translator, UntranslatableError, quoted
-from olr_pg.schema.value_kinds import TEXT, TIMESTAMPTZ, Fact, Kind
+from olr_pg.schema.value_kinds import TEXT, TIMESTAMPTZ, Fact, ValueKind
 
 if TYPE_CHECKING:
     from olr_pg.schema.relation_columns import RelationColumn
@@ -198,10 +198,10 @@ def _star(translator: Translator) -> None:
 
 
 _PSEUDO: Final = {
-    "USER": ("UPPER(CAST(CURRENT_USER AS TEXT))", Fact(Kind.TEXT, filled=True)),
+    "USER": ("UPPER(CAST(CURRENT_USER AS TEXT))", Fact(ValueKind.TEXT, filled=True)),
     "SYSTIMESTAMP": ("STATEMENT_TIMESTAMP()", TIMESTAMPTZ),
     "SESSIONTIMEZONE": ("CURRENT_SETTING('TimeZone')", TEXT),
-    "ROWNUM": ("ROW_NUMBER() OVER ()", Fact(Kind.INTEGER, filled=True)),
+    "ROWNUM": ("ROW_NUMBER() OVER ()", Fact(ValueKind.INTEGER, filled=True)),
 }
 
 
@@ -213,4 +213,4 @@ def _sequence(translator: Translator, node: exp.Column, function: str) -> tuple[
     if found is None:
         raise UntranslatableError(f"there is no sequence {schema}.{name}")
     text = ".".join(map(quoted, found)).replace("'", "''")
-    return f"{function}('{text}')", Fact(Kind.INTEGER, filled=True)
+    return f"{function}('{text}')", Fact(ValueKind.INTEGER, filled=True)

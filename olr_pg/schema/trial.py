@@ -31,7 +31,7 @@ _AGAIN: Final = (
 _NOT_TRIED: Final = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
 
 
-class Outcome(NamedTuple):
+class TrialOutcome(NamedTuple):
     """Says what became of a statement.
 
     Attributes:
@@ -96,7 +96,9 @@ def is_present(connection: Connection[Any], one: Statement) -> bool:
     return row == (True,)
 
 
-def run_statements(connection: Connection[Any], statements: Iterable[Statement]) -> list[Outcome]:
+def run_statements(
+    connection: Connection[Any], statements: Iterable[Statement]
+) -> list[TrialOutcome]:
     """Run what is not there yet, each in a transaction of its own; what fails keeps nothing back.
 
     Args:
@@ -105,11 +107,11 @@ def run_statements(connection: Connection[Any], statements: Iterable[Statement])
     return [_run(connection, one) for one in statements]
 
 
-def _run(connection: Connection[Any], one: Statement) -> Outcome:
+def _run(connection: Connection[Any], one: Statement) -> TrialOutcome:
     if not one.runs:
-        return Outcome(one, LEFT_OUT, one.reason)
+        return TrialOutcome(one, LEFT_OUT, one.reason)
     if is_present(connection, one):
-        return Outcome(one, PRESENT)
+        return TrialOutcome(one, PRESENT)
     try:
         with connection.transaction():
             connection.execute(one.sql.encode())
@@ -119,5 +121,5 @@ def _run(connection: Connection[Any], one: Statement) -> Outcome:
         reason = mask(error.diag.message_primary or str(error).strip())
         # Grants are for roles that exist.
         lacks_role = one.kind == "grant" and isinstance(error, psycopg.errors.UndefinedObject)
-        return Outcome(one, LEFT_OUT if lacks_role else FAILED, f"PostgreSQL: {reason}")
-    return Outcome(one, CREATED)
+        return TrialOutcome(one, LEFT_OUT if lacks_role else FAILED, f"PostgreSQL: {reason}")
+    return TrialOutcome(one, CREATED)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.inventory import InventoryColumn
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """What Oracle's operators ask of a value."""
 
     UNKNOWN = "unknown"
@@ -26,9 +26,9 @@ class Kind(Enum):
     BOOLEAN = "boolean"
 
 
-NUMBERS: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT})
-TEXTS: Final = frozenset({Kind.TEXT, Kind.CHAR})
-MOMENTS: Final = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+NUMBERS: Final = frozenset({ValueKind.INTEGER, ValueKind.NUMBER, ValueKind.FLOAT})
+TEXTS: Final = frozenset({ValueKind.TEXT, ValueKind.CHAR})
+MOMENTS: Final = frozenset({ValueKind.DATE, ValueKind.TIMESTAMP, ValueKind.TIMESTAMPTZ})
 
 
 class Fact(NamedTuple):
@@ -39,38 +39,38 @@ class Fact(NamedTuple):
         filled: it is never NULL, nor an empty text.
     """
 
-    kind: Kind
+    kind: ValueKind
     length: int = 0
     filled: bool = False
 
 
-UNKNOWN: Final = Fact(Kind.UNKNOWN)
-INTEGER: Final = Fact(Kind.INTEGER)
-NUMBER: Final = Fact(Kind.NUMBER)
-TEXT: Final = Fact(Kind.TEXT)
-DATE: Final = Fact(Kind.DATE)
-TIMESTAMP: Final = Fact(Kind.TIMESTAMP)
-TIMESTAMPTZ: Final = Fact(Kind.TIMESTAMPTZ)
-INTERVAL: Final = Fact(Kind.INTERVAL)
-RAW: Final = Fact(Kind.RAW)
+UNKNOWN: Final = Fact(ValueKind.UNKNOWN)
+INTEGER: Final = Fact(ValueKind.INTEGER)
+NUMBER: Final = Fact(ValueKind.NUMBER)
+TEXT: Final = Fact(ValueKind.TEXT)
+DATE: Final = Fact(ValueKind.DATE)
+TIMESTAMP: Final = Fact(ValueKind.TIMESTAMP)
+TIMESTAMPTZ: Final = Fact(ValueKind.TIMESTAMPTZ)
+INTERVAL: Final = Fact(ValueKind.INTERVAL)
+RAW: Final = Fact(ValueKind.RAW)
 
 _BY_TYPE: Final = {
-    "BINARY_FLOAT": Kind.FLOAT,
-    "BINARY_DOUBLE": Kind.FLOAT,
-    "FLOAT": Kind.NUMBER,
-    "VARCHAR2": Kind.TEXT,
-    "NVARCHAR2": Kind.TEXT,
-    "VARCHAR": Kind.TEXT,
-    "CLOB": Kind.TEXT,
-    "NCLOB": Kind.TEXT,
-    "LONG": Kind.TEXT,
-    "CHAR": Kind.CHAR,
-    "NCHAR": Kind.CHAR,
-    "DATE": Kind.DATE,
-    "RAW": Kind.RAW,
-    "BLOB": Kind.RAW,
-    "LONG RAW": Kind.RAW,
-    "BOOLEAN": Kind.BOOLEAN,
+    "BINARY_FLOAT": ValueKind.FLOAT,
+    "BINARY_DOUBLE": ValueKind.FLOAT,
+    "FLOAT": ValueKind.NUMBER,
+    "VARCHAR2": ValueKind.TEXT,
+    "NVARCHAR2": ValueKind.TEXT,
+    "VARCHAR": ValueKind.TEXT,
+    "CLOB": ValueKind.TEXT,
+    "NCLOB": ValueKind.TEXT,
+    "LONG": ValueKind.TEXT,
+    "CHAR": ValueKind.CHAR,
+    "NCHAR": ValueKind.CHAR,
+    "DATE": ValueKind.DATE,
+    "RAW": ValueKind.RAW,
+    "BLOB": ValueKind.RAW,
+    "LONG RAW": ValueKind.RAW,
+    "BOOLEAN": ValueKind.BOOLEAN,
 }
 
 
@@ -80,10 +80,10 @@ def column_fact(column: InventoryColumn) -> Fact:
     filled = not column.nullable
     if name == "NUMBER":
         whole = column.scale is not None and column.scale <= 0
-        return Fact(Kind.INTEGER if whole else Kind.NUMBER, filled=filled)
+        return Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=filled)
     if name.startswith("TIMESTAMP"):
-        kind = Kind.TIMESTAMPTZ if "TIME ZONE" in name else Kind.TIMESTAMP
+        kind = ValueKind.TIMESTAMPTZ if "TIME ZONE" in name else ValueKind.TIMESTAMP
         return Fact(kind, filled=filled)
     if name.startswith("INTERVAL"):
-        return Fact(Kind.INTERVAL, filled=filled)
-    return Fact(_BY_TYPE.get(name, Kind.UNKNOWN), column.char_length, filled)
+        return Fact(ValueKind.INTERVAL, filled=filled)
+    return Fact(_BY_TYPE.get(name, ValueKind.UNKNOWN), column.char_length, filled)

@@ -9,7 +9,7 @@ that *began* at or after it, so whoever starts there gets every unconfirmed tran
 some confirmed ones, those that began later than an unconfirmed one; clients skip them by commit SCN
 and XID.
 
-What moves it (`port_session.Session` decides, here it becomes durable):
+What moves it (`port_session.PortSession` decides, here it becomes durable):
 
 - Nothing is written before a client confirms a transaction that was transmitted to it: StartSCN(n)
   alone never writes n, nor anything else.

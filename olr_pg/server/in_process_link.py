@@ -17,7 +17,7 @@ from olr_pg.wire.protocol import ServerProtocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.server.port_session import Session
+    from olr_pg.server.port_session import PortSession
     from olr_pg.wire.client import ClientProtocol
     from olr_pg.wire.frames import ByteOrder
 
@@ -41,7 +41,7 @@ class InsideLink:
     """
 
     def __init__(
-        self, session: Session, order: ByteOrder, ended: Callable[[InsideLink], None]
+        self, session: PortSession, order: ByteOrder, ended: Callable[[InsideLink], None]
     ) -> None:
         self._session = session
         self._protocol = ServerProtocol(session, order, answer_bytes=_ONE_PART)

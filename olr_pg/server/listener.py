@@ -21,7 +21,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.periodic import Periodic
 from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink
 from olr_pg.server.port_connection import Connection, shut
-from olr_pg.server.port_session import BUNDLED, Claim, Session
+from olr_pg.server.port_session import BUNDLED, PortSession, ReplicationClaim
 from olr_pg.server.refused_connections import Refusals
 from olr_pg.server.silent_client import LOOK_SECONDS, Silence
 from olr_pg.wire.frames import ByteOrder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from olr_pg.config.address import Network
     from olr_pg.server.checkpoint import Checkpoint
-    from olr_pg.server.replication_source import Source
+    from olr_pg.server.replication_source import ReplicationSource
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -82,7 +82,7 @@ class Listener:
 
     def __init__(
         self,
-        source: Source,
+        source: ReplicationSource,
         checkpoint: Checkpoint,
         *,
         host: str = LOOPBACK,
@@ -99,7 +99,7 @@ class Listener:
         self._order = order
         self._tls = tls
         self._applier = applier
-        self._claim = Claim(is_kept=applier is not None)
+        self._claim = ReplicationClaim(is_kept=applier is not None)
         self._silence = Silence()
         self._watch = Periodic("olr-silence", LOOK_SECONDS, self._look_at_silence)
         self._lock = threading.Lock()
@@ -129,7 +129,7 @@ class Listener:
         return host, port
 
     @property
-    def replicating(self) -> Session | None:
+    def replicating(self) -> PortSession | None:
         """The session that has subscribed, if any."""
         return self._claim.holder
 
@@ -182,7 +182,7 @@ class Listener:
 
     def connect(self) -> InsideLink:
         """Return a link from inside this process; the port's guards do not apply to it."""
-        session = Session(
+        session = PortSession(
             self._source, self._checkpoint, self._claim, BUNDLED, PIECE_BYTES, self._applier
         )
         session.is_abandoned = self._stopping.is_set
@@ -220,7 +220,7 @@ class Listener:
                 )
 
     def _admit(self, connected: socket.socket, peer: str) -> None:
-        session = Session(self._source, self._checkpoint, self._claim, peer)
+        session = PortSession(self._source, self._checkpoint, self._claim, peer)
         connection = Connection(connected, session, peer, self._order, self.limits, self._tls)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name=f"olr-{peer}", daemon=True

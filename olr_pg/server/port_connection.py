@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.config.port_sections import Limits
-    from olr_pg.server.port_session import Session
+    from olr_pg.server.port_session import PortSession
     from olr_pg.wire.frames import Buffer, ByteOrder
 
 _RECEIVE_BYTES: Final = 1 << 16
@@ -62,7 +62,7 @@ class Connection:
     def __init__(
         self,
         connected: socket.socket,
-        session: Session,
+        session: PortSession,
         peer: str,
         order: ByteOrder,
         limits: Limits,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from olr_pg.server.checkpoint import Checkpoint
     from olr_pg.server.queue import ReadyQueue
-    from olr_pg.server.replication_source import Source
+    from olr_pg.server.replication_source import ReplicationSource
     from olr_pg.wire.protocol import Batch
 
 
@@ -32,7 +32,7 @@ BUNDLED: Final = "bundled applier"
 """What the session of the bundled applier is called."""
 
 
-class Claim:
+class ReplicationClaim:
     """The right to replicate: one session has it at a time.
 
     Args:
@@ -45,9 +45,9 @@ class Claim:
         self._patience = patience
         self._is_kept = is_kept
         self._released = threading.Condition()
-        self._holder: Session | None = None
+        self._holder: PortSession | None = None
 
-    def acquire(self, session: Session) -> None:
+    def acquire(self, session: PortSession) -> None:
         """Give the claim to `session`, which may have it already.
 
         Raises:
@@ -62,7 +62,7 @@ class Claim:
                 raise OlrPgError(Code.PLACE_TAKEN, "it subscribed first", client=holder.peer)
             self._holder = session
 
-    def release(self, session: Session) -> None:
+    def release(self, session: PortSession) -> None:
         """Take the claim back if `session` has it."""
         with self._released:
             if self._holder is session:
@@ -70,12 +70,12 @@ class Claim:
                 self._released.notify_all()
 
     @property
-    def holder(self) -> Session | None:
+    def holder(self) -> PortSession | None:
         """The session that replicates, or has subscribed to."""
         return self._holder
 
 
-class Session:
+class PortSession:
     """The effect of a connection on the server; the `SessionOperations` of its `ServerProtocol`.
 
     Life cycle: made with the connection; the claim is taken by TableList and kept until `close`;
@@ -99,9 +99,9 @@ class Session:
 
     def __init__(
         self,
-        source: Source,
+        source: ReplicationSource,
         checkpoint: Checkpoint,
-        claim: Claim,
+        claim: ReplicationClaim,
         peer: str,
         piece_bytes: int = ANSWER_BYTES,
         applier: str | None = None,

@@ -37,7 +37,7 @@ class RecoveryPoint(NamedTuple):
         return is_confirmed and self.whole_scn <= start_scn < self.read_scn
 
 
-class Source(Protocol):
+class ReplicationSource(Protocol):
     """The source of transactions: one subscription and one run of decoding at a time.
 
     The calls of one session come from one thread, in the order `resolve`…, `start`, `stop`;

@@ -12,7 +12,7 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.server.port_session import Session
+    from olr_pg.server.port_session import PortSession
 
 WARN_SECONDS: Final = 15.0
 """A client that applies a batch may be silent for a while; it is warned of sooner where its time is
@@ -26,18 +26,20 @@ class Silence:
     """Tells how long a session has asked for nothing, and logs it once for each silence.
 
     Args:
-        clock: seconds, as those of `Session.asked_at`.
+        clock: seconds, as those of `PortSession.asked_at`.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._said: tuple[Session, float] | None = None
+        self._said: tuple[PortSession, float] | None = None
 
-    def seconds(self, session: Session) -> float:
+    def seconds(self, session: PortSession) -> float:
         """Return the seconds since it last asked for something."""
         return 0.0 if session.is_served else self._clock() - session.asked_at
 
-    def of(self, session: Session, saved_scn: int | None, limit: float | None) -> OlrPgError | None:
+    def of(
+        self, session: PortSession, saved_scn: int | None, limit: float | None
+    ) -> OlrPgError | None:
         """Return 4054, where it is worth a warning.
 
         Args:
@@ -60,7 +62,7 @@ class Silence:
             Code.CLIENT_SILENT, f"since {since}: {waits}, {saved}, {end}", client=session.peer
         )
 
-    def report(self, session: Session, warning: OlrPgError | None) -> None:
+    def report(self, session: PortSession, warning: OlrPgError | None) -> None:
         """Log the warning, unless it was logged since the session last asked."""
         now = session, session.asked_at
         if warning is None or now == self._said:

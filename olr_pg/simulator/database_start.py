@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import encode_redo_time
-from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.fields.vector_fields import DatabaseSession
 from olr_pg.simulator.sessions.placement import undo_segments
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.writer.instance import Container, Instance
@@ -78,5 +78,5 @@ def start_session(
     dictionary: SysDictionary | None = None,
 ) -> SimSession:
     """Connect a session, by its number from 0."""
-    who = Session(40 + number, 1000 + 7 * number, "SIM", 136)
+    who = DatabaseSession(40 + number, 1000 + 7 * number, "SIM", 136)
     return SimSession(instance, container, thread, who, dictionary=dictionary)

@@ -25,7 +25,7 @@ from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineO
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.player import Pacing, note_flush, play
 from olr_pg.simulator.online_redo.redo_spool import spooled
-from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind
+from olr_pg.simulator.online_redo.steps import Archived, Event, OnlineEventKind
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from olr_pg.simulator.simulated_files import SimulatedFiles, Summary, prepare_directory
 from olr_pg.simulator.stamping.stamped_simulation import (
@@ -327,7 +327,7 @@ class _LiveDatabase:
             play(steps, files, Pacing(self._options.rate, stop), self._stepped)
 
     def _stepped(self, step: Step) -> None:
-        if isinstance(step, Event) and step.kind is EventKind.FLUSHED:
+        if isinstance(step, Event) and step.kind is OnlineEventKind.FLUSHED:
             note_flush(self._flushes, step)
         if isinstance(step, Archived):
             path = self._directory / LOGS / step.name

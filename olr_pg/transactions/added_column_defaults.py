@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.dictionary.defaults import Missing
+from olr_pg.dictionary.defaults import UnstoredColumn
 from olr_pg.transactions.dropped_values import keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
 from olr_pg.transactions.waiting_storage import Allocate, joined
@@ -42,14 +42,16 @@ def fill_defaults(
     change = np.repeat(np.arange(dml.kind.size), np.diff(dml.entry_first))
     column = plan.column_first[dml.table[change]] + dml.entries.column
     missing = defaults.missing[column]
-    is_guard = missing == Missing.GUARD
-    asked = ((missing == Missing.DEFAULT) | (missing == Missing.UNKNOWN)) & (dml.entries.length < 0)
+    is_guard = missing == UnstoredColumn.GUARD
+    asked = ((missing == UnstoredColumn.DEFAULT) | (missing == UnstoredColumn.UNKNOWN)) & (
+        dml.entries.length < 0
+    )
     rows = np.flatnonzero(asked)
     means, unclear = _meaning(dml, rows, change, column, np.flatnonzero(is_guard), plan)
     keep = ~is_guard
     keep[rows[unclear]] = False
-    keep[rows[means & (missing[rows] == Missing.UNKNOWN)]] = False
-    filled = rows[means & (missing[rows] == Missing.DEFAULT)]
+    keep[rows[means & (missing[rows] == UnstoredColumn.UNKNOWN)]] = False
+    filled = rows[means & (missing[rows] == UnstoredColumn.DEFAULT)]
     if filled.size:
         dml = _filled(dml, filled, column[filled], plan, allocate)
     return keep_entries(dml, dml_first, keep)

@@ -53,7 +53,7 @@ from olr_pg.transactions.row_faults import lob_faults, row_faults, without_fault
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import (
-    Selection,
+    EventCutter,
     concatenate,
     count_changes,
     count_changes_of,
@@ -186,7 +186,7 @@ class Assembler:
         after_lost = np.zeros(closed.size, np.bool_)
         after_lost[1:] = ~closed[:-1] & (instances.key[1:] == instances.key[:-1])
         late: list[ChangeBatch] = []
-        selection = Selection(batch)
+        selection = EventCutter(batch)
         chunks = self._chunks(selection, instances, np.flatnonzero(~closed).tolist())
         for row in np.flatnonzero(~closed | on_open_slot | after_lost).tolist():
             chunk = None if closed[row] else next(chunks)
@@ -310,7 +310,7 @@ class Assembler:
         return concatenate(chunks)
 
     def _chunks(
-        self, selection: Selection, instances: Instances, rows: Sequence[int]
+        self, selection: EventCutter, instances: Instances, rows: Sequence[int]
     ) -> Iterator[ChangeBatch]:
         """Return the events of some instances, each for itself."""
         order, first = instances.order, instances.first
@@ -468,7 +468,7 @@ class Assembler:
         self, batch: ChangeBatch, instances: Instances, closed: npt.NDArray[np.int64]
     ) -> None:
         """Leave whole transactions to the driver's assembler."""
-        for chunk in self._chunks(Selection(batch), instances, np.sort(closed).tolist()):
+        for chunk in self._chunks(EventCutter(batch), instances, np.sort(closed).tolist()):
             self._leave_to_driver([chunk])
 
     def _leave_to_driver(self, chunks: Sequence[ChangeBatch]) -> None:

@@ -27,7 +27,7 @@ from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST, FB_NEXT, F
 from olr_pg.transactions.row_job import KNOWN_MAX, KNOWN_PIECES
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.row_job import Job
+    from olr_pg.transactions.row_job import RowJob
 
 LOGGED: Final = 0
 """Kinds of an open group (`rows.GROUP`): pieces with supplemental data …"""
@@ -50,7 +50,7 @@ _WHOLE = _FIRST_HEAD | FB_LAST
 
 
 @inlined
-def _group_at(job: Job, groups: int, kind: int, table: int, bdba: int, slot: int) -> int:
+def _group_at(job: RowJob, groups: int, kind: int, table: int, bdba: int, slot: int) -> int:
     """Return the open group of that kind at that address, −1 where there is none."""
     for group in range(groups - 1, -1, -1):
         same = (
@@ -65,7 +65,7 @@ def _group_at(job: Job, groups: int, kind: int, table: int, bdba: int, slot: int
 
 
 @inlined
-def _open_group(job: Job, kind: int, table: int, piece: int, groups: int) -> int:
+def _open_group(job: RowJob, kind: int, table: int, piece: int, groups: int) -> int:
     """Open a group of one piece, at the piece's own address; `groups` counts those before."""
     job.groups.kind[groups] = kind
     job.groups.table[groups] = table
@@ -78,19 +78,19 @@ def _open_group(job: Job, kind: int, table: int, piece: int, groups: int) -> int
 
 
 @inlined
-def _set_address(job: Job, group: int, bdba: int, slot: int) -> None:
+def _set_address(job: RowJob, group: int, bdba: int, slot: int) -> None:
     job.groups.bdba[group] = bdba
     job.groups.slot[group] = slot
 
 
 @inlined
-def _append(job: Job, group: int, piece: int) -> None:
+def _append(job: RowJob, group: int, piece: int) -> None:
     job.links.next_piece[job.groups.tail[group]] = piece
     job.groups.tail[group] = piece
 
 
 @inlined
-def _is_cut(job: Job, piece: int) -> bool:
+def _is_cut(job: RowJob, piece: int) -> bool:
     """Tell whether a value of the piece is only a part of a column's."""
     for entry in range(job.entry_first[piece], job.entry_first[piece + 1]):
         if job.batch.entries.part[entry] != 0:
@@ -99,13 +99,13 @@ def _is_cut(job: Job, piece: int) -> bool:
 
 
 @inlined
-def _reaches_the_end(job: Job, group: int) -> bool:
+def _reaches_the_end(job: RowJob, group: int) -> bool:
     """Tell whether the written pieces of a group go down to the row's last one."""
     return bool(job.batch.pieces.row_flags[job.groups.head[group]] & FB_LAST)
 
 
 @inlined
-def _inserted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _inserted(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     pieces = job.batch.pieces
     flags = pieces.row_flags[piece]
     if flags & _WHOLE == _WHOLE:
@@ -134,7 +134,7 @@ def _inserted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, 
 
 
 @inlined
-def _deleted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _deleted(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     pieces = job.batch.pieces
     flags = pieces.row_flags[piece]
     if flags & _WHOLE == _WHOLE:
@@ -165,7 +165,7 @@ def _deleted(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, i
 
 
 @inlined
-def _shrinks_from(job: Job, table: int, head: int, groups: int) -> tuple[int, int, int]:
+def _shrinks_from(job: RowJob, table: int, head: int, groups: int) -> tuple[int, int, int]:
     """Expect the old pieces behind a row's head to be deleted one after the other."""
     pieces = job.batch.pieces
     if pieces.old_flags[head] & FB_LAST:
@@ -178,7 +178,7 @@ def _shrinks_from(job: Job, table: int, head: int, groups: int) -> tuple[int, in
 
 
 @inlined
-def _stays_in_place(job: Job, piece: int) -> bool:
+def _stays_in_place(job: RowJob, piece: int) -> bool:
     """Tell whether a first piece that is not the last keeps its columns and what follows it."""
     pieces = job.batch.pieces
     old, new = pieces.old_flags[piece], pieces.row_flags[piece]
@@ -196,7 +196,7 @@ def _stays_in_place(job: Job, piece: int) -> bool:
 
 
 @inlined
-def _written_width(job: Job, group: int) -> int:
+def _written_width(job: RowJob, group: int) -> int:
     """Count the columns of a group's written pieces."""
     pieces = job.batch.pieces
     width = 0
@@ -208,7 +208,7 @@ def _written_width(job: Job, group: int) -> int:
 
 
 @inlined
-def _overwritten(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _overwritten(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     pieces = job.batch.pieces
     old, new = pieces.old_flags[piece], pieces.row_flags[piece]
     if new & _WHOLE == _WHOLE:
@@ -248,7 +248,7 @@ def _overwritten(job: Job, table: int, piece: int, groups: int) -> tuple[int, in
 
 
 @inlined
-def _updated(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _updated(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     pieces = job.batch.pieces
     flags = pieces.row_flags[piece]
     if flags & _WHOLE == _WHOLE:
@@ -274,7 +274,7 @@ def _updated(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, i
 
 
 @inlined
-def _forwarded(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _forwarded(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     pieces = job.batch.pieces
     bdba, slot = pieces.next_bdba[piece], pieces.next_slot[piece]
     group = _group_at(job, groups, MOVED, table, bdba, slot)
@@ -293,7 +293,7 @@ def _forwarded(job: Job, table: int, piece: int, groups: int) -> tuple[int, int,
 
 
 @inlined
-def place_piece(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def place_piece(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     """Decide what becomes of a piece without supplemental data.
 
     Returns:
@@ -314,7 +314,7 @@ def place_piece(job: Job, table: int, piece: int, groups: int) -> tuple[int, int
 
 
 @inlined
-def number_columns(job: Job, head: int, row: int, table: int) -> None:
+def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
     """Tell the pieces of a complete group how many columns of the row stand before them.
 
     Written pieces came last to first, deleted ones first to last; an overwritten one is the head.
@@ -352,7 +352,7 @@ def number_columns(job: Job, head: int, row: int, table: int) -> None:
 
 
 @inlined
-def _remember(job: Job, piece: int, row: int, table: int) -> None:
+def _remember(job: RowJob, piece: int, row: int, table: int) -> None:
     at = job.counts[KNOWN_PIECES]
     known: Any = job.known
     known.table[at] = table

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from olr_pg.dictionary.committed_changes import (
     DictionaryTransaction,
-    RowChange,
-    RowOperation,
     Statement,
+    SysRowChange,
+    SysRowOperation,
 )
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.redo.batch import EventKind
@@ -113,8 +113,8 @@ def delivered_changes(
 
 def _row_changes(
     dml: DmlColumns, dml_first: I64, plan: RowPlan, tables: Sequence[Table]
-) -> dict[int, list[RowChange]]:
-    found: dict[int, list[RowChange]] = defaultdict(list)
+) -> dict[int, list[SysRowChange]]:
+    found: dict[int, list[SysRowChange]] = defaultdict(list)
     if plan.followed.size == 0:
         return found
     rows = np.flatnonzero(plan.followed[dml.table])
@@ -122,9 +122,9 @@ def _row_changes(
     for row, owner in zip(rows.tolist(), owners.tolist(), strict=True):
         table = tables[int(dml.table[row])]
         found[owner].append(
-            RowChange(
+            SysRowChange(
                 table.name,
-                RowOperation(int(dml.kind[row])),
+                SysRowOperation(int(dml.kind[row])),
                 format_rowid(int(dml.dataobj[row]), int(dml.bdba[row]), int(dml.slot[row])),
                 _new_values(dml, row, table),
             )

@@ -12,7 +12,7 @@ from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
 from olr_pg.transactions.select import first_rows
 
 if TYPE_CHECKING:
-    from olr_pg.redo.column_tables import Table
+    from olr_pg.redo.column_tables import ColumnTable
 
 I64 = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -48,7 +48,7 @@ def keep_entries(dml: DmlColumns, dml_first: I64, keep: Flags) -> tuple[DmlColum
     return trimmed, running[dml_first], int(np.count_nonzero(emptied))
 
 
-def kept_values(dml: DmlColumns, keep: Flags) -> Table:
+def kept_values(dml: DmlColumns, keep: Flags) -> ColumnTable:
     """Return the entries of `keep`, and behind them all further parts.
 
     Args:
@@ -59,7 +59,7 @@ def kept_values(dml: DmlColumns, keep: Flags) -> Table:
     kept: Any = take(dml.values, chosen)
     gone = keep.size - int(np.count_nonzero(keep))
     kept.next[kept.next >= 0] -= gone
-    return cast("Table", kept)
+    return cast("ColumnTable", kept)
 
 
 def emptied_updates(dml: DmlColumns, keep: Flags, change_of: I64) -> Flags:

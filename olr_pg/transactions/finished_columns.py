@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.redo.column_tables import Table, row_type
+from olr_pg.redo.column_tables import ColumnTable, row_type
 
 
 class DmlKind(IntEnum):
@@ -104,11 +104,11 @@ class DmlColumns(NamedTuple):
     stored_first: npt.NDArray[np.int64]
     stored_count: npt.NDArray[np.int32]
     entry_first: npt.NDArray[np.int64]
-    values: Table
-    stored: Table
+    values: ColumnTable
+    stored: ColumnTable
     data: npt.NDArray[np.uint8]
 
     @property
-    def entries(self) -> Table:
+    def entries(self) -> ColumnTable:
         """The values that the changes begin with, without further parts."""
-        return cast("Table", self.values[: int(self.entry_first[-1])])
+        return cast("ColumnTable", self.values[: int(self.entry_first[-1])])

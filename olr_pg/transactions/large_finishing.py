@@ -35,7 +35,7 @@ from olr_pg.transactions.row_job import (
     SETTLED,
     WITHOUT_SET,
     Before,
-    Job,
+    RowJob,
     assembled,
     nothing_before,
 )
@@ -243,7 +243,7 @@ class LargeTransaction:
         batch, instances = join_split_undo(cut, instances, _FIRST, self._plan.cluster_columns)
         return _Window(cut.events, number, batch, instances.order[is_live], number[is_live])
 
-    def _leave_out(self, batch: ChangeBatch, job: Job) -> None:
+    def _leave_out(self, batch: ChangeBatch, job: RowJob) -> None:
         """Note the tables of which a change of a part cannot be put together."""
         found = head(job.faults, int(job.counts[FAULTS])).copy()
         of_faults = take(batch.events, found.event)

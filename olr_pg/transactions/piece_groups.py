@@ -2,7 +2,7 @@
 
 Pieces of one row between supplemental flags F (first) and L (last) are one change; without
 supplemental data `chains` tells what belongs together. The groups that are open, in the order in
-which they began, lie in `Job.groups`; the pieces of each are a list by `links.next_piece`:
+which they began, lie in `RowJob.groups`; the pieces of each are a list by `links.next_piece`:
 
     groups   0                     1
              head ──┐     tail ──┐ head = tail ──┐
@@ -26,13 +26,13 @@ from olr_pg.transactions.chains import (
     number_columns,
     place_piece,
 )
-from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, Job
+from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
 
 _FIRST_AND_LAST = FB_FIRST | FB_LAST
 
 
 @inlined
-def _find_group(job: Job, groups: int, table: int, piece: int) -> int:
+def _find_group(job: RowJob, groups: int, table: int, piece: int) -> int:
     pieces = job.batch.pieces
     for group in range(groups - 1, -1, -1):
         same = (
@@ -47,7 +47,7 @@ def _find_group(job: Job, groups: int, table: int, piece: int) -> int:
 
 
 @inlined
-def _close_group(job: Job, groups: int, group: int) -> int:
+def _close_group(job: RowJob, groups: int, group: int) -> int:
     """Take a group out of the open ones; its first piece."""
     head = job.groups.head[group]
     for k in range(group, groups - 1):
@@ -63,7 +63,7 @@ def _close_group(job: Job, groups: int, group: int) -> int:
 
 
 @inlined
-def _add_unlogged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _add_unlogged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     """Do as `add_piece` with a piece without supplemental data."""
     what, group, groups = place_piece(job, table, piece, groups)
     if what == ALONE:
@@ -80,7 +80,7 @@ def _add_unlogged(job: Job, table: int, piece: int, groups: int) -> tuple[int, i
 
 
 @inlined
-def _is_of_no_row(job: Job, table: int, piece: int, groups: int) -> bool:
+def _is_of_no_row(job: RowJob, table: int, piece: int, groups: int) -> bool:
     """Tell whether a piece that would begin a group is to be ignored: a CMP without a row.
 
     Where a row of the table is half seen it may be of that one. Facts: redo-format §5.12.
@@ -95,7 +95,7 @@ def _is_of_no_row(job: Job, table: int, piece: int, groups: int) -> bool:
 
 
 @inlined
-def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int, int]:
+def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     """Do as `add_piece` with a piece that has supplemental data but is no change by itself."""
     pieces = job.batch.pieces
     flags = pieces.sup_flags[piece]
@@ -123,7 +123,7 @@ def _add_logged(job: Job, table: int, piece: int, groups: int) -> tuple[int, int
 
 
 @inlined
-def add_piece(job: Job, event: int, piece: int, groups: int) -> tuple[int, int, int]:
+def add_piece(job: RowJob, event: int, piece: int, groups: int) -> tuple[int, int, int]:
     """Put one live piece into its group.
 
     Returns:

@@ -30,7 +30,7 @@ from olr_pg.transactions.row_job import (
     STAMP,
     VALUES,
     WITHOUT_SET,
-    Job,
+    RowJob,
 )
 from olr_pg.transactions.row_values import (
     NOT_PLAIN,
@@ -57,7 +57,7 @@ _SETS_NOTHING = -2
 
 
 @inlined
-def _kind_by_opcode(job: Job, head: int) -> int:
+def _kind_by_opcode(job: RowJob, head: int) -> int:
     kind = _NONE
     piece = head
     while piece >= 0:
@@ -73,7 +73,7 @@ def _kind_by_opcode(job: Job, head: int) -> int:
 
 
 @inlined
-def _kind_of(job: Job, head: int) -> int:
+def _kind_of(job: RowJob, head: int) -> int:
     pieces = job.batch.pieces
     if pieces.op[head] == QMI:
         return _INSERT
@@ -91,7 +91,7 @@ def _kind_of(job: Job, head: int) -> int:
 
 
 @inlined
-def _place(job: Job, head: int, kind: int, table: int) -> None:
+def _place(job: RowJob, head: int, kind: int, table: int) -> None:
     """Note where the change happened: its row and its first record."""
     pieces = job.batch.pieces
     events = job.batch.events
@@ -128,7 +128,7 @@ def _place(job: Job, head: int, kind: int, table: int) -> None:
 
 
 @inlined
-def _is_as_stored(job: Job, piece: int, table: int) -> bool:
+def _is_as_stored(job: RowJob, piece: int, table: int) -> bool:
     """Tell whether an inserted piece has just the values of the table's first delivered columns.
 
     Then they need not be written anew: most of what is loaded into a database is such.
@@ -149,7 +149,7 @@ def _is_as_stored(job: Job, piece: int, table: int) -> bool:
 
 
 @inlined
-def _put_stored(job: Job, piece: int, table: int) -> None:
+def _put_stored(job: RowJob, piece: int, table: int) -> None:
     """Append the change of a row that one piece inserts and whose values stay where they are."""
     _place(job, piece, _INSERT, table)
     change = job.changes[np.uint64(job.counts[CHANGES])]
@@ -160,7 +160,7 @@ def _put_stored(job: Job, piece: int, table: int) -> None:
 
 
 @inlined
-def _lacks_values(job: Job, head: int, kind: int) -> bool:
+def _lacks_values(job: RowJob, head: int, kind: int) -> bool:
     """Tell whether a compressed row image was logged without all of its values.
 
     Of a whole row the supplemental data must have at least the columns that are stored. Those of an
@@ -184,7 +184,7 @@ def _lacks_values(job: Job, head: int, kind: int) -> bool:
 
 
 @inlined
-def _push_images(job: Job, head: int, kind: int, table: int) -> int:
+def _push_images(job: RowJob, head: int, kind: int, table: int) -> int:
     """Append the values of a change whose pieces must be gathered.
 
     Returns:
@@ -214,7 +214,7 @@ def _push_images(job: Job, head: int, kind: int, table: int) -> int:
 
 
 @inlined
-def emit_change(job: Job, head: int) -> int:
+def emit_change(job: RowJob, head: int) -> int:
     """Append one row change from the group that begins with piece `head`; returns a `RowStatus`."""
     if job.counts[CHANGES] == job.changes.kind.size:
         return CAPACITY

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.model import Table
     from olr_pg.redo.batch import EventColumns
-    from olr_pg.redo.column_tables import Table as Rows
+    from olr_pg.redo.column_tables import ColumnTable
     from olr_pg.transactions.delimit import Instances
     from olr_pg.transactions.lobs.assembly import Owners
     from olr_pg.transactions.lobs.lost_values import LostOf
@@ -44,7 +44,7 @@ _CODES: Final = {
 
 
 def row_faults(
-    faults: Rows,
+    faults: ColumnTable,
     events: EventColumns,
     instances: Instances,
     closed: npt.NDArray[np.int64],
@@ -174,7 +174,7 @@ def _lob_column(table: Table, dataobj: int) -> str:
     return "?"
 
 
-def without_faulty(owners: Owners, faults: Rows, events: EventColumns) -> Owners:
+def without_faulty(owners: Owners, faults: ColumnTable, events: EventColumns) -> Owners:
     """Take the events of tables that are left out from the owners of LOBs: no row claims them."""
     if faults.size == 0:
         return owners

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import ChangeBatch, columns_of
-from olr_pg.redo.column_tables import Table, grown, head, row_type
+from olr_pg.redo.column_tables import ColumnTable, grown, head, row_type
 from olr_pg.transactions.finished_columns import VALUE, DmlColumns
 from olr_pg.transactions.select import first_rows
 
@@ -61,7 +61,7 @@ KNOWN_BEFORE: Final = 9
 MORE: Final = 10
 SETTLED: Final = 11
 COUNTS: Final = 12
-"""Places in `Job.counts`, and how many there are."""
+"""Places in `RowJob.counts`, and how many there are."""
 
 
 CELL: Final = row_type([("stamp", "i8"), ("first", "i4"), ("last", "i4")])
@@ -77,7 +77,7 @@ class Merge(NamedTuple):
             of entries that are parts.
     """
 
-    cells: Table
+    cells: ColumnTable
     following: npt.NDArray[np.int64]
 
 
@@ -149,7 +149,7 @@ KNOWN: Final = row_type(
 """A piece that the transaction wrote: its address, the columns before it, its row's address."""
 
 
-class Job(NamedTuple):
+class RowJob(NamedTuple):
     """The tables of one call: input, output, and work space.
 
     Attributes:
@@ -174,14 +174,14 @@ class Job(NamedTuple):
     piece_first: npt.NDArray[np.int64]
     entry_first: npt.NDArray[np.int64]
     merge: Merge
-    groups: Table
-    links: Table
-    changes: Table
+    groups: ColumnTable
+    links: ColumnTable
+    changes: ColumnTable
     entry_start: npt.NDArray[np.int64]
-    values: Table
+    values: ColumnTable
     parts: npt.NDArray[np.int64]
-    known: Table
-    faults: Table
+    known: ColumnTable
+    faults: ColumnTable
     counts: npt.NDArray[np.int64]
 
 
@@ -193,7 +193,7 @@ class Before(NamedTuple):
         known_count: how many are.
     """
 
-    known: Table
+    known: ColumnTable
     known_count: int
 
 
@@ -209,11 +209,11 @@ def row_job(
     before: Before | None = None,
     *,
     more: bool = False,
-) -> Job:
+) -> RowJob:
     """Prepare an assembly of a batch's rows, with room for `room` values.
 
     Args:
-        batch, plan, room: see `Job`.
+        batch, plan, room: see `RowJob`.
         before: where the batch is a part of one transaction, what came before it.
         more: whether more of that transaction follows.
     """
@@ -228,10 +228,10 @@ def row_job(
     counts = np.zeros(COUNTS, np.int64)
     counts[KNOWN_BEFORE], counts[MORE] = count, more
     merge = Merge(
-        np.zeros(ROLES * widest, CELL).view(Table),
+        np.zeros(ROLES * widest, CELL).view(ColumnTable),
         numbers(ROLES, batch.entries.role.size),
     )
-    return Job(
+    return RowJob(
         batch,
         Shape(plan.segment_first, plan.segment_column, plan.column_first, plan.as_stored),
         first_rows(batch.events.piece_count),
@@ -249,7 +249,7 @@ def row_job(
     )
 
 
-def assembled(job: Job) -> DmlColumns:
+def assembled(job: RowJob) -> DmlColumns:
     """Return the filled rows of a job's output, further value parts appended."""
     changes, entries, parts = (int(job.counts[at]) for at in (CHANGES, VALUES, PARTS))
     rows, values = head(job.changes, changes), head(job.values, entries)
@@ -303,7 +303,7 @@ def _take_apart(rows: Any, columns: ChangeColumns) -> None:
         columns.stored_count[i] = row.stored_count
 
 
-def _with_parts(values: Table, parts: npt.NDArray[np.int64]) -> Table:
+def _with_parts(values: ColumnTable, parts: npt.NDArray[np.int64]) -> ColumnTable:
     entries = values.size
     joined = grown(values, entries, entries + parts.shape[1])
     joined.next[:entries] = np.where(values.next < -1, entries - 2 - values.next, -1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from olr_pg.kernels.compile import inlined
-from olr_pg.redo.batch import Part, Role
+from olr_pg.redo.batch import CutFlag, Role
 from olr_pg.transactions.finished_columns import Image
 from olr_pg.transactions.row_job import (
     AFTER,
@@ -26,24 +26,24 @@ from olr_pg.transactions.row_job import (
 )
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.row_job import Job
+    from olr_pg.transactions.row_job import RowJob
 
 NOT_PLAIN: Final = -1
 
 _AFTER_ROLE = int(Role.AFTER)
 _BEFORE_IMAGE = int(Image.BEFORE)
 _AFTER_IMAGE = int(Image.AFTER)
-_TO_NEXT = int(Part.TO_NEXT)
-_FROM_PREVIOUS = int(Part.FROM_PREVIOUS)
+_TO_NEXT = int(CutFlag.TO_NEXT)
+_FROM_PREVIOUS = int(CutFlag.FROM_PREVIOUS)
 
 
 @inlined
-def _cell(job: Job, role: int, column: int) -> Any:
+def _cell(job: RowJob, role: int, column: int) -> Any:
     return job.merge.cells[np.uint64(ROLES * column + role)]
 
 
 @inlined
-def _gather_entry(job: Job, role: int, column: int, entry: int, stamp: int) -> None:
+def _gather_entry(job: RowJob, role: int, column: int, entry: int, stamp: int) -> None:
     cell = _cell(job, role, column)
     if cell.stamp != stamp:
         cell.stamp = stamp
@@ -66,7 +66,7 @@ def _gather_entry(job: Job, role: int, column: int, entry: int, stamp: int) -> N
 
 
 @inlined
-def gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
+def gather_piece(job: RowJob, piece: int, table: int, stamp: int) -> int:
     """Put the values of a piece into the cells of the change `stamp`; a `RowStatus`."""
     entries = job.batch.entries
     plan = job.plan
@@ -91,7 +91,7 @@ def gather_piece(job: Job, piece: int, table: int, stamp: int) -> int:
 
 
 @inlined
-def _chosen(job: Job, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
+def _chosen(job: RowJob, plain: int, supplemental: int, column: int, stamp: int) -> tuple[int, int]:
     """Return (first entry of a column's value, its role): the logged one or the supplemental one.
 
     The entry is −1 where there is none.
@@ -123,7 +123,7 @@ def _put_value(
 
 
 @inlined
-def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> bool:
+def _push_value(job: RowJob, image: int, column: int, entry: int, role: int) -> bool:
     """Append a value, which begins at `entry` of `role`; −1 is NULL. Whether there was room."""
     values = job.values
     at = job.counts[VALUES]
@@ -151,7 +151,7 @@ def _push_value(job: Job, image: int, column: int, entry: int, role: int) -> boo
 
 
 @inlined
-def _bit(job: Job, piece: int, segcol: int) -> bool:
+def _bit(job: RowJob, piece: int, segcol: int) -> bool:
     byte = (segcol - 1) >> 3
     if byte >= job.batch.pieces.changed_length[piece]:
         return False
@@ -160,7 +160,7 @@ def _bit(job: Job, piece: int, segcol: int) -> bool:
 
 
 @inlined
-def _really_changed(job: Job, head: int, segcol: int) -> bool:
+def _really_changed(job: RowJob, head: int, segcol: int) -> bool:
     """Tell whether the changed-column bitmaps of a group, if any, name the column."""
     piece = head
     logged = False
@@ -175,7 +175,7 @@ def _really_changed(job: Job, head: int, segcol: int) -> bool:
 
 @inlined
 def push_full_image(
-    job: Job, image: int, plain: int, supplemental: int, table: int, stamp: int
+    job: RowJob, image: int, plain: int, supplemental: int, table: int, stamp: int
 ) -> bool:
     """Append a value for every column of the table; whether there was room."""
     columns = job.plan.column_first[table + 1] - job.plan.column_first[table]
@@ -187,7 +187,7 @@ def push_full_image(
 
 
 @inlined
-def push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int]:
+def push_update(job: RowJob, head: int, table: int, stamp: int) -> tuple[bool, int]:
     """Append both images of an update; (whether there was room, how many columns it sets)."""
     plan = job.plan
     columns = plan.column_first[table + 1] - plan.column_first[table]
@@ -220,7 +220,7 @@ def push_update(job: Job, head: int, table: int, stamp: int) -> tuple[bool, int]
 
 
 @inlined
-def push_plain_insert(job: Job, piece: int, table: int) -> int:
+def push_plain_insert(job: RowJob, piece: int, table: int) -> int:
     """Append the image of a row that one piece inserts; a `RowStatus`, or NOT_PLAIN.
 
     Plain are values of the after image that are not cut over pieces: most of what a database

@@ -35,7 +35,7 @@ from olr_pg.transactions.row_job import (
     VALUES,
     WITHOUT_SET,
     Before,
-    Job,
+    RowJob,
     RowStatus,
     row_job,
 )
@@ -53,7 +53,7 @@ _UNDECODED = int(EventKind.UNDECODED)
 
 
 @inlined
-def _is_left_out(job: Job, first_fault: int, table: int) -> bool:
+def _is_left_out(job: RowJob, first_fault: int, table: int) -> bool:
     """Tell whether a fault of the transaction at hand is the table's."""
     for fault in range(first_fault, job.counts[FAULTS]):
         if job.batch.events.table[job.faults.event[fault]] == table:
@@ -62,7 +62,7 @@ def _is_left_out(job: Job, first_fault: int, table: int) -> bool:
 
 
 @inlined
-def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, int]:
+def _assemble(job: RowJob, live: Any, count: int, first_fault: int) -> tuple[int, int]:
     """Write the changes of a transaction's `count` live events, but for tables with a fault.
 
     Where more of the transaction follows, those of events behind which no row is half seen.
@@ -107,7 +107,7 @@ def _assemble(job: Job, live: Any, count: int, first_fault: int) -> tuple[int, i
 
 @kernel
 def assemble_rows(
-    job: Job, order: Any, first: Any, end: Any, dml_first: Any, live: Any, undoable: Any
+    job: RowJob, order: Any, first: Any, end: Any, dml_first: Any, live: Any, undoable: Any
 ) -> int:
     """Write the row changes of transactions i, which have events ``order[first[i] : end[i]]``.
 
@@ -160,7 +160,7 @@ def assemble(
     before: Before | None = None,
     *,
     more: bool = False,
-) -> tuple[Job, I64]:
+) -> tuple[RowJob, I64]:
     """Return (a job with the row changes of some transactions, where those of each begin).
 
     Args:

@@ -138,7 +138,7 @@ def _memory(size: int) -> npt.NDArray[np.uint8]:
     return np.empty(size, np.uint8)
 
 
-class Selection:
+class EventCutter:
     """Cuts events out of one batch, again and again."""
 
     def __init__(self, batch: ChangeBatch) -> None:
@@ -225,8 +225,8 @@ class Selection:
 
 
 def select_events(batch: ChangeBatch, rows: npt.NDArray[np.int64]) -> ChangeBatch:
-    """Cut events out of a batch once, as `Selection.events`."""
-    return Selection(batch).events(rows)
+    """Cut events out of a batch once, as `EventCutter.events`."""
+    return EventCutter(batch).events(rows)
 
 
 class Chunks:
@@ -242,7 +242,7 @@ class Chunks:
     def __init__(self, batches: Sequence[ChangeBatch]) -> None:
         self.batches = tuple(batches)
         self.first = np.cumsum([0, *(batch.events.size for batch in batches)])
-        self._selections: dict[int, Selection] = {}
+        self._selections: dict[int, EventCutter] = {}
 
     def place(self, event: int) -> int:
         """Return the number of the batch that has an event."""
@@ -276,9 +276,9 @@ class Chunks:
             room,
         )
 
-    def _selection(self, batch: int) -> Selection:
+    def _selection(self, batch: int) -> EventCutter:
         """Return that of a batch; those used last are kept, the oldest one is made again."""
-        found = self._selections.pop(batch, None) or Selection(self.batches[batch])
+        found = self._selections.pop(batch, None) or EventCutter(self.batches[batch])
         if len(self._selections) == _SELECTIONS_KEPT:
             del self._selections[next(iter(self._selections))]
         self._selections[batch] = found

@@ -29,7 +29,7 @@ from olr_pg.datatypes.temporal import (
     encode_timestamp,
     encode_timestamp_tz,
 )
-from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
+from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
@@ -97,7 +97,7 @@ DATABASE = Database("LOBS", activation=1, resetlogs=(1,), timezone="+02:00")
 
 
 def row(redo: LobRedo, number: int) -> tuple[bytes | None, ...]:
-    vector = encode_vector(Vector(VectorFormat.FLOAT32, len(ELEMENTS), ELEMENTS))
+    vector = encode_vector(VectorValue(VectorFormat.FLOAT32, len(ELEMENTS), ELEMENTS))
     pages = ((0x1000, 2),)
     redo.direct_pages(18, 100 + number, vector, *pages)
     return (

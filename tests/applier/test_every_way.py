@@ -38,7 +38,7 @@ from olr_pg.datatypes.temporal import (
     encode_timestamp,
     encode_timestamp_tz,
 )
-from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
+from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
@@ -46,7 +46,7 @@ from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.parquet import find_table
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import MISSING, Difference
+from olr_pg.load.verification.verification import MISSING, RowDifference
 from olr_pg.load.verification.verification_task import (
     Blocks,
     VerifyJob,
@@ -169,7 +169,7 @@ LOBS = [*text("", "\0", "x", code=UTF16), *text("x😀y😀" * 50, code=UTF16)]
 JSON = text('{"b":1.0,"a":"\\u0000\\\\u0000"}', '{"b":1e400,"b":-0}', code=UTF16)
 JSON_BYTES = [(one, one) for one in ('{"ż":[1.0,null]}'.encode(), b' "\\u0000\xf0\x9f\x98\x80" ')]
 VECTORS = [
-    (encode_vector(Vector(VectorFormat.FLOAT32, 3, np.array(one, "f4"))), one)
+    (encode_vector(VectorValue(VectorFormat.FLOAT32, 3, np.array(one, "f4"))), one)
     for one in ([1.5, 0.0, -2.0], [0.0, 0.0, 0.0])
 ]
 XML = text('<?xml version="1.0" encoding="ISO-8859-2"?><a>ż</a>', "<a> <b/></a>\n", code=UTF16)
@@ -436,7 +436,7 @@ class Target:
         file = TableDifferences(
             "S.EDGES", self.way, "edges", tuple(one.name for one in columns),
             tuple(one.base_oid for one in columns), ("id",),
-            [Difference(MISSING, b"", image, None) for image in images],
+            [RowDifference(MISSING, b"", image, None) for image in images],
         )  # fmt: skip
         (done,) = repair(self.settings, [file])
         assert done.inserted == ROWS

@@ -21,7 +21,7 @@ from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.parquet import find_table
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, Difference
+from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
 from olr_pg.load.verification.verification_task import (
     Blocks,
     VerifyJob,
@@ -148,7 +148,7 @@ def test_a_load_a_verification_and_a_repair(replication: Replication, tmp_path: 
     r.execute("INSERT INTO s.p (id, day) OVERRIDING SYSTEM VALUE VALUES (4, 12)")
     target = images(settings, plan, Blocks(0, None))
     differences = [
-        Difference(kind, key, source.get(key), target.get(key))
+        RowDifference(kind, key, source.get(key), target.get(key))
         for key in source.keys() | target.keys()
         if source.get(key) != target.get(key)
         for kind in [DIFFERENT if key in source and key in target else

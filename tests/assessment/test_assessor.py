@@ -11,7 +11,7 @@ import pytest
 
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import report_html
-from olr_pg.assessment.report import Carrier, Effort, Rates, RedoRates, Report
+from olr_pg.assessment.report import Carrier, Effort, MeasuredRates, RedoRates, Report
 from olr_pg.assessment.text_form import report_json, report_lines, whole_report
 from olr_pg.datatypes.choices import Choices
 from olr_pg.dictionary.inventory import Inventory, LogDay, SchemaObject
@@ -40,7 +40,7 @@ def _report(
     replicated = frozenset(table.full_name for table in snapshot.tables)
     relations = Relations(inventory, settings)
     statements = convert(inventory, settings)
-    return assess(inventory, snapshot, replicated, relations, statements, Rates(1e8, 4))
+    return assess(inventory, snapshot, replicated, relations, statements, MeasuredRates(1e8, 4))
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_the_times_are_told_with_their_basis(report: Report) -> None:
             LogDay(day="2026-03-06", logs=1, bytes=1),
             LogDay(day="2026-03-07", logs=9, bytes=86_400 * 1_000_000),
         ],
-        rates=Rates(copy_bytes=1e6, connections=4, updates=10_000),
+        rates=MeasuredRates(copy_bytes=1e6, connections=4, updates=10_000),
         redo_rates=RedoRates(bytes_per_second=4e6, bytes_per_change=250, cores=2),
     )
     # 900 s of load; meanwhile 1 MB/s comes, of the 8 MB/s that are decoded and 10 MB/s applied.
@@ -137,7 +137,7 @@ def test_the_times_are_told_with_their_basis(report: Report) -> None:
     assert "Load: about 15 min for 3.6 GB" in text
     assert "Catching up: about 2 min behind the load" in text
     assert "10,000 rows per second" in report_html(found)
-    slow = found._replace(rates=Rates(copy_bytes=1e6, connections=1, updates=100))
+    slow = found._replace(rates=MeasuredRates(copy_bytes=1e6, connections=1, updates=100))
     assert slow.catch_up is not None
     assert slow.catch_up.seconds is None
     assert "never: the source makes more redo" in "\n".join(report_lines(slow))

@@ -16,7 +16,7 @@ from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.statements.table_changes import Chunk, select
+from olr_pg.applier.statements.table_changes import AnswerChunk, select
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.main import app
@@ -51,7 +51,7 @@ def _stop(target: str) -> None:
             for n, raw in ((1, b"\xc1\x02"), (2, b"\xc1\x03"), (3, b"\xc1\x04"))
         )  # fmt: skip
         answers = ChunkedRows(ORDER).whole(np.frombuffer(blob, np.uint8).copy(), is_cut=False)
-        chunk = Chunk(answers, LayoutReader(ORDER).read(answers))
+        chunk = AnswerChunk(answers, LayoutReader(ORDER).read(answers))
         TableApplier("S.T", ApplierSettings(target, "", 0, ""), None).apply(
             connection, select(chunk, np.arange(3))
         )

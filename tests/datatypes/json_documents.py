@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from olr_pg.datatypes.interval import DaySecond
 from olr_pg.datatypes.oson import Single
 from olr_pg.datatypes.temporal import DateTime
-from olr_pg.datatypes.vector import Vector, VectorFormat
+from olr_pg.datatypes.vector import VectorFormat, VectorValue
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
@@ -77,19 +77,19 @@ NUMPY: dict[VectorFormat, np.dtype[Any]] = {
 
 
 @st.composite
-def vectors(draw: st.DrawFn) -> Vector:
+def vectors(draw: st.DrawFn) -> VectorValue:
     """Dense vectors of every format, sparse ones of all but BINARY."""
     form = draw(st.sampled_from(VectorFormat))
     items = draw(st.lists(numbers_of(form), min_size=1, max_size=40))
     elements = np.array(items, NUMPY[form])
     elements += elements.dtype.type(0)  # Oracle has one zero
     if form is VectorFormat.BINARY:
-        return Vector(form, 8 * len(elements), elements)
+        return VectorValue(form, 8 * len(elements), elements)
     if draw(st.booleans()):
-        return Vector(form, len(elements), elements)
+        return VectorValue(form, len(elements), elements)
     gaps = draw(st.lists(st.integers(1, 90), min_size=len(elements), max_size=len(elements)))
     indexes = np.cumsum(gaps) - 1
-    return Vector(form, int(indexes[-1]) + draw(st.integers(1, 5)), elements, indexes)
+    return VectorValue(form, int(indexes[-1]) + draw(st.integers(1, 5)), elements, indexes)
 
 
 def refused_with(read: Callable[[bytes], object], raw: bytes) -> int | None:
@@ -121,7 +121,7 @@ def plain(value: Any) -> Any:
             )
         case DaySecond():
             return datetime.timedelta(microseconds=value.total // 1000)
-        case Vector():
+        case VectorValue():
             return value.values.tolist()
         case Single():
             return float(value)

@@ -20,7 +20,7 @@ from olr_pg.datatypes.temporal import (
     encode_timestamp,
     encode_timestamp_tz,
 )
-from olr_pg.datatypes.vector import Vector, encode_vector
+from olr_pg.datatypes.vector import VectorValue, encode_vector
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.oson import Json
@@ -139,7 +139,7 @@ def _leaf_bytes(value: Any) -> bytes:
             return b"\x3d" + encode_year_month(value)
         case DaySecond():
             return b"\x3e" + encode_day_second(value)
-        case Vector():
+        case VectorValue():
             raw = encode_vector(value)
             return b"\x7b\x01" + len(raw).to_bytes(4) + raw
     raise TypeError(type(value).__name__)

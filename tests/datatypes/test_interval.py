@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,6 +93,49 @@ def test_postgresql_reads_the_examples(judge: Callable[..., list[str | None]]) -
     assert counters.truncated == 0
 
 
+def months(total: int) -> bytes:
+    """PostgreSQL's binary interval: µs, days and months."""
+    return struct.pack(">qii", 0, 0, total)
+
+
+def test_the_months_of_a_column() -> None:
+    """By hand: 3 · 12 + 7 and so on; the ends are those of int4: ±178,956,970 years."""
+    given = {
+        "8000000343": 43, "7ffffffd35": -43, "8000007b3e": 1478, "800000003c": 0,
+        "8000000047": 11, "8000000031": -11, "8aaaaaaa43": 2**31 - 1, "7555555634": -(2**31),
+    }  # fmt: skip
+    raws = [bytes.fromhex(raw) for raw in given]
+    assert year_month_to_interval(column_of([*raws, None, b""])).values() == [
+        *map(months, given.values()), None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", ["8aaaaaaa44", "7555555633", "bb9ac9ff47", "4465360131"])
+def test_months_that_postgresql_has_no_room_for(raw: str) -> None:
+    with pytest.raises(OlrPgError, match="OLR-02053"):
+        year_month_to_interval(column_of([bytes.fromhex(raw)]))
+
+
+def test_the_days_and_microseconds_of_a_column() -> None:
+    """By hand, with the ends of every field that values-and-lobs §9.2 gives."""
+    given = {
+        "8000004d4a5d4b80000000": (52_395_000_000, 77),
+        "800000013d3d3d80000000": (3_661_000_000, 1),
+        "800000044148468d3b7380": (18_730_222_000, 4),
+        "7fffffff3a393862329b00": (-7_384_500_000, -1),
+        "bb9ac9ff537777bb9ac9ff": (86_399_999_999, 999_999_999),
+        "44653601250101 44653601": (-86_399_999_999, -999_999_999),
+        "800000003c3c3c800003e8": (1, 0),
+        "800000003c3c3c7ffffc17": (-1, 0),
+    }
+    raws = [bytes.fromhex(raw) for raw in given]
+    values, counters = day_second_to_interval(column_of([*raws, None, b""]))
+    assert values.values() == [
+        *(struct.pack(">qii", micros, days, 0) for micros, days in given.values()), None, None,
+    ]  # fmt: skip
+    assert counters.truncated == 3
+
+
 def test_postgresql_has_no_room_for_the_longest() -> None:
     largest = encode_year_month(YearMonth(2**31 - 1))
     assert year_month_to_interval(column_of([largest])).value(0) == bytes(12) + b"\x7f\xff\xff\xff"
@@ -111,7 +155,10 @@ def test_nanoseconds_are_cut_towards_zero_or_refused(total: int) -> None:
         day_second_to_interval(values, Policies(fraction="error"))
 
 
-@pytest.mark.parametrize("raw", ["80000003", "8000000348", "8000000330", "ffffffff3c"])
+@pytest.mark.parametrize(
+    "raw",
+    ["80000003", "8000000348", "8000000330", "ffffffff3c", "bb9aca003c", "446536003c"],
+)
 def test_malformed_year_to_month(raw: str) -> None:
     with pytest.raises(OlrPgError, match="OLR-02050"):
         decode_year_month(bytes.fromhex(raw))
@@ -125,8 +172,16 @@ def test_malformed_year_to_month(raw: str) -> None:
         "800000003c3c3c800000",
         "ffffffff3c3c3c80000000",
         "80000000543c3c80000000",
+        "bb9aca003c3c3c80000000",
+        "446536003c3c3c80000000",
+        "80000000243c3c80000000",
         "800000003c783c80000000",
+        "800000003c003c80000000",
+        "800000003c3c7880000000",
+        "800000003c3c0080000000",
         "800000003c3c3cffffffff",
+        "800000003c3c3cbb9aca00",
+        "800000003c3c3c44653600",
     ],
 )
 def test_malformed_day_to_second(raw: str) -> None:

@@ -19,7 +19,7 @@ from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.json_text import json_text, oson_to_json
 from olr_pg.datatypes.oson import DEPTH_MAX, Json, Single, decode_oson
 from olr_pg.datatypes.policies import Policies
-from olr_pg.datatypes.vector import Vector
+from olr_pg.datatypes.vector import VectorValue
 from olr_pg.errors import OlrPgError
 from tests.datatypes.json_documents import (
     DOCUMENTS,
@@ -219,11 +219,11 @@ def test_values_of_python_oracledb_become_the_same_text() -> None:
 
 
 @given(vectors())
-def test_vectors_in_documents(vector: Vector) -> None:
+def test_vectors_in_documents(vector: VectorValue) -> None:
     found = decode_oson(encode_oson({"v": vector}))[0]
     assert isinstance(found, dict)
     read = found["v"]
-    assert isinstance(read, Vector)
+    assert isinstance(read, VectorValue)
     assert np.array_equal(read.dense(), vector.dense())
 
 

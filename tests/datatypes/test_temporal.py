@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -22,6 +22,8 @@ from olr_pg.datatypes.temporal import (
     TemporalForm,
     Zone,
     ZonedDateTime,
+    civil_date,
+    civil_days,
     decode_date,
     decode_timestamp,
     decode_timestamp_tz,
@@ -30,9 +32,11 @@ from olr_pg.datatypes.temporal import (
     encode_timestamp_tz,
     local_isoformat,
     temporal_to_date,
+    temporal_to_micros,
     temporal_to_timestamp,
 )
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import uncompiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,6 +205,12 @@ def test_local_time_of_an_offset(when: datetime) -> None:
         "787e021d010101",
         "787e041f010101",
         "787e0307192d28",
+        "787e0300022d28",
+        "787e0307002d28",
+        "787e0307023d28",
+        "787e0307020028",
+        "787e0307022d3d",
+        "787e0307022d00",
         "787e0307003d28",
         "787e03070201ff",
         "c8650101010101",
@@ -232,6 +242,88 @@ def test_any_bytes_give_a_value_or_a_documented_error(
     raws: list[bytes], form: TemporalForm
 ) -> None:
     assert nulls_or_code(raws, form) in (2050, [not raw for raw in raws])
+
+
+def test_days_are_those_of_the_gregorian_calendar() -> None:
+    """Against Python's, around every end of February and of a year; and 400 years repeat."""
+    first = date(2000, 1, 1).toordinal()
+    days, civil = uncompiled(civil_days), uncompiled(civil_date)
+    for year in range(1, 10_000):
+        for month, day in ((1, 1), (2, 28), (3, 1), (7, 31), (12, 31)):
+            given = date(year, month, day).toordinal() - first
+            if year % 100 in (0, 4, 96, 99) or month == 3:
+                assert days(year, month, day) == given
+                assert civil(given) == (year, month, day)
+    for year in range(-4711, 1):
+        later = days(year + 4800, 2, 28) - 12 * 146_097
+        assert days(year, 2, 28) == later
+        assert civil(later) == (year, 2, 28)
+    assert [civil(days(2000, 2, 29) + 146_097 * era) for era in range(-16, 4)] == [
+        (2000 + 400 * era, 2, 29) for era in range(-16, 4)
+    ]
+
+
+def label_of(raw: str, form: TemporalForm) -> tuple[int, int, int]:
+    """(µs, how many moved, how many were cut) of one value."""
+    micros, null, counters = temporal_to_micros(column_of([bytes.fromhex(raw)]), form)
+    assert not null[0]
+    return int(micros[0]), counters.calendar, counters.truncated
+
+
+def test_the_microseconds_of_a_label() -> None:
+    """By hand, from 2000-01-01 00:00:00; §5 and §6.1 have the bytes."""
+    day = 86_400_000_000
+    assert label_of("78640101010101", TemporalForm.DATE) == (0, 0, 0)
+    assert label_of("78640102020202", TemporalForm.DATE) == (day + 3_661_000_000, 0, 0)
+    assert label_of("77c70c1f183c3c", TemporalForm.DATE) == (-1_000_000, 0, 0)
+    stamp = TemporalForm.TIMESTAMP
+    assert label_of("7864010101010100000001", stamp) == (0, 0, 1)
+    assert label_of("78640101010101000003e8", stamp) == (1, 0, 0)
+    assert label_of("786401010101013b9ac9ff", stamp) == (999_999, 0, 1)
+    assert label_of("786401010101010f424000", stamp) == (256_000, 0, 0)
+    zoned = TemporalForm.TIMESTAMP_TZ
+    assert label_of("78640101010101000003e8143c", zoned) == (1, 0, 0)
+    assert label_of("78640101010102143c", zoned) == (1_000_000, 0, 0)
+    for raw, form in (
+        ("7864010101010100000000", TemporalForm.DATE),
+        ("78640101010101143c", stamp),
+        ("78640101010101", zoned),
+        ("78640101010101000003e8", zoned),
+        ("7864010101010100", stamp),
+    ):
+        with pytest.raises(OlrPgError, match="OLR-02050"):
+            label_of(raw, form)
+
+
+@pytest.mark.parametrize(
+    ("year", "is_leap", "moves"),
+    [
+        ("6464", True, 0), ("6465", False, 0), ("6468", True, 0), ("6564", True, 1),
+        ("6864", True, 0), ("7364", True, 1), ("7464", True, 0), ("73b4", True, 0),
+        ("7764", False, 0), ("7864", True, 0), ("77c7", False, 0), ("645f", True, 0),
+        ("6363", True, 1), ("6063", True, 0), ("6460", True, 1), ("6461", False, 0),
+    ],
+)  # fmt: skip
+def test_the_29_of_february(year: str, is_leap: bool, moves: int) -> None:
+    """Of 1 BC, 1, 4, 100, 400, 1500, 1600, 1580, 1900, 2000, 1999; 5, 101, 401, 4 and 3 BC (§5)."""
+    raw = year + "021d010101"
+    if not is_leap:
+        with pytest.raises(OlrPgError, match="OLR-02050"):
+            label_of(raw, TemporalForm.DATE)
+        return
+    assert label_of(raw, TemporalForm.DATE)[1] == moves
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_the_last_day_of_a_month(month: int) -> None:
+    days = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    form = TemporalForm.DATE
+    first = label_of(f"787d{month:02x}01010101", form)[0]
+    assert (
+        label_of(f"787d{month:02x}{days:02x}010101", form)[0] == first + (days - 1) * 86_400_000_000
+    )
+    with pytest.raises(OlrPgError, match="OLR-02050"):
+        label_of(f"787d{month:02x}{days + 1:02x}010101", form)
 
 
 def test_a_julian_leap_day_moves_or_is_refused() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import encoder_for
 from olr_pg.datatypes.vector import (
-    Vector,
     VectorFormat,
+    VectorValue,
     decode_vector,
     encode_vector,
     vector_text,
@@ -51,7 +51,7 @@ def test_the_documented_examples(raw: str, text: str) -> None:
 
 
 @given(vectors())
-def test_round_trip(vector: Vector) -> None:
+def test_round_trip(vector: VectorValue) -> None:
     read = decode_vector(encode_vector(vector))
     assert (read.format, read.dimensions) == (vector.format, vector.dimensions)
     assert np.array_equal(read.values, vector.values)
@@ -62,12 +62,12 @@ def test_round_trip(vector: Vector) -> None:
 def test_nan_and_infinity() -> None:
     values = np.array([np.nan, np.inf, -np.inf, -0.0])
     for form, dtype in ((VectorFormat.FLOAT32, "f4"), (VectorFormat.FLOAT64, "f8")):
-        raw = encode_vector(Vector(form, 4, values.astype(dtype)))
+        raw = encode_vector(VectorValue(form, 4, values.astype(dtype)))
         assert vector_text(raw) == "[NaN,Infinity,-Infinity,0]"
 
 
 @given(vectors(), st.data())
-def test_damaged_images_are_refused_or_read(vector: Vector, data: st.DataObject) -> None:
+def test_damaged_images_are_refused_or_read(vector: VectorValue, data: st.DataObject) -> None:
     raw = bytearray(encode_vector(vector))
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     for damaged in (raw, raw[: data.draw(st.integers(0, len(raw)))]):
@@ -85,12 +85,12 @@ def test_any_bytes_give_a_coded_error_or_a_vector(tail: bytes) -> None:
 @pytest.mark.parametrize(
     "vector",
     [
-        Vector(VectorFormat.INT8, 3, np.array([1, 2], np.int8)),
-        Vector(VectorFormat.INT8, 0, np.array([], np.int8)),
-        Vector(VectorFormat.BINARY, 4, np.array([1], np.uint8)),
+        VectorValue(VectorFormat.INT8, 3, np.array([1, 2], np.int8)),
+        VectorValue(VectorFormat.INT8, 0, np.array([], np.int8)),
+        VectorValue(VectorFormat.BINARY, 4, np.array([1], np.uint8)),
     ],
 )
-def test_what_is_no_vector(vector: Vector) -> None:
+def test_what_is_no_vector(vector: VectorValue) -> None:
     with pytest.raises(OlrPgError, match="OLR-02058"):
         encode_vector(vector)
 
@@ -147,12 +147,12 @@ def test_images_of_pgvector(raw: str, target: str, image: str, column_type: Any)
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39])
 def test_pgvector_has_finite_elements_only(target: str, value: float, column_type: Any) -> None:
     encode = encoder_for(column_type(127), target)
-    double = encode_vector(Vector(VectorFormat.FLOAT64, 1, np.array([value])))
+    double = encode_vector(VectorValue(VectorFormat.FLOAT64, 1, np.array([value])))
     for raw in (double, raw_of(BINARY)):
         assert refused_with(lambda one: encode(column_of([one])), raw) == 2053
 
 
 def test_doubles_beyond_real_are_refused() -> None:
-    raw = encode_vector(Vector(VectorFormat.FLOAT64, 1, np.array([1e300])))
+    raw = encode_vector(VectorValue(VectorFormat.FLOAT64, 1, np.array([1e300])))
     with pytest.raises(OlrPgError, match="OLR-02053"):
         vector_to_array(raw, "f4")

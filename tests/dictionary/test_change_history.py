@@ -13,9 +13,9 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.dictionary.committed_changes import (
     DictionaryTransaction,
-    RowChange,
-    RowOperation,
     Statement,
+    SysRowChange,
+    SysRowOperation,
 )
 from olr_pg.errors import OlrPgError
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -31,9 +31,9 @@ FIRST = DictionaryTransaction(
     100,
     (1, 15, 7, 16),
     (
-        RowChange("COL$", RowOperation.INSERT, "AAAAACAAAAAAFQ+AAH", {"OBJ#": b"\xc1\x02"}),
-        RowChange("TAB$", RowOperation.UPDATE, "AAAAACAAAAAAFQ+AAD", {"DATAOBJ#": None}),
-        RowChange("OBJ$", RowOperation.DELETE, "AAAAASAAAAAAHdNAAV", {}),
+        SysRowChange("COL$", SysRowOperation.INSERT, "AAAAACAAAAAAFQ+AAH", {"OBJ#": b"\xc1\x02"}),
+        SysRowChange("TAB$", SysRowOperation.UPDATE, "AAAAACAAAAAAFQ+AAD", {"DATAOBJ#": None}),
+        SysRowChange("OBJ$", SysRowOperation.DELETE, "AAAAASAAAAAAHdNAAV", {}),
     ),
     (Statement(15, 72726, "SHOP", "A", "ALTER TABLE a ADD (\U0001f600 …)", 95),),
 )

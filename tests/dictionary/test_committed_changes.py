@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olr_pg.dictionary.committed_changes import DictionaryTransaction, RowOperation
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowOperation
 from olr_pg.transactions.finished_columns import DmlKind
 
 
@@ -22,4 +22,6 @@ def test_ties_of_a_commit_scn_go_by_the_place_of_the_commit_record() -> None:
 
 
 def test_operations_have_the_numbers_of_row_changes() -> None:
-    assert {one.name: int(one) for one in RowOperation} == {one.name: int(one) for one in DmlKind}
+    assert {one.name: int(one) for one in SysRowOperation} == {
+        one.name: int(one) for one in DmlKind
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olr_pg.dictionary.defaults import NO_DEFAULTS, Missing, column_defaults
+from olr_pg.dictionary.defaults import NO_DEFAULTS, UnstoredColumn, column_defaults
 from olr_pg.dictionary.model import AddedColumn, Column
 
 
@@ -25,8 +25,8 @@ def test_each_column_has_its_meaning_and_its_bytes() -> None:
     ]
     found = column_defaults(columns, [True, True, True, True, False, True])
     assert found.missing.tolist() == [
-        Missing.NULL, Missing.DEFAULT, Missing.NULL,
-        Missing.UNKNOWN, Missing.DEFAULT, Missing.GUARD,
+        UnstoredColumn.NULL, UnstoredColumn.DEFAULT, UnstoredColumn.NULL,
+        UnstoredColumn.UNKNOWN, UnstoredColumn.DEFAULT, UnstoredColumn.GUARD,
     ]  # fmt: skip
     assert found.guard_id.tolist() == [-1, 4, 5, -1, -1, -1]
     values = [

@@ -7,14 +7,14 @@ from typing import Any, Final
 import pytest
 
 from olr_pg.datatypes.number import encode_number
-from olr_pg.dictionary.committed_changes import DictionaryTransaction, RowChange, RowOperation
+from olr_pg.dictionary.committed_changes import DictionaryTransaction, SysRowChange, SysRowOperation
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.dictionary.sys_rows import ColRow, ObjectRow, SysRows, TabRow, UserRow
 from olr_pg.errors import OlrPgError
 
 APP, OTHER, TABLE = 90, 91, 72_000
-INSERT, DELETE, UPDATE = RowOperation.INSERT, RowOperation.DELETE, RowOperation.UPDATE
+INSERT, DELETE, UPDATE = SysRowOperation.INSERT, SysRowOperation.DELETE, SysRowOperation.UPDATE
 COLUMN: Final[dict[str, Any]] = {
     "length": 22, "precision": 10, "scale": 0, "charset_form": 0, "charset_id": 0, "null": 0,
     "property": 0, "type": 2,
@@ -41,7 +41,7 @@ def dictionary() -> FollowedDictionary:
     return FollowedDictionary(rows, "AL32UTF8")
 
 
-def change(table: str, operation: RowOperation, row_id: str, **fields: Any) -> RowChange:
+def change(table: str, operation: SysRowOperation, row_id: str, **fields: Any) -> SysRowChange:
     """A change of a row by its fields' names."""
     section = {"OBJ$": "sys_obj", "TAB$": "sys_tab", "COL$": "sys_col"}[table]
     values = {
@@ -49,14 +49,16 @@ def change(table: str, operation: RowOperation, row_id: str, **fields: Any) -> R
         else None if value is None else encode_number(value)
         for name, value in fields.items()
     }  # fmt: skip
-    return RowChange(table, operation, row_id, values)
+    return SysRowChange(table, operation, row_id, values)
 
 
-def transaction(*changes: RowChange) -> DictionaryTransaction:
+def transaction(*changes: SysRowChange) -> DictionaryTransaction:
     return DictionaryTransaction(3, 1, 1, 2, (1, 1, 1, 1), changes)
 
 
-def second_column(operation: RowOperation = INSERT, row_id: str = "c2", **other: Any) -> RowChange:
+def second_column(
+    operation: SysRowOperation = INSERT, row_id: str = "c2", **other: Any
+) -> SysRowChange:
     fields = {**COLUMN, "obj": TABLE, "col": 2, "seg_col": 2, "int_col": 2, "name": "B", **other}
     return change("COL$", operation, row_id, **fields)
 

@@ -22,7 +22,7 @@ from olr_pg.datatypes.temporal import (
     decode_timestamp_tz,
     encode_timestamp,
 )
-from olr_pg.datatypes.vector import Vector, VectorFormat, decode_vector, encode_vector
+from olr_pg.datatypes.vector import VectorFormat, VectorValue, decode_vector, encode_vector
 from olr_pg.dictionary.model import Column
 from olr_pg.errors import OlrPgError
 from olr_pg.load.arrow import arrow_column
@@ -271,13 +271,13 @@ def test_vectors_as_oracle_prints_them_are_those_of_their_format(
     text = f"[{','.join(printed)}]"
     if places is not None:
         text = f"[{dimensions},[{','.join(map(str, places))}],{text}]"
-    wanted = encode_vector(Vector(form, dimensions, values, places))
+    wanted = encode_vector(VectorValue(form, dimensions, values, places))
     assert internal(127, pa.array([f"{form.name}{text}", None])) == [wanted, None]
 
 
 def test_a_vector_of_floats_is_one_of_float32() -> None:
     (raw,) = internal(127, pa.array([[1.1]], pa.list_(pa.float32())))
-    assert raw == encode_vector(Vector(VectorFormat.FLOAT32, 1, np.array([1.1], "f4")))
+    assert raw == encode_vector(VectorValue(VectorFormat.FLOAT32, 1, np.array([1.1], "f4")))
 
 
 @pytest.mark.parametrize("text", ["", "1", "FLOAT16[1]", "INT8[300]", "[1,", '["x"]', "FLOAT32[]"])

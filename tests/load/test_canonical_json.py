@@ -10,7 +10,7 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical_json import canonical_json
-from olr_pg.load.composite import Field, shown
+from olr_pg.load.composite import ImageField, shown
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,9 @@ def test_a_document_of_any_depth(postgres: str) -> None:
         table = read_table(connection, "s", "t")
         assert table is not None
         values = [b"\1" + one.encode() for one in (text, '[1, {"a": null}]', f"[{10**30}]")]
-        seen = shown(connection, [Field(*one) for one in zip(table.columns, values, strict=True)])
+        seen = shown(
+            connection, [ImageField(*one) for one in zip(table.columns, values, strict=True)]
+        )
     assert seen == {
         "deep": bytes(row[0])[1:].decode(),
         "flat": [1, {"a": None}],

@@ -26,7 +26,7 @@ from olr_pg.datatypes.temporal import (
     encode_timestamp_tz,
     shifted,
 )
-from olr_pg.datatypes.vector import Vector, VectorFormat, encode_vector
+from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.load.column_binding import bind_columns, encode_batch
@@ -112,8 +112,8 @@ def replicated(
 
 
 def test_vectors_have_the_values_of_their_format() -> None:
-    single = Vector(VectorFormat.FLOAT32, 3, np.array([1.1, -2.2, 3.3], "f4"))
-    double = Vector(VectorFormat.FLOAT64, 2, np.array([1.1, -2.2], "f8"))
+    single = VectorValue(VectorFormat.FLOAT32, 3, np.array([1.1, -2.2, 3.3], "f4"))
+    double = VectorValue(VectorFormat.FLOAT64, 2, np.array([1.1, -2.2], "f8"))
     # What Oracle prints of these (SQL Language Reference, FROM_VECTOR).
     printed = [
         "FLOAT32[1.10000002E+000,-2.20000005E+000,3.29999995E+000]",
@@ -204,7 +204,7 @@ def test_sparse_vectors_are_read_without_their_places(version: str, returning: s
 
 
 def test_a_sparse_vector_is_what_replication_makes_of_it() -> None:
-    stored = Vector(VectorFormat.FLOAT32, 5, np.array([1.5, -2], "f4"), np.array([1, 3]))
+    stored = VectorValue(VectorFormat.FLOAT32, 5, np.array([1.5, -2], "f4"), np.array([1, 3]))
     column, raw = value_column(127), [encode_vector(stored), None]
     printed = ["FLOAT32[0,1.5E+000,0,-2.0E+000,0]", None]
     for target in ("double precision[]", "text"):

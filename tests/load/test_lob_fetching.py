@@ -17,7 +17,7 @@ from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.stopped.incomplete_values import Incomplete
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import Counters, TableLedger, ensure_ledger
+from olr_pg.applier.target.ledger import ChangeCounts, TableLedger, ensure_ledger
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.datatypes.number import encode_number
@@ -65,7 +65,9 @@ class Source:
     def move_to(self, scn: int) -> None:
         with connect(self.target) as connection, connection.transaction():
             ledger = TableLedger("olr_pg", "APP.DOCS", "app.docs")
-            ledger.advance(connection, ledger.lock(connection).position.after(scn, 1), Counters())
+            ledger.advance(
+                connection, ledger.lock(connection).position.after(scn, 1), ChangeCounts()
+            )
 
     def put(self, slot: int, scn: int, text: str | None, image: bytes | None) -> None:
         """A row of the source, whose ID is its slot, from an SCN on."""

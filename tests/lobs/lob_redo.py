@@ -40,9 +40,9 @@ from olr_pg.simulator.fields.row_fields import (
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_UPDATE,
     UNDO_SIDE,
-    Address,
     ColumnChange,
     KdoBase,
+    RowAddress,
     RowPiece,
     Supplemental,
     Value,
@@ -261,7 +261,7 @@ class LobRedo:
     ) -> list[bytes]:
         """The fields of a change of one record."""
         logged = Supplemental(
-            kind, GROUP_FIRST | GROUP_LAST, before, after, columns, Address(BLOCK, slot)
+            kind, GROUP_FIRST | GROUP_LAST, before, after, columns, RowAddress(BLOCK, slot)
         )
         return logged.fields(self.redo)
 

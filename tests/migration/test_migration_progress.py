@@ -14,8 +14,8 @@ from olr_pg.config.model import Config
 from olr_pg.load.load_watch import Amount
 from olr_pg.migration.migration_progress import (
     LoadingTable,
+    MigrationProgress,
     MigrationWatch,
-    Progress,
     Replicating,
     RowRates,
     progress_lines,
@@ -96,7 +96,9 @@ def test_replication_tells_its_lag_and_what_has_stopped() -> None:
     }
     found = replicating(record)
     assert found == Replicating("WAITING_FOR_REDO", 75.0, 1234.5, 3)
-    progress = Progress("replication", "what has changed", 5.0, (), found, ("stopped: S.T",))
+    progress = MigrationProgress(
+        "replication", "what has changed", 5.0, (), found, ("stopped: S.T",)
+    )
     head, needs = progress_lines(progress)
     assert head.startswith("replication: what has changed, 5 s: WAITING_FOR_REDO, lag 1 min 15 s")
     assert head.endswith(", 1,234 changes/s, 3 waiting")

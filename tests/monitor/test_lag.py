@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from olr_pg.appliance.status_observer import table_status
 from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.stopped.held_tables import FirstHeld
-from olr_pg.applier.target.ledger import Counters
+from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.errors import OlrPgError
 from olr_pg.monitor.lag import MILESTONES_MAX, Lag, Milestones, held_lag, split_lag
 
@@ -97,7 +97,7 @@ def test_the_causes_are_the_age_and_never_negative(
 
 def test_a_stopped_table_is_behind_by_what_is_held() -> None:
     error = OlrPgError(5008, "no", table="S.T")
-    found = TableProgress("S.T", 900, 0, None, Counters(), error)
+    found = TableProgress("S.T", 900, 0, None, ChangeCounts(), error)
     assert table_status(found, Lag(0.5), 1000.0).lag_seconds == 0.5  # nothing was read yet
     behind = table_status(found._replace(held=FirstHeld(500, 400.0)), Lag(0.5), 1000.0)
     assert (behind.lag, behind.lag_seconds) == (Lag(apply=600.0), 600.0)

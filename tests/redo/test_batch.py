@@ -6,7 +6,7 @@ from olr_pg.redo.batch import (
     ENTRY,
     EVENT,
     PIECE,
-    Part,
+    CutFlag,
     Role,
     empty_batch,
     empty_entries,
@@ -24,7 +24,7 @@ def test_a_role_is_the_bit_whose_number_assembly_knows() -> None:
 
 
 def test_parts_are_the_flags_of_a_row_piece() -> None:
-    assert (Part.TO_NEXT, Part.FROM_PREVIOUS) == (row_fields.FB_NEXT, row_fields.FB_PREVIOUS)
+    assert (CutFlag.TO_NEXT, CutFlag.FROM_PREVIOUS) == (row_fields.FB_NEXT, row_fields.FB_PREVIOUS)
 
 
 def test_tables_are_made_of_rows_of_their_type() -> None:

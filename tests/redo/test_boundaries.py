@@ -10,7 +10,7 @@ import pytest
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import Session, ktudh, session_fields
+from olr_pg.simulator.fields.vector_fields import DatabaseSession, ktudh, session_fields
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import values_of, walked
 
@@ -45,7 +45,7 @@ def test_the_session_is_that_of_the_records_transaction(
     redo = LobRedo(form)
     redo.sequence += 1
     begin = redo.vector((5, 2), [ktudh(form, 0, redo.sequence, bytes(8), 0, 0)], cls=17)
-    fields = session_fields(form, Session(341, 77, "APP"), full=full)
+    fields = session_fields(form, DatabaseSession(341, 77, "APP"), full=full)
     redo.emit(begin, redo.vector((5, 19 if full else 20), fields))
     events = walked(redo, tmp_path)[0].events
     assert events.kind.tolist() == [EventKind.BEGIN, EventKind.SESSION]

@@ -51,7 +51,7 @@ from olr_pg.redo.iot import NO_ROWID, Pair, index_piece
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, PIECES, STATE_SIZE
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.row_fields import Address, Supplemental
+from olr_pg.simulator.fields.row_fields import RowAddress, Supplemental
 from olr_pg.simulator.fields.vector_fields import index_row, kdilk, ktb_continue
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
 from tests.redo.chain import clear
@@ -109,12 +109,13 @@ WHOLE_ROW: Final = bytes((FB_WHOLE, 0))
 """What stands in front of the columns behind the key: flags and lock."""
 ABC: Final = WHOLE_ROW + b"\x01\x03abc"
 XYZ_NULL: Final = WHOLE_ROW + b"\x02\x03xyz\xff"
+EMPTY: Final = WHOLE_ROW + b"\0"
 CONTINUED: Final = bytes((FB_HEAD | FB_FIRST, 0)) + b"\x01\x03abc"
 
 
 def logged(kind: int, flags: int = 0) -> list[bytes]:
     """A supplemental header and column 3."""
-    return Supplemental(kind, flags, 0, 0, ((3, b"abc"),), Address(0, 0)).fields(FORM)
+    return Supplemental(kind, flags, 0, 0, ((3, b"abc"),), RowAddress(0, 0)).fields(FORM)
 
 
 def undo_of(code: int, *fields: bytes, logs: bool = False) -> list[bytes]:
@@ -122,9 +123,9 @@ def undo_of(code: int, *fields: bytes, logs: bool = False) -> list[bytes]:
     return [b"", b"", b"", kdilk(FORM, code, 1, BLOCK + 1, BLOCK, logs=logs), *fields]
 
 
-def listed_columns(code: int, width: int, *fields: bytes) -> list[bytes]:
+def listed_columns(code: int, width: int, *fields: bytes, logs: bool = False) -> list[bytes]:
     """The undo of 10.35: how many columns the old row has behind the key."""
-    undo = undo_of(code, *fields)
+    undo = undo_of(code, *fields, logs=logs)
     return [*undo[:3], undo[3] + bytes((0, width, 1, 0, 0, 0)), *undo[4:]]
 
 
@@ -237,6 +238,35 @@ ROWS: Final = {
             (Role.AFTER, 3, b"x"), (Role.AFTER, 4, b"y"), (Role.BEFORE, 4, None),
         ],
     ),
+    "10.2 with supplemental data": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY, *logged(SUPPLEMENTAL_INSERT), logs=True),
+        leaf(KEY, ABC), IRP,
+        [*key(Role.AFTER), (Role.AFTER, 3, b"abc"), (Role.AFTER_SUPPLEMENTAL, 3, b"abc")],
+    ),
+    "10.2 of a row of no other columns": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, EMPTY), IRP, key(Role.AFTER),
+    ),
+    "10.30 of the key alone": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, b""), leaf(b""), URP, key(ROLE_OF_KEY),
+    ),
+    "10.30, from the key alone": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, b""), leaf(ABC), URP,
+        [*key(ROLE_OF_KEY), (Role.BEFORE, 3, None), (Role.AFTER, 3, b"abc")],
+    ),
+    "10.30, to the key alone": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC), leaf(b""), URP,
+        [*key(ROLE_OF_KEY), *OLD_ABC, (Role.AFTER, 3, None)],
+    ),
+    "10.35 with supplemental data": (
+        LEAF_COLUMNS,
+        listed_columns(
+            KDILK_COLUMNS, 2, KEY, FORM.pack("H", 1), b"a", *logged(SUPPLEMENTAL_UPDATE), logs=True
+        ),
+        leaf(FORM.pack("H", 1), b"y"), URP,
+        [
+            *key(ROLE_OF_KEY), (Role.BEFORE, 4, b"a"), (Role.AFTER, 4, b"y"), (BOTH, 3, b"abc"),
+        ],
+    ),
 }  # fmt: skip
 
 
@@ -301,6 +331,42 @@ NO_ROWS: Final = {
         LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY, FORM.pack("HH", 0, 1), b"a"),
         leaf(*LISTED_XY), "COLUMNS",
     ),
+    "an empty piece that continues": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, CONTINUED[:2] + b"\0"), "OVERFLOW",
+    ),
+    "an old empty piece that continues": (
+        LEAF_DELETE, undo_of(KDILK_RESTORE, KEY, CONTINUED[:2] + b"\0"), leaf(), "OVERFLOW",
+    ),
+    "10.30 without the old row": (LEAF_ROW, undo_of(KDILK_ROW, KEY), leaf(ABC), "COLUMNS"),
+    "10.30 without the new row": (LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC), leaf(), "COLUMNS"),
+    "10.30, an old row that is cut": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC[:-1]), leaf(ABC), "COLUMNS",
+    ),
+    "10.30, a new row that is cut": (
+        LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC), leaf(ABC[:-1]), "COLUMNS",
+    ),
+    "10.30, a key that is cut": (LEAF_ROW, undo_of(KDILK_ROW, CUT, ABC), leaf(ABC), "COLUMNS"),
+    "10.35 without old columns": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY), leaf(*LISTED_XY), "COLUMNS",
+    ),
+    "10.35 without new columns": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY, *LISTED_XY), leaf(), "COLUMNS",
+    ),
+    "10.35, a key that is cut": (
+        LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, CUT, *LISTED_XY), leaf(*LISTED_XY),
+        "COLUMNS",
+    ),
+    "10.35 that does not say how wide the old row is": (
+        LEAF_COLUMNS, undo_of(KDILK_COLUMNS, KEY, *LISTED_XY), leaf(*LISTED_XY), "COLUMNS",
+    ),
+    "10.18, an insert without a row": (
+        LEAF_DATA, undo_of(KDILK_DATA, KEY, ABC, *logged(SUPPLEMENTAL_INSERT), logs=True), leaf(),
+        "COLUMNS",
+    ),
+    "10.18, an insert with a key that is cut": (
+        LEAF_DATA, undo_of(KDILK_DATA, CUT, ABC, *logged(SUPPLEMENTAL_INSERT), logs=True),
+        leaf(ABC), "COLUMNS",
+    ),
     "supplemental data that are cut": (
         LEAF_DELETE, undo_of(KDILK_RESTORE, KEY, ABC, *logged(SUPPLEMENTAL_DELETE)[:2], logs=True),
         leaf(), "SUPPLEMENTAL",
@@ -318,3 +384,5 @@ def test_a_pair_that_is_no_row_says_why(
     found = pushed(code, undo, redo)
     assert found.status == (NO_ROW if reason is None else ChangeStatus[reason])
     assert found.op == 0
+    if reason in (None, "SUPPLEMENTAL"):
+        assert found.values == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -28,8 +29,9 @@ from olr_pg.redo.lob_pieces import (
     push_index,
     push_kdli,
     push_long_field,
+    push_operation,
 )
-from olr_pg.redo.row_vectors import PIECES, STATE_SIZE
+from olr_pg.redo.row_vectors import FULL, PIECES, STATE_SIZE
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.lob_layout import lob_id
@@ -47,7 +49,7 @@ from olr_pg.simulator.fields.lob_vectors import (
     zero_item,
 )
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from tests.redo.chain import whole_log
+from tests.redo.chain import columns_of, whole_log
 from tests.vectors.redo_cases import Case, load_cases, log_of
 
 if TYPE_CHECKING:
@@ -129,12 +131,17 @@ def pushed(kernel: Any, *fields: bytes) -> tuple[int, list[Found]]:
     length[1 : len(fields) + 1] = [len(field) for field in fields]
     offset[2:] = np.cumsum(length)[1:-1]
     sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
+    for column in (*columns_of(sink.pieces).values(), *columns_of(sink.entries).values()):
+        column[:] = 0x5A  # what was there before
     data = np.frombuffer(payload, np.uint8)
     count = kernel(data, offset, length, len(fields), sink)
     found = []
     for at in range(int(sink.state[PIECES])):
         piece, (lob, bytes_) = sink.pieces[at], sink.entries[2 * at : 2 * at + 2]
         assert piece.entry_count == 2
+        nothing = (piece.supplemental, piece.head_slot, piece.changed_offset, piece.changed_length)
+        assert (*nothing, piece.packed) == (0,) * 5
+        assert {(one.role, one.part, one.segcol) for one in (lob, bytes_)} == {(0, 0, 0)}
         found.append(
             Found(
                 LobOp(int(piece.op)),
@@ -143,7 +150,9 @@ def pushed(kernel: Any, *fields: bytes) -> tuple[int, list[Found]]:
                 int(piece.slot), int(piece.head_bdba), int(piece.row_flags),
             )
         )  # fmt: skip
-        assert piece.op == LobOp.OPERATION or piece.bdba in (0, DBA)
+        if piece.op != LobOp.OPERATION:
+            assert (piece.sup_type, piece.sup_flags) == (0, 0)
+            assert piece.bdba in (0, DBA)
     return count, found
 
 
@@ -287,3 +296,159 @@ def test_a_row_of_the_lob_index(
     assert index_row(code, undo, cut) == (0, [])
     other = [field.replace(INDEX_KEY, b"\x0b" + INDEX_KEY[1:]) for field in (*undo, *redo)]
     assert index_row(code, other[: len(undo)], other[len(undo) :]) == (0, [])
+
+
+# --- byte by byte, as redo-format §6.3 and §6.4 have them, in both byte orders ---
+
+
+def laid_out(size: int, *parts: tuple[int, bytes]) -> bytes:
+    """Bytes of no meaning, and those that have one at their places."""
+    raw = bytearray(b"\xee" * size)
+    for at, part in parts:
+        raw[at : at + len(part)] = part
+    return bytes(raw)
+
+
+def by_hand(order: str, *fields: bytes) -> tuple[int, list[Found]]:
+    """The pieces of a 26.6; KDLI common has its block at 8."""
+
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        return int(interpreted(push_kdli)(payload, order == ">", offset, length, count, 1, sink))
+
+    return pushed(kernel, laid_out(12, (8, struct.pack(order + "I", DBA))), *fields)
+
+
+def numbers(order: str, form: str, *values: int) -> bytes:
+    return struct.pack(order + form, *values)
+
+
+INFO: Final = laid_out(17, (0, b"\x01" + LOB))
+RUN: Final = (0, 0, 3, 0x0180_0001)
+ORDERS: Final = pytest.mark.parametrize("order", ["<", ">"])
+
+
+@ORDERS
+def test_zeros_and_bytes_at_an_offset(order: str) -> None:
+    zero = laid_out(6, (0, b"\x05"), (2, numbers(order, "HH", 40, 900)))
+    fill = laid_out(11, (0, b"\x06"), (2, numbers(order, "HHH", 1000, 77, 3)), (8, b"abc"))
+    found = [
+        Found(LobOp.ZERO, LOB, b"", slot=40, number=900),
+        Found(LobOp.FILL, LOB, b"abc", slot=1000),
+    ]
+    assert by_hand(order, zero, fill, INFO) == (2, found)
+    assert by_hand(order, b"", zero[:5], fill[:7], INFO) == (0, [])
+    assert by_hand(order, fill[:10]) == (MALFORMED, [])
+
+
+@ORDERS
+@pytest.mark.parametrize(("code", "width"), [(0x07, 8), (0x08, 16)])
+def test_a_whole_list_of_extents(order: str, code: int, width: int) -> None:
+    entries = numbers(order, "BBHI", *RUN).ljust(width, b"\0") * 2
+    item = laid_out(8, (0, bytes([code])), (4, numbers(order, "I", 2))) + entries
+    form = (order == ">") | 2 * (width == 16)
+    assert by_hand(order, item + b"\xee", INFO) == (1, [Found(LobOp.LIST, LOB, entries, form=form)])
+    assert by_hand(order, item[:-1]) == (MALFORMED, [])
+
+
+@ORDERS
+@pytest.mark.parametrize(("code", "width"), [(0x0D, 8), (0x0E, 16)])
+def test_a_part_of_a_list_of_extents(order: str, code: int, width: int) -> None:
+    entries = numbers(order, "BBHI", *RUN).ljust(width, b"\0")
+    item = laid_out(12, (0, bytes([code])), (4, numbers(order, "II", 1, 70_000))) + entries
+    form = (order == ">") | 2 * (width == 16)
+    found = [Found(LobOp.LIST_AT, None, entries, number=70_000, form=form)]
+    assert by_hand(order, item) == (1, found)
+    assert by_hand(order, item[:11]) == (MALFORMED, [])
+
+
+@ORDERS
+def test_the_list_blocks_of_a_header(order: str) -> None:
+    lists = numbers(order, "5I", 1, 2, 3, 4, 4)
+    header = laid_out(112, (0, b"\x0c"), (12, LOB), (64, lists))
+    assert by_hand(order, header) == (1, [Found(LobOp.HEADER, LOB, lists, form=order == ">")])
+    assert by_hand(order, header[:-1]) == (0, [])
+
+
+@ORDERS
+def test_a_page_behind_its_load(order: str) -> None:
+    """Bytes filled: u16 at 52, and another at 54; without any there is no page behind."""
+    load = laid_out(56, (0, b"\x04"), (12, LOB), (52, numbers(order, "HH", 3, 0)))
+    empty = laid_out(56, (0, b"\x04"), (12, LOB), (52, numbers(order, "HH", 0, 0)))
+    assert by_hand(order, load, b"abc") == (1, [Found(LobOp.PAGE, LOB, b"abc")])
+    assert by_hand(order, load) == (0, [])
+    assert by_hand(order, empty) == (1, [Found(LobOp.PAGE, LOB, b"")])
+    assert by_hand(order, load[:53], b"abc") == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("named", "lob"),
+    [
+        (INFO[:11], LOB),
+        (INFO[:10], None),
+        (laid_out(22, (0, b"\x0f"), (12, LOB)), LOB),
+        (laid_out(22, (0, b"\x0f"), (12, LOB))[:21], None),
+        (laid_out(40, (0, b"\x10"), (12, LOB)), None),
+        (b"", None),
+    ],
+)
+def test_where_the_id_of_a_lob_stands(named: bytes, lob: bytes | None) -> None:
+    zero = laid_out(6, (0, b"\x05"), (2, numbers("<", "HH", 1, 2)))
+    found = [Found(LobOp.ZERO, lob, b"", slot=1, number=2)]
+    assert by_hand("<", zero, named) == (1, found)
+    assert by_hand("<", named, zero) == (1, found)
+    assert by_hand("<", zero, b"", named, INFO)[1][0].lob == LOB
+
+
+def test_a_vector_without_its_common_part_is_malformed() -> None:
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        return int(interpreted(push_kdli)(payload, False, offset, length, count, 1, sink))
+
+    assert pushed(kernel, bytes(11)) == (MALFORMED, [])
+    assert pushed(kernel) == (MALFORMED, [])
+
+
+def test_pieces_without_room_are_told() -> None:
+    zero = laid_out(6, (0, b"\x05"), (2, numbers("<", "HH", 1, 2)))
+    for pieces, entries, is_full in ((2, 4, 0), (1, 4, 1), (2, 3, 1)):
+        sink = LobSink(empty_pieces(pieces), empty_entries(entries), np.zeros(STATE_SIZE, np.int64))
+        payload = np.frombuffer(laid_out(12) + zero * 2, np.uint8)
+        offset, length = np.array([0, 0, 12, 18]), np.array([0, 12, 6, 6])
+        interpreted(push_kdli)(payload, False, offset, length, 3, 1, sink)
+        assert sink.state[FULL] == is_full
+        assert sink.state[PIECES] == (1 if pieces == 1 else 2)
+
+
+def operation(order: str, *fields: bytes) -> tuple[int, list[Found], tuple[int, int]]:
+    """What an 11.17 gives, with its kind and code."""
+    seen: list[tuple[int, int]] = []
+
+    def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
+        push = interpreted(push_operation)
+        given = int(push(payload, order == ">", offset, length, count, sink))
+        if given:
+            seen.append((int(sink.pieces[0].sup_type), int(sink.pieces[0].sup_flags)))
+        return given
+
+    count, found = pushed(kernel, *fields)
+    return count, found, seen[0] if seen else (0, 0)
+
+
+@ORDERS
+def test_operations_on_a_lob(order: str) -> None:
+    """Kind 1: code, lobid at 12, column at 22, size at 32; kind 3: size at 12, column at 34."""
+    begin = laid_out(
+        80, (0, b"\x66"), (12, LOB), (22, numbers(order, "H", 4)), (32, numbers(order, "I", 70_000))
+    )
+    end = laid_out(36, (12, numbers(order, "I", 70_001)), (34, numbers(order, "H", 5)))
+    first = Found(LobOp.OPERATION, LOB, b"", slot=4, number=70_000)
+    last = Found(LobOp.OPERATION, None, b"", slot=5, number=70_001)
+    assert operation(order, bytes(16), b"\x01", begin, bytes(8)) == (1, [first], (1, 0x66))
+    assert operation(order, bytes(16), b"\x03", end) == (1, [last], (3, 0))
+    for fields in (
+        (bytes(16), b"\x01", begin[:39]),
+        (bytes(16), b"\x03", end[:-1]),
+        (bytes(16), b"\x04", begin),
+        (bytes(16), b"", begin),
+        (bytes(16), b"\x01"),
+    ):
+        assert operation(order, *fields) == (0, [], (0, 0))

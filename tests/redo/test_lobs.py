@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import struct
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import pytest
@@ -10,10 +11,16 @@ import pytest
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.batch import empty_entries, empty_pieces
 from olr_pg.redo.column_tables import as_table
-from olr_pg.redo.format.opcodes import OP_BLOCK_IMAGE, OP_LOB_OPERATION, OP_LOB_WRITE
+from olr_pg.redo.format.opcodes import (
+    OP_BLOCK_IMAGE,
+    OP_LEAF_DATA,
+    OP_LOB_OPERATION,
+    OP_LOB_REDO,
+    OP_LOB_WRITE,
+)
 from olr_pg.redo.lob_objects import lob_objects
-from olr_pg.redo.lob_pieces import LobOp, LobSink
-from olr_pg.redo.lobs import LobFields, find_lob, is_lob_object, lob_alone, table_of_lob
+from olr_pg.redo.lob_pieces import MALFORMED, LobOp, LobSink
+from olr_pg.redo.lobs import LobFields, find_lob, is_lob_object, lob_alone, lob_pair, table_of_lob
 from olr_pg.redo.row_vectors import STATE_SIZE
 from olr_pg.redo.walk import ObjectTables
 from olr_pg.simulator.fields.lob_vectors import (
@@ -25,6 +32,9 @@ from olr_pg.simulator.fields.lob_vectors import (
     operation_fields,
 )
 from olr_pg.simulator.fields.redo_format import RedoFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 REDO: Final = RedoFormat()
 XID: Final = REDO.xid(10, 12, 572)
@@ -112,3 +122,130 @@ def test_an_operation_names_its_table_and_transaction() -> None:
     assert alone(OP_LOB_OPERATION, fields) == (1, PACKED, 0, [LobOp.OPERATION])
     other = operation_fields(REDO, 1, XID, 5, column=4, table=TABLE + 1, size=9)
     assert alone(OP_LOB_OPERATION, other) == (0, 0, -1, [])
+
+
+# --- by hand, in both byte orders: redo-format §4.2, §6.3, §6.4 ---
+
+
+def laid_out(size: int, *parts: tuple[int, bytes]) -> bytes:
+    raw = bytearray(b"\xee" * size)
+    for at, part in parts:
+        raw[at : at + len(part)] = part
+    return bytes(raw)
+
+
+def fields_of(order: str, fields: Sequence[bytes]) -> LobFields:
+    starts = np.cumsum([0, *(len(data) for data in fields)])
+    return LobFields(
+        np.frombuffer(b"".join(fields) or b"\0", np.uint8), order == ">", 0x0180_0105, CON_ID,
+        np.array([0, *starts[:-1]], np.int64), np.array([0, *map(len, fields)], np.int64),
+        len(fields),
+    )  # fmt: skip
+
+
+def owner(order: str, op: int, *fields: bytes) -> tuple[int, int, int]:
+    sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
+    return cast(
+        "tuple[int, int, int]",
+        interpreted(lob_alone)(op, fields_of(order, fields), objects(), sink),
+    )
+
+
+def xid_bytes(order: str) -> bytes:
+    return struct.pack(order + "HHI", 10, 12, 572)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_table_and_transaction_of_an_operation(order: str) -> None:
+    obj, xid = struct.pack(order + "I", TABLE), xid_bytes(order)
+    begin = laid_out(80, (0, b"\1"), (4, xid), (36, obj))
+    end = laid_out(36, (0, xid), (8, obj))
+    assert owner(order, OP_LOB_OPERATION, b"", b"\1", begin) == (1, PACKED, 0)
+    assert owner(order, OP_LOB_OPERATION, b"", b"\3", end) == (1, PACKED, 0)
+    for fields in (
+        (b"", b"\1", begin[:39]),
+        (b"", b"\3", end[:35]),
+        (b"", b"", begin),
+        (b"", b"\1"),
+    ):
+        assert owner(order, OP_LOB_OPERATION, *fields) == (0, 0, -1)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_owner_of_a_page_is_in_its_items(order: str) -> None:
+    """fpload has the xid at 16 and objd at 24, suplog the xid at 4 and objn at 12."""
+
+    def load(obj: int, xid: bytes) -> bytes:
+        return laid_out(32, (0, b"\x0b"), (16, xid), (24, struct.pack(order + "I", obj)))
+
+    def logged(obj: int, xid: bytes) -> bytes:
+        return laid_out(24, (0, b"\x09"), (4, xid), (12, struct.pack(order + "I", obj)))
+
+    xid, other, none = xid_bytes(order), struct.pack(order + "HHI", 9, 9, 9), bytes(8)
+    common = laid_out(12)
+
+    def found(*items: bytes) -> tuple[int, int]:
+        return owner(order, OP_LOB_WRITE, common, *items)[1:]
+
+    assert found(load(SEGMENT, xid)) == (PACKED, 0)
+    assert found(logged(TABLE, xid)) == (PACKED, 0)
+    assert found(load(SEGMENT, other), logged(4711, xid)) == (PACKED, 0)
+    assert found(load(4711, other), logged(TABLE, xid)) == (PACKED, 0)
+    assert found(load(4711, xid), logged(4711, xid)) == (0, -1)
+    assert found(load(SEGMENT, none)) == (0, -1)
+    assert found(load(INDEX, xid)) == (0, -1)
+    assert found() == (0, -1)
+    assert found(load(SEGMENT, xid)[:27], logged(TABLE, xid)[:23]) == (0, -1)
+
+
+def test_a_page_that_is_cut_or_of_another_object_is_passed() -> None:
+    page = laid_out(36, (0, struct.pack("<I", SEGMENT)), (4, bytes.fromhex("00000001")))
+    assert owner("<", OP_BLOCK_IMAGE, page[:20]) == (0, 0, -1)
+    assert owner("<", OP_BLOCK_IMAGE) == (0, 0, -1)
+    assert owner("<", OP_BLOCK_IMAGE, struct.pack("<I", 4711) + page[4:]) == (0, 0, -1)
+
+
+def pair(order: str, op: int, objn: int, objd: int, fields: Sequence[bytes]) -> tuple[int, int]:
+    """What a vector behind its undo gives; the ktub of that has objn at 0 and objd at 4."""
+    ktub = laid_out(24, (0, struct.pack(order + "II", objn, objd)))
+    key = b"\x0a" + bytes.fromhex("00000001") + bytes(6) + b"\x04" + bytes(4)
+    both = fields_of(order, [b"", ktub, b"", b"", key, *fields])
+    undo = both._replace(fields=5)
+    vector = both._replace(offset=both.offset[5:], length=both.length[5:], fields=len(fields))
+    sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
+    by_number = objects()
+    data = as_table(**lob_objects([
+        (CON_ID << 32 | SEGMENT + 100, False, 0), (CON_ID << 32 | INDEX + 100, True, 0),
+    ])._asdict())  # fmt: skip
+    found = interpreted(lob_pair)(op, vector, undo, by_number._replace(lob_data=data), sink)
+    return cast("tuple[int, int]", found)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_change_of_a_page_is_of_the_object_that_its_undo_names(order: str) -> None:
+    zero = laid_out(6, (0, b"\x05"), (2, bytes(4)))
+    fields = [b"", laid_out(12), zero]
+    assert pair(order, OP_LOB_REDO, SEGMENT, 1, fields) == (1, 0)
+    assert pair(order, OP_LOB_REDO, 1, SEGMENT + 100, fields) == (1, 0)
+    assert pair(order, OP_LOB_REDO, TABLE, 1, fields) == (1, 0)
+    assert pair(order, OP_LOB_REDO, INDEX, INDEX + 100, fields) == (0, -1)
+    assert pair(order, OP_LOB_REDO, SEGMENT, 1, fields[:1]) == (MALFORMED, 0)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_row_of_an_index_is_of_the_index_that_its_undo_names(order: str) -> None:
+    row = [b"", b"", bytes(32)]
+    assert pair(order, OP_LEAF_DATA, INDEX, 1, row) == (1, 0)
+    assert pair(order, OP_LEAF_DATA, 1, INDEX + 100, row) == (1, 0)
+    assert pair(order, OP_LEAF_DATA, SEGMENT, SEGMENT + 100, row) == (0, -1)
+    assert pair(order, OP_LEAF_DATA, TABLE, 1, row) == (0, -1)
+
+
+def test_an_undo_record_without_its_ktub_is_malformed() -> None:
+    sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
+    vector = fields_of("<", [b"", laid_out(12)])
+    ktub = laid_out(24, (0, struct.pack("<I", SEGMENT)))
+    for fields, expected in (([b"", ktub], (0, 0)), ([b"", ktub[:23]], (MALFORMED, -1)),
+                             ([b""], (MALFORMED, -1))):  # fmt: skip
+        undo = fields_of("<", fields)
+        assert interpreted(lob_pair)(OP_LOB_REDO, vector, undo, objects(), sink) == expected

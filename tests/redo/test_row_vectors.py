@@ -11,7 +11,7 @@ import pytest
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.kernels.compile import interpreted
-from olr_pg.redo.batch import Part, Role, empty_entries
+from olr_pg.redo.batch import CutFlag, Role, empty_entries
 from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, URP
 from olr_pg.redo.row_vectors import (
     ENTRIES,
@@ -37,9 +37,9 @@ from olr_pg.simulator.fields.row_fields import (
     OP_URP,
     SUPPLEMENTAL_UPDATE,
     UNDO_SIDE,
-    Address,
     ColumnChange,
     KdoBase,
+    RowAddress,
     RowPiece,
     Supplemental,
     Value,
@@ -128,7 +128,7 @@ def test_beyond_a_short_bitmap_an_empty_field_is_null(
 
 def cmp_vector(redo: LobRedo, flags: int) -> None:
     """5.1 with 11.22, whose supplemental header names no block."""
-    header = Supplemental(SUPPLEMENTAL_UPDATE, flags, 0, 0, (), Address(0, 0))
+    header = Supplemental(SUPPLEMENTAL_UPDATE, flags, 0, 0, (), RowAddress(0, 0))
     kdo = [BASE.image(redo.redo, CMP | side_of) + bytes(4) for side_of in (UNDO_SIDE, 0)]
     redo.pair([kdo[0], *header.fields(redo.redo)], [kdo[1]], CMP)
 
@@ -273,7 +273,7 @@ def test_the_columns_of_a_piece(order: str) -> None:
     values: list[bytes | None] = [*ten]
     values[2] = values[9] = None
     expected = [
-        (Role.BEFORE, {0: Part.FROM_PREVIOUS, 9: Part.TO_NEXT}.get(at, 0), at, value)
+        (Role.BEFORE, {0: CutFlag.FROM_PREVIOUS, 9: CutFlag.TO_NEXT}.get(at, 0), at, value)
         for at, value in enumerate(values)
     ]
     assert of(kdo, *ten[:2], b"", *ten[3:9], b"") == (14, expected, 0, 0)
@@ -281,7 +281,7 @@ def test_the_columns_of_a_piece(order: str) -> None:
     assert of(kdo, *ten[:2], *ten[3:8])[0] == -1
     assert of(kdo[:44], *ten)[0] == -1
     one = piece_kdo(order, 1, b"\0", fb=FB_N | FB_P)
-    assert of(one, b"x")[1] == [(Role.BEFORE, Part.FROM_PREVIOUS | Part.TO_NEXT, 0, b"x")]
+    assert of(one, b"x")[1] == [(Role.BEFORE, CutFlag.FROM_PREVIOUS | CutFlag.TO_NEXT, 0, b"x")]
     assert of(piece_kdo(order, 2, b"\0"), b"x", b"y")[1] == [
         (Role.BEFORE, 0, 0, b"x"), (Role.BEFORE, 0, 1, b"y"),
     ]  # fmt: skip
@@ -326,8 +326,8 @@ def test_the_columns_of_an_update(order: str) -> None:
     )  # fmt: skip
     # Descending, with a NULL that has a field of its own, and the ends of a row that is cut.
     assert of(update(order, 5, 3, b"\2", both), [4, 2, 0], b"a", b"", b"c") == (
-        7, [(role, Part.TO_NEXT, 0, b"a"), (role, 0, -2, None),
-            (role, Part.FROM_PREVIOUS, -4, b"c")], 4, 0,
+        7, [(role, CutFlag.TO_NEXT, 0, b"a"), (role, 0, -2, None),
+            (role, CutFlag.FROM_PREVIOUS, -4, b"c")], 4, 0,
     )  # fmt: skip
     assert of(update(order, 5, 3, b"\2"), [4, 2, 0], b"a", b"c") == (
         6, [(role, 0, 0, b"a"), (role, 0, -2, None), (role, 0, -4, b"c")], 4, 0,
@@ -406,8 +406,8 @@ def test_supplemental_values(order: str) -> None:
 
     role = Role.BEFORE_SUPPLEMENTAL
     assert of(FB_N | FB_P, [3, 300, 5], [2, 0xFFFF, 1], b"ab", b"", b"c") == (
-        12, [(role, Part.FROM_PREVIOUS, 3, b"ab"), (role, 0, 300, None),
-             (role, Part.TO_NEXT, 5, b"c")], 0, 0,
+        12, [(role, CutFlag.FROM_PREVIOUS, 3, b"ab"), (role, 0, 300, None),
+             (role, CutFlag.TO_NEXT, 5, b"c")], 0, 0,
     )  # fmt: skip
     assert of(0x0C, [3, 4], [0, 1], b"", b"c")[1] == [(role, 0, 3, None), (role, 0, 4, b"c")]
     assert of(0x0C, [], []) == (7, [], 0, 0)

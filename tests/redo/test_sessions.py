@@ -11,7 +11,7 @@ from olr_pg.redo.sessions import (
     names_of,
     sessions_of,
 )
-from olr_pg.simulator.fields.vector_fields import Session, ktudh, session_fields
+from olr_pg.simulator.fields.vector_fields import DatabaseSession, ktudh, session_fields
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import log_of, walked
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def announced() -> LobRedo:
     """A transaction named PAYROLL of session 341, 77."""
     redo = LobRedo()
-    begin(redo, Session(341, 77, "APP", machine="till-4", program="pay@till-4"), "PAYROLL")
+    begin(redo, DatabaseSession(341, 77, "APP", machine="till-4", program="pay@till-4"), "PAYROLL")
     return redo
 
 
-def begin(redo: LobRedo, session: Session, name: str, *, full: bool = True) -> None:
+def begin(redo: LobRedo, session: DatabaseSession, name: str, *, full: bool = True) -> None:
     """A transaction of that name begins, and says whose it is."""
     redo.sequence += 1
     first = redo.vector((5, 2), [ktudh(redo.redo, 0, redo.sequence, bytes(8), 0, 0)], cls=17)
@@ -46,10 +46,10 @@ def test_the_attributes_and_the_name_are_those_of_the_vector(tmp_path: Path) -> 
 
 def test_each_session_is_as_its_last_announcement_says(tmp_path: Path) -> None:
     redo = LobRedo()
-    begin(redo, Session(341, 77, "APP", program="pay"), "")
-    begin(redo, Session(342, 1, "OPS", machine="ops-é"), "NIGHT")
-    begin(redo, Session(341, 77, "APP", program="bill"), "")
-    begin(redo, Session(342, 1, "OPS"), "SECOND", full=False)
+    begin(redo, DatabaseSession(341, 77, "APP", program="pay"), "")
+    begin(redo, DatabaseSession(342, 1, "OPS", machine="ops-é"), "NIGHT")
+    begin(redo, DatabaseSession(341, 77, "APP", program="bill"), "")
+    begin(redo, DatabaseSession(342, 1, "OPS"), "SECOND", full=False)
     header, batch = log_of(redo, tmp_path).header, walked(redo, tmp_path)[0]
     found = sessions_of(header, 2, batch)
     assert [key.session for key in found] == [341, 342]

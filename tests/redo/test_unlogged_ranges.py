@@ -10,12 +10,10 @@ from structlog.testing import capture_logs
 
 from olr_pg.decoding.filters import Filters
 from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
-from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.transaction_filters import TransactionFilters
-from olr_pg.redo.format.opcodes import HARMLESS, opcode_name
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.redo.unlogged_ranges import names_no_transaction
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.decoding.split import SplitResult
-    from olr_pg.ordering.accounting import Accounting
 
 BLOCK: Final = (6 << 22) + 131
 OPCODES: Final = ((19, 2), (19, 4))
@@ -96,6 +93,26 @@ def test_several_ranges_of_one_record_are_told_apart(tmp_path: Path) -> None:
     faults = decoded(redo, tmp_path).faults
     assert len({fault.xid for fault in faults}) == 3
     assert len({fault.commit_scn for fault in faults}) == 1
+
+
+def test_ranges_at_one_place_of_two_redo_threads_are_told_apart(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.emit(unlogged(redo, TABLE_OBJ))
+    xids = set()
+    for thread in (1, 2, 3):
+        log = open_for_decoding(str(redo.write(tmp_path, thread=thread)))
+        assert log.header.nab is not None
+        (fault,) = decode_split(subscribe(snapshot().tables, 0), log, 2, log.header.nab).faults
+        assert names_no_transaction(fault.xid)
+        xids.add(fault.xid)
+    assert len(xids) == 3
+
+
+def test_there_is_room_for_any_number_of_ranges(tmp_path: Path) -> None:
+    redo = LobRedo()
+    for _ in range(300):
+        redo.emit(unlogged(redo, TABLE_OBJ), unlogged(redo, LOB_OBJ[2]))
+    assert len(decoded(redo, tmp_path).faults) == 600
 
 
 @pytest.mark.parametrize(
@@ -186,76 +203,3 @@ def test_other_objects_do_not_matter(tmp_path: Path) -> None:
     result = decoded(redo, tmp_path)
     assert result.faults == ()
     assert result.account.events == 0
-
-
-# --- vectors that nothing interprets ---
-
-
-def test_they_are_counted_by_name(tmp_path: Path) -> None:
-    redo = LobRedo()
-    for op in ((4, 1), (13, 22), (13, 22), (99, 1)):
-        redo.emit(redo.vector(op, [bytes(8)], 4711, dba=BLOCK))
-    row(redo, 1)
-    path = str(redo.write(tmp_path))
-    counts: list[Accounting] = []
-    list(decode_logs(snapshot(), [path], account=counts.append))
-    found: Any = counts[0].as_json()["not_interpreted"]
-    assert found == {"4.1 block cleanout": 1, "13.22 segment space": 2, "99.1 unknown": 1}
-
-
-def test_one_of_a_subscribed_table_is_told_once_with_its_place(tmp_path: Path) -> None:
-    redo = LobRedo()
-    redo.begin()
-    for obj in (TABLE_OBJ, TABLE_OBJ, LOB_OBJ[2], 4711):
-        redo.emit(redo.vector((19, 3), [bytes(4)], obj, dba=BLOCK))
-    redo.emit(redo.vector((12, 2), [bytes(4)], TABLE_OBJ, dba=BLOCK))
-    redo.end()
-    path = str(redo.write(tmp_path))
-    with capture_logs() as logs:
-        list(decode_logs(snapshot(), [path]))
-    said = [one for one in logs if one.get("code") == "OLR-02142"]
-    assert [one["vector"] for one in said] == ["19.3 direct load", "12.2 unknown"]
-    first = said[0]
-    assert first["table"] == "APP.DOCS"
-    assert first["object"] == TABLE_OBJ
-    assert first["scn"] == redo.records[1].scn
-    assert first["thread"] == 1
-    assert {"sequence", "block", "offset"} <= first.keys()
-
-
-def test_what_is_known_to_change_no_row_is_not_told(tmp_path: Path) -> None:
-    redo = LobRedo()
-    redo.begin()
-    for layer, codes in HARMLESS.items():
-        # Those of layer 5 that are interpreted have layouts of their own.
-        for code in {*codes} - ({1, 2, 4, 6, 11, 19, 20} if layer == 5 else set()):
-            redo.emit(redo.vector((layer, code), [bytes(8)], TABLE_OBJ, dba=BLOCK))
-    # What has no block has no object; what stands before an undo marker, that tells.
-    redo.emit(redo.vector((24, 8), [bytes(8)], TABLE_OBJ, typ=TYP_MARKER))
-    redo.emit(
-        redo.vector((10, 2), [bytes(24)], TABLE_OBJ, dba=BLOCK),
-        redo.undone(TABLE_OBJ, (10, 22), 1),
-    )
-    redo.end()
-    assert decoded(redo, tmp_path).passed.noted == ()
-
-
-def test_many_kinds_are_all_noted(tmp_path: Path) -> None:
-    redo = LobRedo()
-    for code in range(60):
-        redo.emit(redo.vector((77, code), [bytes(8)], TABLE_OBJ, dba=BLOCK))
-    noted = decoded(redo, tmp_path).passed.noted
-    assert [opcode_name(one.opcode) for one in noted] == [f"77.{n} unknown" for n in range(60)]
-
-
-def test_real_logs_have_none_that_may_matter(real_log_dir: Path) -> None:
-    dictionary = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
-    paths = sorted(map(str, real_log_dir.glob("*.dbf")))
-    counts: list[Accounting] = []
-    with capture_logs() as logs:
-        list(decode_logs(dictionary, paths, account=counts.append))
-    assert [one for one in logs if one.get("code") == "OLR-02142"] == []
-    found: Any = counts[0].as_json()["not_interpreted"]
-    assert found["13.59 segment space"] == 127
-    assert found["4.1 block cleanout"] == 19
-    assert all("unknown" not in name for name in found)

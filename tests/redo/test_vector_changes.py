@@ -15,7 +15,7 @@ from olr_pg.simulator.fields.lob_layout import index_data, index_key
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.row_fields import OP_DRP, OP_IRP, UNDO_SIDE, KdoBase, delete_kdo
 from olr_pg.simulator.fields.vector_fields import (
-    Session,
+    DatabaseSession,
     ktb_continue,
     session_fields,
 )
@@ -226,7 +226,9 @@ def test_vectors_of_lob_storage_are_events_of_their_table(tmp_path: Path) -> Non
 def test_a_session_belongs_to_its_own_record(tmp_path: Path) -> None:
     redo = LobRedo()
     redo.begin()
-    redo.emit(redo.vector((5, 19), session_fields(redo.redo, Session(341, 77, "APP"), full=True)))
+    redo.emit(
+        redo.vector((5, 19), session_fields(redo.redo, DatabaseSession(341, 77, "APP"), full=True))
+    )
     assert walked(redo, tmp_path)[0].events.kind.tolist() == [EventKind.BEGIN]
 
 

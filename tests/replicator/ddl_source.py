@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.fields.vector_fields import DatabaseSession
 from olr_pg.simulator.model.column_types import number_type, varchar
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import ColumnType, Logging, Row, SimColumn, SimSegment, SimTable
@@ -78,7 +78,8 @@ class DdlSource:
         self.tables: dict[str, SimTable] = {}
         self.snapshot: Snapshot | None = None
         self._sessions = [
-            self._open(thread, Session(40, 1000, OWNER, OWNER_NUMBER)) for thread in self.threads
+            self._open(thread, DatabaseSession(40, 1000, OWNER, OWNER_NUMBER))
+            for thread in self.threads
         ]
         self.session = self._sessions[0]
 
@@ -88,9 +89,9 @@ class DdlSource:
 
     def open_session(self, number: int = 41) -> SimSession:
         """Another session on the first redo thread."""
-        return self._open(self.threads[0], Session(number, 1000, OWNER, OWNER_NUMBER))
+        return self._open(self.threads[0], DatabaseSession(number, 1000, OWNER, OWNER_NUMBER))
 
-    def _open(self, thread: RedoThread, attributes: Session) -> SimSession:
+    def _open(self, thread: RedoThread, attributes: DatabaseSession) -> SimSession:
         return SimSession(
             self.instance, self.container, thread, attributes, dictionary=self.dictionary
         )

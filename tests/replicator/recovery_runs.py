@@ -16,7 +16,7 @@ from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.spark_decoding import SparkDecoding
 from olr_pg.replicator.target_feed import Delivery
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
-from olr_pg.server.port_session import Claim, Session
+from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.spark.session import SparkSettings
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 from tests.simulation.entry import spark_or_not
@@ -220,7 +220,9 @@ class Client:
     ) -> None:
         self.events: list[SchemaEvent] = []
         self.delivery = Delivery(decoder, target, is_told=True, **dials)
-        self.session = Session(self.delivery, checkpoint, Claim(), "test", applier="test")
+        self.session = PortSession(
+            self.delivery, checkpoint, ReplicationClaim(), "test", applier="test"
+        )
         self._data = bytearray()
 
     def start(self, query: str, start_scn: int | None = None) -> None:

@@ -28,12 +28,12 @@ from olr_pg.dictionary.inventory import (
     InventoryIndex,
     InventoryTable,
     InventoryView,
-    Job,
     MaterializedView,
+    SchedulerJob,
     SchemaObject,
-    Source,
     Synonym,
     Trigger,
+    UnitSource,
 )
 from olr_pg.dictionary.structure import Sequence
 from olr_pg.schema.conversion import convert
@@ -133,7 +133,7 @@ def _views() -> Iterator[InventoryView]:
 
 
 SOURCES = tuple(
-    Source(owner="SHOP", name=name, kind=kind, text=f"{kind} {name} IS BEGIN NULL; END;")
+    UnitSource(owner="SHOP", name=name, kind=kind, text=f"{kind} {name} IS BEGIN NULL; END;")
     for kind, name in (
         *(("PROCEDURE", "P1"), ("FUNCTION", "F1"), ("PACKAGE", "PKG"), ("PACKAGE BODY", "PKG")),
         *(("TYPE", "TY1"), ("TYPE BODY", "TY1")),
@@ -160,7 +160,10 @@ def schema() -> Inventory:
             Trigger(**of_shop, name="TRG", kind="BEFORE EACH ROW", event="INSERT",
                     table_owner="SHOP", table="T", body="BEGIN :NEW.i := 1; END;"),
         ),
-        "JOB": (Job(**of_shop, name="JOB1", kind="PLSQL_BLOCK", action="p1;", schedule="DAILY"),),
+        "JOB": (
+            SchedulerJob(**of_shop, name="JOB1", kind="PLSQL_BLOCK", action="p1;",
+                         schedule="DAILY"),
+        ),
         "DATABASE LINK": (DatabaseLink(**of_shop, name="FAR", user="X", host="far"),),
     }  # fmt: skip
     objects = [

@@ -18,7 +18,7 @@ from olr_pg.schema.relations import Relations
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_expression, translate_query
 from olr_pg.schema.trial import CREATED, LEFT_OUT, run_statements
-from olr_pg.schema.value_kinds import Fact, Kind
+from olr_pg.schema.value_kinds import Fact, ValueKind
 from tests.schema.shop_relations import SETTINGS, column
 
 CHOICES = Choices(
@@ -115,9 +115,9 @@ def test_a_schema_with_choices_is_made_and_has_oracles_results(postgres_database
 
 
 def test_lobs_that_are_bytes_or_hexadecimal_are_read_as_oracle_has_them() -> None:
-    text = RelationColumn("t", Fact(Kind.TEXT), PgType("bytea", PgKind.BYTEA))
+    text = RelationColumn("t", Fact(ValueKind.TEXT), PgType("bytea", PgKind.BYTEA))
     assert text.reading("t") == ("CONVERT_FROM(t, 'UTF8')", "")
-    raw = RelationColumn("r", Fact(Kind.RAW), PgType("text", PgKind.TEXT))
+    raw = RelationColumn("r", Fact(ValueKind.RAW), PgType("text", PgKind.TEXT))
     assert raw.reading("r") == ("DECODE(r, 'hex')", "")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.frames import ByteOrder
@@ -32,7 +32,6 @@ from tests.server.test_listener import MemorySource, RawClient, commit_scn_of, m
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from olr_pg.server.in_process_link import InsideLink
     from olr_pg.wire.messages import Answer
@@ -78,11 +77,6 @@ def replicating(server: Listener) -> str | None:
     """Who has subscribed."""
     session = server.replicating
     return None if session is None else session.peer
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
 
 
 @pytest.fixture

@@ -173,17 +173,29 @@ class RawClient:
                 return body
             assert (code, body) == (2, b"")
 
+    def saved(self) -> int | None:
+        """What GetSavedSCN answers."""
+        code, body = self.ask(7)
+        assert code == 6
+        flag, scn = struct.unpack("<HQ", body)
+        assert flag in (0, 1)
+        return scn if flag else None
+
+    def commits(self, count: int, confirmed: int = 0) -> list[int]:
+        """Take so many whole transactions; their commit SCNs."""
+        found: list[int] = []
+        while len(found) < count:
+            element = self.next(confirmed)
+            if element[0] == 2:
+                found.append(int.from_bytes(element[9:17], "little"))
+        return found
+
     def error(self, code: int, body: bytes = b"") -> int:
         answer, text = self.ask(code, body)
         assert answer == 3
         number = int.from_bytes(text[:4], "little")
         assert text[4:].decode().startswith(f"OLR-{number:05d}: ")
         return number
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
 
 
 @pytest.fixture

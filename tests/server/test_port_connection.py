@@ -21,10 +21,10 @@ from olr_pg.config.address import is_allowed
 from olr_pg.config.port_sections import Limits, Tls
 from olr_pg.config.tls import server_context
 from olr_pg.errors import OlrPgError
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.port_connection import Connection
-from olr_pg.server.port_session import Claim, Session
+from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.wire.client import ClientProtocol, Reply
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import GetStatus, State, Status
@@ -34,11 +34,6 @@ from tests.server.test_listener import MemorySource, RawClient, messages_of
 GET_STATUS = bytes.fromhex("02000000 0600")
 PATIENCE = 60.0
 BROKEN = (BrokenPipeError, ConnectionResetError)
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
 
 
 def limits(**values: float) -> Limits:
@@ -215,7 +210,7 @@ def test_a_peer_that_vanished_is_no_client_that_took_too_long(checkpoint: Checkp
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 100)
         deaf.sendall(GET_STATUS * 10_000)
-        session = Session(MemorySource(0), checkpoint, Claim(), "peer")
+        session = PortSession(MemorySource(0), checkpoint, ReplicationClaim(), "peer")
         connection = Connection(connected, session, "peer", ByteOrder.LITTLE, limits())
         with pytest.raises(TimeoutError) as caught:
             connection.converse()

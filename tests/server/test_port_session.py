@@ -9,7 +9,7 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
-from olr_pg.server.port_session import Claim, Session
+from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.server.replication_source import RecoveryPoint
 from olr_pg.wire.frames import ByteOrder, encode_frame
@@ -73,15 +73,12 @@ def source() -> StillSource:
     return StillSource()
 
 
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
-
-
 def subscribed(
     source: StillSource, checkpoint: Checkpoint, sql: str = "q", applier: str | None = None
-) -> Session:
-    session = Session(source, checkpoint, Claim(patience=0), "client", applier=applier)
+) -> PortSession:
+    session = PortSession(
+        source, checkpoint, ReplicationClaim(patience=0), "client", applier=applier
+    )
     session.resolve(sql)
     return session
 
@@ -92,19 +89,19 @@ def started(
     scn: int,
     sql: str = "q",
     applier: str | None = None,
-) -> Session:
+) -> PortSession:
     session = subscribed(source, checkpoint, sql, applier)
     session.start(scn)
     return session
 
 
 @pytest.fixture
-def session(source: StillSource, checkpoint: Checkpoint) -> Session:
+def session(source: StillSource, checkpoint: Checkpoint) -> PortSession:
     return started(source, checkpoint, 1)
 
 
 def test_the_checkpoint_is_the_lowest_begin_scn_not_confirmed(
-    session: Session, source: StillSource, checkpoint: Checkpoint
+    session: PortSession, source: StillSource, checkpoint: Checkpoint
 ) -> None:
     for begin_scn, commit_scn in ((50, 110), (40, 120), (90, 130), (95, 140)):
         put(source.queue, begin_scn, commit_scn)
@@ -125,7 +122,7 @@ def test_the_checkpoint_is_the_lowest_begin_scn_not_confirmed(
 
 
 def test_an_image_is_named_once_what_is_not_in_it_is_confirmed(
-    session: Session, source: StillSource, checkpoint: Checkpoint
+    session: PortSession, source: StillSource, checkpoint: Checkpoint
 ) -> None:
     for begin_scn, commit_scn in ((50, 110), (60, 120), (125, 130)):
         put(source.queue, begin_scn, commit_scn)
@@ -155,7 +152,7 @@ def test_the_image_serves_a_start_at_the_saved_scn_only(
 ) -> None:
     checkpoint.save(20, "late")
     for scn in (19, 20, 21):
-        session = Session(source, checkpoint, Claim(patience=0), "client")
+        session = PortSession(source, checkpoint, ReplicationClaim(patience=0), "client")
         session.resolve("q")
         session.start(scn)
         session.close()
@@ -164,7 +161,7 @@ def test_the_image_serves_a_start_at_the_saved_scn_only(
 
 
 def test_a_transaction_open_in_the_decoder_holds_the_checkpoint(
-    session: Session, source: StillSource, checkpoint: Checkpoint
+    session: PortSession, source: StillSource, checkpoint: Checkpoint
 ) -> None:
     source.position = 30
     put(source.queue, 50, 110)
@@ -174,7 +171,7 @@ def test_a_transaction_open_in_the_decoder_holds_the_checkpoint(
 
 
 def test_the_transmitting_transaction_is_not_confirmed(
-    session: Session, source: StillSource, checkpoint: Checkpoint
+    session: PortSession, source: StillSource, checkpoint: Checkpoint
 ) -> None:
     put(source.queue, 50, 110)
     assert session.take(0, 1).messages == 1
@@ -183,7 +180,7 @@ def test_the_transmitting_transaction_is_not_confirmed(
 
 
 def test_a_run_confirms_between_transactions(
-    session: Session, source: StillSource, checkpoint: Checkpoint
+    session: PortSession, source: StillSource, checkpoint: Checkpoint
 ) -> None:
     for number in range(3):
         put(source.queue, 50 + number, 110 + number)
@@ -194,7 +191,7 @@ def test_a_run_confirms_between_transactions(
 
 
 def test_what_cannot_be_made_durable_is_not_confirmed(
-    session: Session, source: StillSource, checkpoint: Checkpoint, tmp_path: Path
+    session: PortSession, source: StillSource, checkpoint: Checkpoint, tmp_path: Path
 ) -> None:
     put(source.queue, 50, 110)
     session.take(0, 9)
@@ -209,7 +206,7 @@ def test_what_cannot_be_made_durable_is_not_confirmed(
     assert checkpoint.saved == 1000
 
 
-def test_back_to_scn_gives_one_message(session: Session, source: StillSource) -> None:
+def test_back_to_scn_gives_one_message(session: PortSession, source: StillSource) -> None:
     assert session.rewind(0).messages == 0
     put(source.queue, 50, 110)
     put(source.queue, 51, 111)
@@ -222,9 +219,9 @@ def test_back_to_scn_gives_one_message(session: Session, source: StillSource) ->
 def test_a_second_session_is_refused_until_the_first_ends(
     source: StillSource, checkpoint: Checkpoint
 ) -> None:
-    claim = Claim(patience=0)
-    first = Session(source, checkpoint, claim, "10.0.0.1:1")
-    second = Session(source, checkpoint, claim, "10.0.0.2:2")
+    claim = ReplicationClaim(patience=0)
+    first = PortSession(source, checkpoint, claim, "10.0.0.1:1")
+    second = PortSession(source, checkpoint, claim, "10.0.0.2:2")
     first.resolve("q")
     with pytest.raises(OlrPgError, match=r"10\.0\.0\.1:1") as caught:
         second.resolve("q")
@@ -242,8 +239,8 @@ def test_a_second_session_is_refused_until_the_first_ends(
 def test_a_refused_subscription_leaves_the_claim_free(
     source: StillSource, checkpoint: Checkpoint
 ) -> None:
-    claim = Claim(patience=0)
-    session = Session(source, checkpoint, claim, "client")
+    claim = ReplicationClaim(patience=0)
+    session = PortSession(source, checkpoint, claim, "client")
     source.refusal = OlrPgError(4019, "no")
     with pytest.raises(OlrPgError, match="OLR-04019"):
         session.resolve("q")
@@ -262,7 +259,7 @@ def test_an_scn_may_have_64_bits(scn: int, source: StillSource, checkpoint: Chec
     assert source.started == [scn]
 
 
-def test_the_end_of_a_session_closes_its_queue(session: Session, source: StillSource) -> None:
+def test_the_end_of_a_session_closes_its_queue(session: PortSession, source: StillSource) -> None:
     session.close()
     assert source.queue.closed
     assert session.queue is None
@@ -274,13 +271,13 @@ def test_a_source_that_cannot_stop_leaves_the_claim_to_others(
     def stop() -> None:
         raise OSError(30, "Read-only file system")
 
-    claim = Claim(patience=0)
-    session = Session(source, checkpoint, claim, "one")
+    claim = ReplicationClaim(patience=0)
+    session = PortSession(source, checkpoint, claim, "one")
     session.resolve("q")
     monkeypatch.setattr(source, "stop", stop)
     with pytest.raises(OSError, match="Read-only"):
         session.close()
-    Session(source, checkpoint, claim, "two").resolve("q")
+    PortSession(source, checkpoint, claim, "two").resolve("q")
 
 
 @pytest.mark.parametrize("start", [0, 5, 10**9, 2**63, 2**64 - 1])
@@ -409,7 +406,7 @@ class TestWhatWasNeverSent:
     """Its confirmation is refused and changes nothing."""
 
     def test_is_refused(
-        self, session: Session, source: StillSource, checkpoint: Checkpoint
+        self, session: PortSession, source: StillSource, checkpoint: Checkpoint
     ) -> None:
         for begin_scn, commit_scn in ((50, 110), (60, 120)):
             put(source.queue, begin_scn, commit_scn)
@@ -424,7 +421,7 @@ class TestWhatWasNeverSent:
         assert checkpoint.saved == 60
 
     def test_also_before_anything_was_sent(
-        self, session: Session, source: StillSource, checkpoint: Checkpoint
+        self, session: PortSession, source: StillSource, checkpoint: Checkpoint
     ) -> None:
         for scn in (1001, 2**64 - 1):
             with pytest.raises(OlrPgError, match="nothing was sent yet"):
@@ -432,7 +429,7 @@ class TestWhatWasNeverSent:
         assert checkpoint.saved is None
 
     def test_what_an_earlier_session_was_sent_may_be_brought(
-        self, session: Session, source: StillSource
+        self, session: PortSession, source: StillSource
     ) -> None:
         assert session.take(500, 1).messages == 0
         for begin_scn, commit_scn in ((50, 110), (60, 600)):
@@ -443,7 +440,9 @@ class TestWhatWasNeverSent:
         with pytest.raises(OlrPgError, match="OLR-04051"):
             session.take(601, 1)
 
-    def test_the_one_in_transit_counts_as_sent(self, session: Session, source: StillSource) -> None:
+    def test_the_one_in_transit_counts_as_sent(
+        self, session: PortSession, source: StillSource
+    ) -> None:
         put(source.queue, 50, 110)
         assert session.take(0, 1).messages == 1
         assert session.take(109, 1).messages == 1
@@ -452,9 +451,9 @@ class TestWhatWasNeverSent:
 def test_the_place_of_the_bundled_applier_is_kept(
     source: StillSource, checkpoint: Checkpoint
 ) -> None:
-    claim = Claim(patience=3600, is_kept=True)
-    stranger = Session(source, checkpoint, claim, "stranger")
-    own = Session(source, checkpoint, claim, "own", applier="applier")
+    claim = ReplicationClaim(patience=3600, is_kept=True)
+    stranger = PortSession(source, checkpoint, claim, "stranger")
+    own = PortSession(source, checkpoint, claim, "own", applier="applier")
     for _ in range(2):
         with pytest.raises(OlrPgError, match="bundled applier") as caught:
             stranger.resolve("q")

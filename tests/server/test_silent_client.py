@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 from typing import TYPE_CHECKING
 
@@ -11,49 +10,23 @@ from structlog.testing import capture_logs
 
 from olr_pg.config.port_sections import Limits
 from olr_pg.server import silent_client as silence
-from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
+from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
-from olr_pg.server.port_session import Session
+from olr_pg.server.port_session import PortSession
 from olr_pg.server.silent_client import Silence
 from tests.server.test_listener import MemorySource, RawClient, commit_scn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 COUNT = 6
-BEGIN, COMMIT = 1, 2
-OK, NO_MORE, ERROR, DATA, SAVED = 1, 2, 3, 4, 6
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Checkpoint:
-    return Checkpoint(tmp_path / FILE_NAME, "test")
+OK = 1
 
 
 @pytest.fixture
 def server(checkpoint: Checkpoint) -> Iterator[Listener]:
     with Listener(MemorySource(COUNT), checkpoint) as server:
         yield server
-
-
-def saved(client: RawClient) -> int | None:
-    """What GetSavedSCN answers."""
-    code, body = client.ask(7)
-    assert code == SAVED
-    flag, scn = struct.unpack("<HQ", body)
-    assert flag in (0, 1)
-    return scn if flag else None
-
-
-def commits(client: RawClient, count: int, confirmed: int = 0) -> list[int]:
-    """Take so many whole transactions; their commit SCNs."""
-    found: list[int] = []
-    while len(found) < count:
-        element = client.next(confirmed)
-        if element[0] == COMMIT:
-            found.append(int.from_bytes(element[9:17], "little"))
-    return found
 
 
 @pytest.mark.parametrize("asks_for_status", [False, True])
@@ -67,17 +40,17 @@ def test_a_silent_client_is_ended_and_its_transactions_are_ready_again(
         RawClient(server.address) as other,
     ):
         silent.begin()
-        assert len(commits(silent, 2)) == 2
+        assert len(silent.commits(2)) == 2
         try:
             while asks_for_status:
                 assert silent.ask(6) == (5, b"\3\0")
-                assert saved(silent) is None
+                assert silent.saved() is None
         except (EOFError, ConnectionError):
             pass
         else:
             assert silent.socket.recv(1) == b""
         other.begin()
-        assert commits(other, COUNT)[0] == commit_scn_of(0)
+        assert other.commits(COUNT)[0] == commit_scn_of(0)
         assert server.refusals.counts() == {"OLR-04053": 1}
 
 
@@ -87,7 +60,7 @@ def test_a_silent_client_is_told_of_also_without_a_time_out(
     monkeypatch.setattr(silence, "WARN_SECONDS", 0.0)
     with RawClient(server.address) as client:
         client.begin()
-        assert len(commits(client, 2)) == 2
+        assert len(client.commits(2)) == 2
         warning = server.silence
         assert warning is not None
         assert warning.code == 4054
@@ -118,7 +91,7 @@ def test_a_query_that_takes_its_time_is_no_silence(checkpoint: Checkpoint) -> No
 def test_a_silence_is_logged_once(checkpoint: Checkpoint) -> None:
     now = [1000.0]
     watched = Silence(lambda: now[0])
-    session = Session(
+    session = PortSession(
         MemorySource(1), checkpoint, Listener(MemorySource(1), checkpoint)._claim, "p"
     )
     session.asked_at = 1000.0
@@ -143,7 +116,7 @@ def test_the_place_is_the_bundled_applier_s_before_the_port_listens(
             with RawClient(server.address) as stranger:
                 assert stranger.error(1, b"select owner, name from t") == 4008
                 assert stranger.ask(6) == (5, b"\1\0")
-                assert saved(stranger) is None
+                assert stranger.saved() is None
         link = server.connect()
         link.close()
         with RawClient(server.address) as stranger:

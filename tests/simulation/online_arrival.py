@@ -17,7 +17,7 @@ from olr_pg.redo.log_end import find_end
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.steps import Event, EventKind, Write
+from olr_pg.simulator.online_redo.steps import Event, OnlineEventKind, Write
 from olr_pg.simulator.online_redo.written_redo import WrittenLog, redo_of_logs
 from tests.simulator.reader import parse_log
 
@@ -241,7 +241,7 @@ def _reuses(rng: Random, writes: Sequence[Step], groups: int) -> set[int]:
 
 
 def _is_switch(step: Step) -> TypeGuard[Event]:
-    return isinstance(step, Event) and step.kind is EventKind.SWITCHED
+    return isinstance(step, Event) and step.kind is OnlineEventKind.SWITCHED
 
 
 def _leap(rng: Random, writes: Sequence[Step], groups: int) -> tuple[int, int] | None:
@@ -251,7 +251,7 @@ def _leap(rng: Random, writes: Sequence[Step], groups: int) -> tuple[int, int] |
     for place, step in enumerate(writes, 1):
         if _is_switch(step):
             begins.append((step.thread, place))
-        if isinstance(step, Event) and step.kind is EventKind.FLUSHED:
+        if isinstance(step, Event) and step.kind is OnlineEventKind.FLUSHED:
             flushes.append((step.thread, len(begins), place))
     leaps = list[tuple[int, int]]()
     for thread, seen, place in flushes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
-from olr_pg.simulator.fields.headers import BIG_ENDIAN, LITTLE_ENDIAN, LogHeader, OsHeader
+from olr_pg.simulator.fields.headers import BIG_ENDIAN, LITTLE_ENDIAN, HeaderBlock, OsHeader
 from olr_pg.simulator.fields.redo_format import RedoFormat, padding
 
 RECORD_HEADER_SIZE: Final = 24
@@ -75,7 +75,7 @@ class ParsedLog:
     format: RedoFormat
     blocks: bytes = field(repr=False)
     os_header: OsHeader
-    header: LogHeader
+    header: HeaderBlock
     lwns: tuple[ParsedLwn, ...] = field(repr=False)
 
     @property
@@ -177,7 +177,7 @@ def parse_log(data: bytes) -> ParsedLog:
     (size,) = RedoFormat(big_endian=big_endian).unpack("I", data, 20)
     (version,) = RedoFormat(big_endian=big_endian).unpack("I", data, size + 20)
     redo = RedoFormat(version, big_endian, size)
-    header = LogHeader.read(redo, data[size : 2 * size])
+    header = HeaderBlock.read(redo, data[size : 2 * size])
     lwns = list[ParsedLwn]()
     block = 2
     while block < header.nab:

@@ -19,7 +19,7 @@ from olr_pg.redo.batch import (
 )
 from olr_pg.redo.format.opcodes import IRP
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
-from olr_pg.transactions.row_job import Job, assembled, row_job
+from olr_pg.transactions.row_job import RowJob, assembled, row_job
 from olr_pg.transactions.rows import assemble_rows
 from tests.redo.chain import clear
 
@@ -35,7 +35,7 @@ COLUMNS: Final = 3
 
 
 class Entry(NamedTuple):
-    """A column value of a piece; `part` as `redo.batch.Part`."""
+    """A column value of a piece; `part` as `redo.batch.CutFlag`."""
 
     segcol: int
     value: bytes | None
@@ -93,7 +93,7 @@ def batch_of(*pieces: Piece) -> ChangeBatch:
     return ChangeBatch(events, rows, values, np.frombuffer(bytes(data), np.uint8).copy())
 
 
-def job_of(*pieces: Piece, room: int = 100) -> Job:
+def job_of(*pieces: Piece, room: int = 100) -> RowJob:
     """An assembly of the pieces that has not begun; everything that a kernel reads is cleared."""
     job = row_job(batch_of(*pieces), plan(), room)
     for table in (job.links, job.groups):

@@ -14,7 +14,7 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.fields.cells import Cell, number, raw
 from olr_pg.simulator.fields.redo_format import RedoFormat
-from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.fields.vector_fields import DatabaseSession
 from olr_pg.simulator.model.column_types import number_type, raw_type
 from olr_pg.simulator.model.storage import UndoSegment
 from olr_pg.simulator.model.tables import Logging, SimColumn, SimSegment, SimTable
@@ -84,7 +84,7 @@ class SmallDatabase:
             segments=segments if parts > 1 or shape.index_organised else [],
             index_organised=shape.index_organised,
         )
-        self.session = SimSession(self.instance, container, thread, Session(1, 2, "SIM"))
+        self.session = SimSession(self.instance, container, thread, DatabaseSession(1, 2, "SIM"))
 
     def _archive(self, log: OpenLog, next_scn: int, time: int) -> None:
         (self._folder / log.name).write_bytes(log.close(next_scn, time))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from olr_pg.transactions.row_job import Job
+    from olr_pg.transactions.row_job import RowJob
 
 
 def unlogged_chain(folder: Path) -> SmallDatabase:
@@ -109,7 +109,7 @@ def updated(at: Address, flags: int, **more: Any) -> Part:
     return Part(URP, at, flags, **more)
 
 
-def job_of_parts(parts: Sequence[Part]) -> Job:
+def job_of_parts(parts: Sequence[Part]) -> RowJob:
     pieces = [
         Piece([Entry(1, b"a"), Entry(2, b"b", part=int(part.is_cut))], part.op, group=None)
         for part in parts

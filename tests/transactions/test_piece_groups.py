@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.format.opcodes import CMP, DRP, IRP, QMI, URP
-from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
-from olr_pg.transactions.piece_groups import add_piece
-from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, OK, Job
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST
+from olr_pg.transactions.piece_groups import _close_group, add_piece
+from olr_pg.transactions.row_job import GROUP, INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
 from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, job_of
+from tests.transactions.test_chains import (
+    A,
+    B,
+    D,
+    Part,
+    deleted,
+    inserted,
+    job_of_parts,
+    updated,
+)
 
 add = interpreted(add_piece)
 
 
-def added(job: Job) -> list[tuple[int, int, list[int]]]:
+def added(job: RowJob) -> list[tuple[int, int, list[int]]]:
     """(status, open groups, pieces of the change that is complete) after each piece."""
     found, groups = [], 0
     for piece in range(job.batch.pieces.size):
@@ -83,3 +94,63 @@ def test_the_change_of_a_group_has_the_values_of_all_its_pieces() -> None:
     ]
     assert dml.slot.tolist() == [2, 1]
     assert values == [b"x", b"y", b"z", b"a", b"b", None]
+
+
+def test_a_row_is_of_its_table_and_the_last_that_began_goes_on() -> None:
+    first, last = Piece(group=FB_FIRST, head=1), Piece(group=FB_LAST, head=1)
+    job = job_of(first, first, last)
+    assert added(job)[2] == (OK, 1, [1, 2])
+    job = job_of(first, last)
+    job.batch.events.table[1] = 1
+    assert added(job) == [(OK, 1, []), (INCOMPLETE, 1, [])]
+
+
+def test_a_cmp_is_passed_where_only_rows_of_other_tables_are_half_seen() -> None:
+    job = job_of(Piece(group=FB_FIRST), Piece(op=CMP, group=0, head_bdba=0))
+    job.batch.events.table[1] = 1
+    assert added(job) == [(OK, 1, []), (OK, 1, [])]
+    for cmp in (Piece(op=CMP, group=0), Piece(op=CMP, group=FB_LAST, head_bdba=0)):
+        assert added(job_of(cmp)) == [(INCOMPLETE, 0, [])]
+    growing = job_of_parts([inserted(B, FB_LAST), Part(CMP, (0, 0), row=(0, 0))])
+    growing.batch.pieces.supplemental[1] = 1
+    assert added(growing) == [(OK, 1, []), (OK, 1, [])]
+
+
+def test_what_stands_behind_a_closed_group_moves_up() -> None:
+    job = job_of(Piece())
+    for number, name in enumerate(GROUP.names or ()):
+        job.groups[name][:4] = 10 * number + np.arange(4)
+    before = job.groups[:4].tolist()
+    assert interpreted(_close_group)(job, 4, 1) == job.groups.dtype.names.index("head") * 10 + 1
+    assert job.groups[:3].tolist() == [before[0], before[2], before[3]]
+
+
+def test_a_piece_is_linked_to_its_event_and_its_row() -> None:
+    job = job_of(Piece(head=4, head_bdba=77), Piece())
+    job.links.view(np.uint8)[:] = 0x5A
+    add(job, 1, 0, 0)
+    assert job.links[0].tolist() == (-1, 1, 0, 77, 4)
+
+
+# --- without supplemental data: `chains` says what becomes of a piece, its tests all of that ---
+
+
+def test_what_becomes_of_pieces_without_supplemental_data() -> None:
+    whole = FB_HEAD | FB_FIRST | FB_LAST
+    assert added(job_of_parts([inserted(A, whole)])) == [(OK, 0, [0])]
+    assert added(job_of_parts([updated(B, 0)])) == [(MULTI_PIECE, 0, [])]
+    job = job_of_parts([inserted(B, FB_LAST)])
+    assert add(job, 0, 0, job.groups.size - 1) == (INCOMPLETE, job.groups.size - 1, -1)
+
+
+def test_a_chain_that_closes_is_a_change_at_the_address_of_its_row() -> None:
+    """Written last to first, the row is at the last piece that came; deleted, at the first."""
+    open_one = inserted(D, FB_LAST)
+    written = [open_one, inserted(B, FB_LAST), inserted(A, FB_HEAD | FB_FIRST, B)]
+    job = job_of_parts(written)
+    assert added(job) == [(OK, 1, []), (OK, 2, []), (OK, 1, [1, 2])]
+    assert (job.links.bdba[1], job.links.slot[1]) == A
+    gone = [open_one, deleted(A, FB_HEAD | FB_FIRST, B), deleted(B, FB_LAST)]
+    job = job_of_parts(gone)
+    assert added(job) == [(OK, 1, []), (OK, 2, []), (OK, 1, [1, 2])]
+    assert (job.links.bdba[1], job.links.slot[1]) == A

@@ -29,8 +29,8 @@ from olr_pg.simulator.fields.row_fields import (
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_UPDATE,
     UNDO_SIDE,
-    Address,
     KdoBase,
+    RowAddress,
     RowPiece,
     Supplemental,
     Value,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
-    from olr_pg.transactions.row_job import Job
+    from olr_pg.transactions.row_job import RowJob
 
 KEY: Final = b"\xc1\x02"
 ROW: Final[tuple[Value, ...]] = (KEY, b"a", b"b")
@@ -89,7 +89,7 @@ def logged(redo: LobRedo, kind: int, group: int, columns: int, after: int = 0) -
     """Supplemental data with the first columns of the row."""
     numbered = tuple(enumerate(ROW[:columns], 1))
     before = 0 if kind == SUPPLEMENTAL_INSERT else 1
-    header = Supplemental(kind, group, before, after, numbered, Address(BLOCK, HEAD))
+    header = Supplemental(kind, group, before, after, numbered, RowAddress(BLOCK, HEAD))
     return header.fields(redo.redo)
 
 
@@ -126,7 +126,7 @@ def migrate(redo: LobRedo, columns: int) -> None:
     undo = [delete_kdo(redo.redo, BASE, OP_DRP | UNDO_SIDE, ELSEWHERE)]
     undo += logged(redo, SUPPLEMENTAL_UPDATE, GROUP_FIRST, 0, after=1)
     redo.pair(undo, compressed(redo, OP_IRP, ELSEWHERE, FB_FIRST | FB_LAST), OP_IRP)
-    stub = RowPiece(FB_HEAD, (), nrid=Address(BLOCK, ELSEWHERE))
+    stub = RowPiece(FB_HEAD, (), nrid=RowAddress(BLOCK, ELSEWHERE))
     undo = plain(redo, OP_ORP | UNDO_SIDE, HEAD)
     undo += logged(redo, SUPPLEMENTAL_UPDATE, GROUP_LAST, columns)
     redo.pair(undo, [insert_kdo(redo.redo, BASE, OP_ORP, stub, HEAD, 1)], OP_ORP)
@@ -221,7 +221,7 @@ NEW_PACKED, OLD_PACKED = Packed.NEW, Packed.OLD
 VALUE = Entry(1, b"one")
 
 
-def group_of(*pieces: Piece) -> Job:
+def group_of(*pieces: Piece) -> RowJob:
     """An assembly in which all of these pieces are one group; every number is another one."""
     job = job_of(*pieces)
     events, rows, links = job.batch.events, job.batch.pieces, job.links
@@ -234,7 +234,7 @@ def group_of(*pieces: Piece) -> Job:
     return job
 
 
-def placed(job: Job) -> tuple[int, ...]:
+def placed(job: RowJob) -> tuple[int, ...]:
     """(kind, bdba, slot, SCN, time, sequence, block, offset, data object) of the one change."""
     assert emit(job, 0) == row_job.OK
     assert job.counts[row_job.CHANGES] == 1

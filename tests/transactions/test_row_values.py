@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from olr_pg.dictionary.decoding_plan import build_row_plan
+from olr_pg.dictionary.model import Column, Table
 from olr_pg.kernels.compile import interpreted
-from olr_pg.redo.batch import Part, Role
+from olr_pg.redo.batch import CutFlag, Role
 from olr_pg.redo.format.opcodes import URP
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
 from olr_pg.transactions.finished_columns import DmlColumns, Image
@@ -17,7 +20,8 @@ from olr_pg.transactions.row_job import (
     PARTS,
     UNKNOWN_COLUMN,
     VALUES,
-    Job,
+    RowJob,
+    row_job,
 )
 from olr_pg.transactions.row_values import (
     NOT_PLAIN,
@@ -26,7 +30,14 @@ from olr_pg.transactions.row_values import (
     push_plain_insert,
     push_update,
 )
-from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, job_of
+from tests.redo.chain import clear
+from tests.transactions.hand_made_pieces import (
+    Entry,
+    Piece,
+    assembled_both_ways,
+    batch_of,
+    job_of,
+)
 
 gather, full_image = interpreted(gather_piece), interpreted(push_full_image)
 update, plain_insert = interpreted(push_update), interpreted(push_plain_insert)
@@ -35,7 +46,7 @@ STAMP = 1
 Shown = tuple[int, int, bytes | None]
 
 
-def written(job: Job) -> list[Shown]:
+def written(job: RowJob) -> list[Shown]:
     """(image, column, bytes) of every value that was appended, with its further parts."""
     found: list[Shown] = []
     for value in job.values[: int(job.counts[VALUES])]:
@@ -50,7 +61,7 @@ def written(job: Job) -> list[Shown]:
     return found
 
 
-def gathered(*pieces: Piece) -> Job:
+def gathered(*pieces: Piece) -> RowJob:
     """A job whose pieces are gathered as one change."""
     job = job_of(*pieces)
     for piece in range(len(pieces)):
@@ -73,7 +84,7 @@ def test_a_plain_insert_has_a_value_for_every_column() -> None:
     ("entry", "room", "status"),
     [
         (Entry(1, b"x", Role.BEFORE), 100, NOT_PLAIN),
-        (Entry(1, b"x", part=Part.TO_NEXT), 100, NOT_PLAIN),
+        (Entry(1, b"x", part=CutFlag.TO_NEXT), 100, NOT_PLAIN),
         (Entry(4, b"x"), 100, UNKNOWN_COLUMN),
         (Entry(0, b"x"), 100, UNKNOWN_COLUMN),
         (Entry(1, b"x"), 2, CAPACITY),
@@ -128,9 +139,9 @@ def test_an_update_sets_what_its_bitmap_names() -> None:
 
 def test_the_parts_of_a_value_follow_each_other_in_either_order() -> None:
     parts = [
-        Entry(2, b"abc", part=Part.TO_NEXT),
-        Entry(2, b"de", part=Part.FROM_PREVIOUS | Part.TO_NEXT),
-        Entry(2, b"f", part=Part.FROM_PREVIOUS),
+        Entry(2, b"abc", part=CutFlag.TO_NEXT),
+        Entry(2, b"de", part=CutFlag.FROM_PREVIOUS | CutFlag.TO_NEXT),
+        Entry(2, b"f", part=CutFlag.FROM_PREVIOUS),
     ]
     for order in (parts, parts[::-1]):
         job = gathered(*(Piece([one]) for one in order))
@@ -162,8 +173,123 @@ def shown(dml: DmlColumns) -> list[bytes]:
 
 def test_compiled_and_interpreted_kernels_agree() -> None:
     dml = assembled_both_ways(
-        Piece([Entry(1, b"a", part=Part.TO_NEXT), Entry(3, b"c")], group=FB_FIRST),
-        Piece([Entry(1, b"b", part=Part.FROM_PREVIOUS)], group=FB_LAST),
+        Piece([Entry(1, b"a", part=CutFlag.TO_NEXT), Entry(3, b"c")], group=FB_FIRST),
+        Piece([Entry(1, b"b", part=CutFlag.FROM_PREVIOUS)], group=FB_LAST),
         Piece([Entry(1, b"d"), Entry(2, b"e")], head=1),
     )
     assert shown(dml) == [b"ab", b"", b"c", b"d", b"e", b""]
+
+
+# --- tables whose columns are not stored one after the other from the first on ---
+
+
+def job_in_two_tables(*pieces: Piece, room: int = 100) -> RowJob:
+    """A job of the second table: ten columns, in the row as 1, 2, 4 … 11; 3 was dropped."""
+    numbers = [1, 2, *range(4, 12)]
+    columns = [Column(f"C{at}", number, number, number, 23, 100)
+               for at, number in enumerate(numbers, 1)]  # fmt: skip
+    tables = [Table("S", "ONE", 99, 99, (columns[0],)), Table("S", "T", 100, 100, tuple(columns))]
+    plan = build_row_plan(tables, 0)._replace(as_stored=np.zeros(2, np.uint8))
+    job = row_job(batch_of(*pieces), plan, room)
+    clear(job.links)
+    job.merge.following[:], job.links.next_piece[:] = 7, -1
+    return job
+
+
+def test_a_value_goes_to_the_column_that_its_number_is_in_its_table() -> None:
+    entries = [Entry(1, b"a"), Entry(3, b"gone"), Entry(4, b"c"), Entry(11, b"j")]
+    expected = [b"a", None, b"c", *(None,) * 6, b"j"]
+    job = job_in_two_tables(Piece(entries), room=10)
+    assert plain_insert(job, 0, 1) == OK
+    assert written(job) == [(Image.AFTER, at, raw) for at, raw in enumerate(expected)]
+    job = job_in_two_tables(Piece(entries), room=10)
+    assert gather(job, 0, 1, STAMP) == OK
+    assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 1, STAMP)
+    assert [raw for _, _, raw in written(job)] == expected
+    for number in (0, 12):
+        for at in (plain_insert, lambda job, piece, table: gather(job, piece, table, STAMP)):
+            assert at(job_in_two_tables(Piece([Entry(number, b"x")])), 0, 1) == UNKNOWN_COLUMN
+
+
+def test_columns_that_stand_before_a_piece_count() -> None:
+    job = job_in_two_tables(Piece([Entry(1, b"d"), Entry(8, b"k")]))
+    job.links.shift[0] = 3
+    assert plain_insert(job, 0, 1) == OK
+    assert [(column, raw) for _, column, raw in written(job) if raw] == [(2, b"d"), (9, b"k")]
+    assert gather(job, 0, 1, STAMP) == OK
+    job.links.shift[0] = 4
+    assert gather(job, 0, 1, STAMP) == plain_insert(job, 0, 1) == UNKNOWN_COLUMN
+
+
+def test_the_bits_of_a_bitmap_are_columns_of_the_row() -> None:
+    """Bit n of byte m is column 8 m + n + 1 of the row (redo-format §4.3); past its end is none."""
+    entries = [Entry(at, b"x") for at in (1, 2, 4, 8, 9, 10, 11)]
+    bitmaps = {b"\x81\x05": [0, 6, 7, 9], b"\x08": [2], b"\x00\x02": [8], b"": list(range(10))}
+    for bitmap, columns in bitmaps.items():
+        # The bitmap of the piece before it does not matter, but that it has one.
+        first = Piece([], URP, changed=b"\0\0" if bitmap else b"")
+        job = job_in_two_tables(first, Piece(entries, URP, changed=bitmap))
+        job.links.next_piece[0] = 1
+        assert gather(job, 1, 1, STAMP) == OK
+        named = [column for column in columns if column in (0, 1, 2, 6, 7, 8, 9)]
+        assert update(job, 0, 1, STAMP) == (True, len(named))
+        assert [column for _, column, _ in written(job)] == named
+
+
+def test_a_cut_value_takes_the_place_of_a_whole_one_and_the_other_way_round() -> None:
+    cut = [Entry(2, b"ab", part=CutFlag.TO_NEXT), Entry(2, b"c", part=CutFlag.FROM_PREVIOUS)]
+    whole = Entry(2, b"whole")
+    for entries, expected in (([whole, *cut], b"abc"), ([*cut, whole], b"whole"),
+                              ([cut[1], whole], b"whole"), ([whole, cut[1]], b"c"),
+                              ([cut[0], cut[0]], b"ab")):  # fmt: skip
+        job = job_in_two_tables(Piece(entries))
+        assert gather(job, 0, 1, STAMP) == OK
+        assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 1, STAMP)
+        assert written(job)[1] == (Image.AFTER, 1, expected)
+
+
+def test_several_values_may_be_cut() -> None:
+    entries = [
+        Entry(at, bytes([64 + at]) * size, part=part)
+        for size, part in ((2, CutFlag.TO_NEXT), (1, CutFlag.FROM_PREVIOUS))
+        for at in (1, 2)
+    ]
+    job = job_in_two_tables(Piece(entries))
+    assert gather(job, 0, 1, STAMP) == OK
+    assert full_image(job, int(Image.AFTER), AFTER, AFTER_SUPPLEMENTAL, 1, STAMP)
+    assert [raw for _, _, raw in written(job)][:2] == [b"AAA", b"BBB"]
+
+
+def test_the_first_before_value_counts_be_it_null() -> None:
+    job = gathered(
+        Piece([Entry(1, None, Role.BEFORE), Entry(2, b"k", BEFORE_LOGGED)], URP),
+        Piece([Entry(1, b"x", Role.BEFORE), Entry(2, b"l", BEFORE_LOGGED)], URP),
+    )
+    assert update(job, 0, 0, STAMP) == (True, 1)
+    assert written(job) == [
+        (Image.BEFORE, 0, None), (Image.BEFORE, 1, b"k"), (Image.AFTER, 0, None),
+    ]  # fmt: skip
+
+
+def test_a_supplemental_after_value_is_the_before_value_of_what_is_not_set() -> None:
+    """Supplemental columns that are unchanged are also the after values (redo-format §4.3)."""
+    job = gathered(
+        Piece(
+            [
+                Entry(1, b"same", AFTER_LOGGED),
+                Entry(2, b"new"), Entry(2, b"new", AFTER_LOGGED),
+                Entry(3, b"old", BEFORE_LOGGED), Entry(3, b"other", AFTER_LOGGED),
+            ],
+            URP,
+        )
+    )  # fmt: skip
+    assert update(job, 0, 0, STAMP) == (True, 1)
+    assert written(job) == [
+        (Image.BEFORE, 0, b"same"), (Image.BEFORE, 2, b"old"), (Image.AFTER, 1, b"new"),
+    ]  # fmt: skip
+
+
+def test_no_update_is_whole_without_room_for_its_before_values() -> None:
+    job = job_of(Piece([Entry(1, b"y", Role.BEFORE), Entry(2, b"z", Role.BEFORE)], URP), room=1)
+    assert gather(job, 0, 0, STAMP) == OK
+    assert update(job, 0, 0, STAMP) == (False, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from olr_pg.redo.batch import EventKind
 from olr_pg.transactions.delimit import delimit
-from olr_pg.transactions.select import Selection, concatenate, count_changes, count_changes_of
+from olr_pg.transactions.select import EventCutter, concatenate, count_changes, count_changes_of
 from tests.transactions.event_model import Workload, batch_of
 
 CHANGES = (EventKind.CHANGE, EventKind.UNDECODED, EventKind.LOB, EventKind.SPLIT_CHANGE)
@@ -21,8 +21,8 @@ def test_groups_are_what_each_is_by_itself(seed: int, data: st.DataObject) -> No
     instances = delimit(batch.events)
     order, first = instances.order, instances.first
     chosen = data.draw(st.lists(st.integers(0, instances.key.size - 1), max_size=8))
-    groups = Selection(batch).groups(order, first, chosen)
-    alone = [Selection(batch).events(order[first[i] : first[i + 1]]) for i in chosen]
+    groups = EventCutter(batch).groups(order, first, chosen)
+    alone = [EventCutter(batch).events(order[first[i] : first[i + 1]]) for i in chosen]
 
     assert len(groups) == len(alone)
     for group, one in zip(groups, alone, strict=True):

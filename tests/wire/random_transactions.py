@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from olr_pg.dictionary.lob_delivery import lob_delivery
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.redo.batch import ENTRY, Role
-from olr_pg.redo.column_tables import Table as Rows
+from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.transactions.finished_columns import (
     VALUE,
     DmlColumns,
@@ -163,7 +163,7 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
         np.array([c.rowid[2] for c in rows], np.uint16),
         np.array(stored_first, np.int64), np.array([c.stored or 0 for c in rows], np.int32),
         np.array(entry_first, np.int64), values_of(*table.T),
-        np.array(stored, ENTRY).view(Rows),
+        np.array(stored, ENTRY).view(ColumnTable),
         np.frombuffer(bytearray(entries.data), np.uint8),
     )  # fmt: skip
     begins = [t.begin for t in transactions]
@@ -184,7 +184,7 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
 
 
 def values_of(image: Any, column: Any, offset: Any, length: Any, following: Any) -> Any:
-    values = np.empty(len(image), VALUE).view(Rows)
+    values = np.empty(len(image), VALUE).view(ColumnTable)
     for name, cells in zip(
         ("image", "column", "offset", "length", "next"),
         (image, column, offset, length, following),

@@ -21,7 +21,7 @@ from olr_pg.dictionary.lob_delivery import (
 )
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.column_tables import Table as Rows
+from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.finished_columns import (
     DmlColumns,
@@ -175,7 +175,7 @@ def test_a_stored_row_that_contradicts_itself_is_refused(
     values: dict[int, Value] = dict.fromkeys(range(8), (b"v",))
     change = Change(DmlKind.INSERT, 3, 1, 1, (1, 1, 1), {}, values, 8)
     columns, dml = to_columns([Transaction(Begin(1, 2, 3, 4), 5, [change])])
-    dml = dml._replace(stored=np.append(dml.stored, dml.stored[:1]).view(Rows))
+    dml = dml._replace(stored=np.append(dml.stored, dml.stored[:1]).view(ColumnTable))
     for name, value in changes.items():
         getattr(dml, name)[0] = value
     if "stored_first" in changes:

@@ -30,7 +30,7 @@ from olr_pg.applier.stopped.hold import (
 )
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.connection import is_transient
-from olr_pg.applier.target.ledger import Counters
+from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
@@ -76,7 +76,7 @@ class Replayed(NamedTuple):
     """
 
     table: str
-    counters: Counters
+    counters: ChangeCounts
     events: int
     error: OlrPgError | None
 
@@ -84,7 +84,7 @@ class Replayed(NamedTuple):
 class _Step(NamedTuple):
     """The work of one target transaction; `ended`: there is nothing more to do."""
 
-    counters: Counters = Counters()
+    counters: ChangeCounts = ChangeCounts()
     events: int = 0
     error: OlrPgError | None = None
     ended: bool = False
@@ -108,7 +108,7 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
     """
     set_aside(connection, settings, [named_target(settings, table)])
     one = _Replay(connection, settings, table)
-    counters, events = Counters(), 0
+    counters, events = ChangeCounts(), 0
     while True:
         step = one.step()
         counters, events = counters.plus(step.counters), events + step.events
@@ -201,7 +201,7 @@ class _Replay:
             written = writer.write(self._connection, selection, self._skipped())
             writer.shape.check(self._connection)
         except RefusedError as error:
-            written = Written(0, Counters(), error)
+            written = Written(0, ChangeCounts(), error)
         if written.changes:
             self._done(found, written)
         if written.refused is None:

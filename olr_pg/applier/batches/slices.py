@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from olr_pg.applier.statements.table_changes import join
 from olr_pg.applier.stopped.refused_changes import RefusedError
-from olr_pg.applier.target.ledger import Counters, ErrorRow
+from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +112,7 @@ def write_slices(
     slices: Slices,
     settings: ApplierSettings,
     skipped: Skipped = frozenset(),
-) -> Counters:
+) -> ChangeCounts:
     """Bring a large transaction's changes of one table in, in the caller's target transaction.
 
     Raises:
@@ -127,7 +127,7 @@ def write_slices(
         except RefusedError:
             pass
     with connection.transaction():
-        done = Counters()
+        done = ChangeCounts()
         for first, part in numbered(whole_or_slices(slices, settings)):
             done = done.plus(_write_part(connection, writer, part, first, mine))
         return done._replace(transactions=1)
@@ -135,9 +135,9 @@ def write_slices(
 
 def _write_sets(
     connection: Connection[Any], writer: TableWriter, slices: Slices, settings: ApplierSettings
-) -> Counters:
+) -> ChangeCounts:
     writer.tune(connection)
-    done = Counters()
+    done = ChangeCounts()
     for part in read_slices(slices, settings):
         done = done.plus(writer.write_set(connection, part))
     return done._replace(transactions=1)
@@ -145,7 +145,7 @@ def _write_sets(
 
 def _write_part(
     connection: Connection[Any], writer: TableWriter, part: Selection, first: int, skipped: Skipped
-) -> Counters:
+) -> ChangeCounts:
     written = writer.write(connection, part, shifted(skipped, first))
     if written.refused is not None:
         raise SliceRefusedError(written.refused, part, first)

@@ -29,7 +29,13 @@ from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.connection import is_transient
-from olr_pg.applier.target.ledger import Counters, LedgerState, Position, TableLedger, note_complete
+from olr_pg.applier.target.ledger import (
+    ChangeCounts,
+    LedgerState,
+    TableLedger,
+    TablePosition,
+    note_complete,
+)
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
 
@@ -66,7 +72,7 @@ class TableDone(NamedTuple):
     """
 
     commit_scn: int = 0
-    counters: Counters = Counters()
+    counters: ChangeCounts = ChangeCounts()
 
     def plus(self, other: TableDone) -> TableDone:
         """Add what was applied next."""
@@ -243,8 +249,8 @@ class StreamApplier:
             _PartRefusedError: one does not go in.
         """
         skipped = self._read_skipped(connection)
-        positions: dict[str, Position] = {}
-        sums: dict[str, Counters] = {}
+        positions: dict[str, TablePosition] = {}
+        sums: dict[str, ChangeCounts] = {}
         changes: dict[str, int] = {}
         for selection in parts:
             for name, part in by_table(selection):
@@ -262,7 +268,7 @@ class StreamApplier:
                 if written.refused is not None:
                     raise _PartRefusedError(name, written.refused, part, first)
                 changes[name] = first + len(part)
-                counted = sums.get(name, Counters()).plus(written.counters)
+                counted = sums.get(name, ChangeCounts()).plus(written.counters)
                 sums[name] = counted._replace(transactions=1)
         for name, counters in sums.items():
             position = positions[name].after(slices.commit_scn, slices.xid)
@@ -300,7 +306,11 @@ class StreamApplier:
         connection.execute(_APPLIED, (self._settings.subscription, scn - 1))
 
     def _advance(
-        self, connection: Connection[Any], name: str, position: Position, counters: Counters
+        self,
+        connection: Connection[Any],
+        name: str,
+        position: TablePosition,
+        counters: ChangeCounts,
     ) -> None:
         """Move a table's position behind what its writer wrote, if its plan held: one round trip.
 
@@ -318,8 +328,8 @@ class StreamApplier:
     def _apply_carefully(
         self, connection: Connection[Any], selection: Selection
     ) -> dict[str, TableDone]:
-        positions: dict[str, Position] = {}
-        sums: dict[str, Counters] = {}
+        positions: dict[str, TablePosition] = {}
+        sums: dict[str, ChangeCounts] = {}
         ended: _PartRefusedError | None = None
         with connection.transaction():
             for name, _ in by_table(selection):
@@ -336,7 +346,7 @@ class StreamApplier:
                 for name, counters in done.items():
                     part = dict(parts)[name]
                     positions[name] = advanced(positions[name], part)
-                    sums[name] = sums.get(name, Counters()).plus(counters)
+                    sums[name] = sums.get(name, ChangeCounts()).plus(counters)
             for name, counters in sums.items():
                 self._ledger(name).advance(connection, positions[name], counters)
             if ended is not None:
@@ -351,15 +361,15 @@ class StreamApplier:
         self,
         connection: Connection[Any],
         parts: list[tuple[str, Selection]],
-        positions: Mapping[str, Position],
-    ) -> dict[str, Counters]:
+        positions: Mapping[str, TablePosition],
+    ) -> dict[str, ChangeCounts]:
         """Bring one source transaction in; what it did to each table that did not have it.
 
         Raises:
             _PartRefusedError: something of it does not go in.
         """
         skipped = self._read_skipped(connection)
-        done: dict[str, Counters] = {}
+        done: dict[str, ChangeCounts] = {}
         for name, part in parts:
             if len(missing(part, positions[name])) == 0:
                 continue
@@ -402,7 +412,9 @@ class StreamApplier:
                 source = self._source.get(event.table)
                 error = carry_out(connection, self._settings, event, source, decided=decided)
             if error is None:
-                ledger.advance(connection, position.after(event.commit_scn, event.xid), Counters())
+                ledger.advance(
+                    connection, position.after(event.commit_scn, event.xid), ChangeCounts()
+                )
             else:
                 ledger.record(connection, event_error_row(event, error))
         if error is not None:
@@ -454,7 +466,7 @@ def _write_set(
         writer.tune(connection)
         return Written(len(part), writer.write_set(connection, part), None)
     except RefusedError as error:
-        return Written(0, Counters(), error)
+        return Written(0, ChangeCounts(), error)
 
 
 def _ended(error: OlrPgError) -> OlrPgError:

@@ -33,7 +33,7 @@ from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import check_room, hold_changes
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.applier.target.connection import is_transient
-from olr_pg.applier.target.ledger import Counters, LedgerState, Position, TableLedger
+from olr_pg.applier.target.ledger import ChangeCounts, LedgerState, TableLedger, TablePosition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.batches.slices import Slices
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.statements.step import Step
+    from olr_pg.applier.statements.bound_statement import BoundStatement
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.dictionary.model import Table
     from olr_pg.errors import OlrPgError
@@ -58,7 +58,7 @@ class _Moved(Exception):  # noqa: N818 - no error: the batch is looked at again
 
 class _Outcome(NamedTuple):
     state: LedgerState
-    counters: Counters
+    counters: ChangeCounts
 
 
 class TableApplier:
@@ -76,7 +76,7 @@ class TableApplier:
     def __init__(self, name: str, settings: ApplierSettings, source: Table | None) -> None:
         self.name = name
         self.source = source
-        self.counters = Counters()
+        self.counters = ChangeCounts()
         self.error: OlrPgError | None = None
         self._settings = settings
         target = ".".join(named_target(settings, name))
@@ -208,13 +208,13 @@ class TableApplier:
     ) -> tuple[_Outcome, SliceRefusedError | None]:
         state = self._looked_at(self._ledger.lock(connection))
         if state.position.has(slices.commit_scn, slices.xid):
-            return _Outcome(state, Counters()), None
+            return _Outcome(state, ChangeCounts()), None
         position = state.position.after(slices.commit_scn, slices.xid)
         if state.stopped:
             self._ledger.keep_source(connection, self._definition(slices.commit_scn))
             self._hold_slices(connection, slices)
             self._ledger.move(connection, position)
-            return _Outcome(self._reached(position, stopped=True), Counters()), None
+            return _Outcome(self._reached(position, stopped=True), ChangeCounts()), None
         try:
             counters = self._write_slices(connection, slices)
         except SliceRefusedError as error:
@@ -224,7 +224,7 @@ class TableApplier:
         self._ledger.advance(connection, position, counters)
         return _Outcome(self._reached(position), counters), None
 
-    def _write_slices(self, connection: Connection[Any], slices: Slices) -> Counters:
+    def _write_slices(self, connection: Connection[Any], slices: Slices) -> ChangeCounts:
         first = next(read_slices(slices, self._settings))
         try:
             writer = self._writer.planned(
@@ -247,7 +247,7 @@ class TableApplier:
             self._ledger.record(connection, error.row())
         self._hold_slices(connection, slices)
         self._ledger.move(connection, position)
-        return _Outcome(self._reached(position, stopped=True), Counters())
+        return _Outcome(self._reached(position, stopped=True), ChangeCounts())
 
     def _hold_slices(self, connection: Connection[Any], slices: Slices) -> None:
         for part in read_slices(slices, self._settings):
@@ -303,7 +303,7 @@ class TableApplier:
             self._writer.drop()
         return state
 
-    def _reached(self, position: Position, *, stopped: bool = False) -> LedgerState:
+    def _reached(self, position: TablePosition, *, stopped: bool = False) -> LedgerState:
         """Return the ledger's state behind what was just done."""
         return LedgerState(position, stopped, self._ledger.listed)
 
@@ -379,7 +379,7 @@ class TableApplier:
         self,
         connection: Connection[Any],
         writer: TableWriter,
-        todo: Sequence[Step],
+        todo: Sequence[BoundStatement],
         state: LedgerState,
     ) -> None:
         """Begin, lock the ledger, run the first steps, compare the columns: one round trip."""
@@ -434,7 +434,7 @@ class TableApplier:
                 self._ledger.keep_source(connection, self._definition(int(todo.commit_scn[0])))
             self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
-        return _Outcome(self._reached(position, stopped=True), Counters())
+        return _Outcome(self._reached(position, stopped=True), ChangeCounts())
 
     def _definition(self, commit_scn: int) -> str:
         return source_document(self.source, self._settings.facts, commit_scn)
@@ -447,7 +447,7 @@ class TableApplier:
             state = self._ledger.lock(connection)
             todo = missing(selection, state.position)
             if len(todo) == 0:
-                return _Outcome(state, Counters())
+                return _Outcome(state, ChangeCounts())
             position = advanced(state.position, todo)
             if not state.stopped:
                 self._stop(connection, todo, error)
@@ -455,7 +455,7 @@ class TableApplier:
                 self._add_to_hold(connection, todo)
             self._ledger.move(connection, position)
         self._report(error.located(self.name, todo))
-        return _Outcome(self._reached(position, stopped=True), Counters())
+        return _Outcome(self._reached(position, stopped=True), ChangeCounts())
 
     def _stop(self, connection: Connection[Any], rest: Selection, error: RefusedError) -> None:
         """Stop with the first transaction of `rest`, which is held from there on."""
@@ -470,7 +470,7 @@ class TableApplier:
         _log.error("table stopped: its changes are held", table=self.name, error=str(self.error))
 
 
-def missing(selection: Selection, position: Position) -> Selection:
+def missing(selection: Selection, position: TablePosition) -> Selection:
     """Return the part of the selection that a table at that position does not have."""
     if len(selection) == 0 or int(selection.commit_scn[0]) > position.commit_scn:
         return selection
@@ -483,7 +483,7 @@ def missing(selection: Selection, position: Position) -> Selection:
     return selection.part(wanted)
 
 
-def advanced(position: Position, selection: Selection) -> Position:
+def advanced(position: TablePosition, selection: Selection) -> TablePosition:
     """Return the position once the whole selection is applied too."""
     firsts = selection.firsts()
     tied = int((selection.commit_scn[firsts] == selection.commit_scn[-1:]).sum())

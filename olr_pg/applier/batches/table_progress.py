@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from olr_pg.applier.stopped.held_tables import FirstHeld
-    from olr_pg.applier.target.ledger import Counters
+    from olr_pg.applier.target.ledger import ChangeCounts
     from olr_pg.errors import OlrPgError
 
 
@@ -32,7 +32,7 @@ class TableProgress(NamedTuple):
     commit_scn: int
     waiting: int
     pending: int | None
-    counters: Counters
+    counters: ChangeCounts
     error: OlrPgError | None
     altered: int = 0
     held: FirstHeld | None = None

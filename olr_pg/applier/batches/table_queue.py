@@ -46,7 +46,7 @@ class QueuedChanges(NamedTuple):
         return cls(selection, size, size + TRANSACTION_BYTES * len(selection.firsts()))
 
 
-class Batch(NamedTuple):
+class TableBatch(NamedTuple):
     """The changes or the event that are applied to a table in one target transaction.
 
     Attributes:
@@ -161,7 +161,7 @@ class TableQueue:
         """Tell whether something waits that is not collected with others."""
         return any(not isinstance(part, QueuedChanges) for part in self.waiting)
 
-    def take(self, settings: ApplierSettings) -> Batch:
+    def take(self, settings: ApplierSettings) -> TableBatch:
         """Return the next changes, or the event that comes before them."""
         parts: list[QueuedChanges] = []
         changes = size = 0
@@ -181,10 +181,10 @@ class TableQueue:
         self.waiting_changes -= changes
         self.waiting_bytes -= size
         self.since = time.monotonic()
-        return Batch(self, None, parts, join([part.selection for part in parts]))
+        return TableBatch(self, None, parts, join([part.selection for part in parts]))
 
-    def _alone(self, part: SchemaEvent | SpooledChanges) -> Batch:
+    def _alone(self, part: SchemaEvent | SpooledChanges) -> TableBatch:
         if isinstance(part, SchemaEvent):
-            return Batch(self, part)
+            return TableBatch(self, part)
         self.waiting_changes -= len(part)
-        return Batch(self, None, spooled=part)
+        return TableBatch(self, None, spooled=part)

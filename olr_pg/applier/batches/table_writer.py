@@ -15,19 +15,19 @@ import numpy.typing as npt
 import psycopg
 
 from olr_pg.applier.settings import ConflictPolicy
+from olr_pg.applier.statements.bound_statement import NO_KEY_ACTION, BoundStatement, UnwritableError
 from olr_pg.applier.statements.copying import copy_stream
 from olr_pg.applier.statements.identity_columns import identities
 from olr_pg.applier.statements.one_change import one_change_step
 from olr_pg.applier.statements.rewriting import rewritten
 from olr_pg.applier.statements.shared_keys import SharedKeys
-from olr_pg.applier.statements.step import NO_KEY_ACTION, Step, UnwritableError
 from olr_pg.applier.statements.table_changes import ChangeError, encode_changes
 from olr_pg.applier.statements.table_statements import copying, overwriting, steps
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.applier.stopped.column_check import TargetShape
 from olr_pg.applier.stopped.incomplete_values import Incomplete, check_lost
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
-from olr_pg.applier.target.ledger import Counters
+from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.statements.table_changes import Changes, Selection
+    from olr_pg.applier.statements.table_changes import Selection, TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.ledger import TableLedger
     from olr_pg.dictionary.model import Table
@@ -60,7 +60,7 @@ class Prepared(NamedTuple):
 
     plan: TablePlan
     selection: Selection
-    steps: list[Step] | RefusedError
+    steps: list[BoundStatement] | RefusedError
 
 
 class Written(NamedTuple):
@@ -72,7 +72,7 @@ class Written(NamedTuple):
     """
 
     changes: int
-    counters: Counters
+    counters: ChangeCounts
     refused: RefusedError | None
 
 
@@ -126,7 +126,7 @@ class TableWriter:
                 return Written(len(selection), counters, None)
         return self.write_one_by_one(connection, selection, skipped)
 
-    def write_set(self, connection: Connection[Any], selection: Selection) -> Counters:
+    def write_set(self, connection: Connection[Any], selection: Selection) -> ChangeCounts:
         """Bring a selection in as a set; what its statements do, transactions not counted.
 
         Raises:
@@ -167,7 +167,7 @@ class TableWriter:
             # Without an index the joins that read the table once are the fast ones.
             connection.execute("SET LOCAL enable_hashjoin = on")
 
-    def run(self, connection: Connection[Any], step: Step) -> None:
+    def run(self, connection: Connection[Any], step: BoundStatement) -> None:
         """Execute one statement.
 
         Raises:
@@ -186,7 +186,7 @@ class TableWriter:
             raise refused(error, step) from error
         check_touched(step, cursor.rowcount)
 
-    def _steps(self, selection: Selection) -> list[Step]:
+    def _steps(self, selection: Selection) -> list[BoundStatement]:
         try:
             if len(selection) >= self._settings.copy_rows:
                 stream = copy_stream(self.plan, selection)
@@ -201,7 +201,7 @@ class TableWriter:
         except UnwritableError as error:
             raise RefusedError(error.number, error.error) from error
 
-    def _run_all(self, connection: Connection[Any], todo: Sequence[Step]) -> Counters:
+    def _run_all(self, connection: Connection[Any], todo: Sequence[BoundStatement]) -> ChangeCounts:
         for step in todo:
             self.run(connection, step)
         return counted(todo)
@@ -209,7 +209,7 @@ class TableWriter:
     def _write_transactions(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped
     ) -> Written:
-        counters = Counters()
+        counters = ChangeCounts()
         for rows in selection.transactions():
             part = selection.part(rows)
             try:
@@ -221,10 +221,10 @@ class TableWriter:
 
     def _write_transaction(
         self, connection: Connection[Any], part: Selection, skipped: Skipped
-    ) -> Counters:
+    ) -> ChangeCounts:
         kept = _kept(part, skipped)
         check_lost(self._settings, part, kept, skipped)
-        done = Counters(transactions=1, conflicts=len(part) - int(kept.sum()))
+        done = ChangeCounts(transactions=1, conflicts=len(part) - int(kept.sum()))
         with connection.transaction():
             if kept.any():
                 done = done.plus(self._write_kept(connection, part, kept))
@@ -233,7 +233,7 @@ class TableWriter:
 
     def _write_kept(
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
-    ) -> Counters:
+    ) -> ChangeCounts:
         try:
             # What is left out makes no one of the others go by itself.
             return self._write_together(connection, part.part(kept))
@@ -242,7 +242,7 @@ class TableWriter:
         with connection.transaction():
             return self._write_singly(connection, part, kept)
 
-    def _write_together(self, connection: Connection[Any], part: Selection) -> Counters:
+    def _write_together(self, connection: Connection[Any], part: Selection) -> ChangeCounts:
         """Bring changes of one transaction in as a set, also where they share unique values.
 
         Raises:
@@ -262,8 +262,8 @@ class TableWriter:
 
     def _write_singly(
         self, connection: Connection[Any], part: Selection, kept: npt.NDArray[np.bool_]
-    ) -> Counters:
-        counters = Counters()
+    ) -> ChangeCounts:
+        counters = ChangeCounts()
         shared = SharedKeys(self.plan, part, kept)
         for number in range(len(part)):
             if not shared.left[number]:
@@ -279,7 +279,7 @@ class TableWriter:
 
     def _settle(
         self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
-    ) -> Counters:
+    ) -> ChangeCounts:
         """Bring a refused change in otherwise, or do what the policy says.
 
         Raises:
@@ -296,7 +296,7 @@ class TableWriter:
 
     def _write_sharing_keys(
         self, connection: Connection[Any], shared: SharedKeys, number: int
-    ) -> Counters | None:
+    ) -> ChangeCounts | None:
         """Bring a change that conflicts by itself in with those that it is entangled with.
 
         None where that is refused, too, or there are none.
@@ -323,7 +323,7 @@ class TableWriter:
 
     def _write_change(
         self, connection: Connection[Any], shared: SharedKeys, number: int
-    ) -> Counters:
+    ) -> ChangeCounts:
         changes = self._encoded(shared.change(number))
         if shared.placed.displaces(changes, 0):
             raise RefusedError(
@@ -341,7 +341,7 @@ class TableWriter:
         shared.placed.note(changes, 0)
         return done
 
-    def _encoded(self, change: Selection) -> Changes:
+    def _encoded(self, change: Selection) -> TargetChanges:
         try:
             return encode_changes(self.plan, change, whole=True)
         except ChangeError as error:
@@ -349,10 +349,10 @@ class TableWriter:
 
     def _resolve(
         self, connection: Connection[Any], shared: SharedKeys, conflict: RefusedError
-    ) -> Counters:
+    ) -> ChangeCounts:
         """Do what the policy says about a conflict, and record it."""
         number = conflict.number
-        done: list[Step] = []
+        done: list[BoundStatement] = []
         if self._settings.conflict is ConflictPolicy.OVERWRITE:
             changes = self._encoded(shared.change(number))
             displaced = shared.placed.displaces(changes, 0)
@@ -367,7 +367,7 @@ class TableWriter:
                 shared.placed.note(changes, 0)
         row = conflict.row(shared.part, "overwritten" if done else "skipped")
         self._ledger.record(connection, row)
-        return Counters(conflicts=1)
+        return ChangeCounts(conflicts=1)
 
 
 class KeptWriter:
@@ -458,17 +458,17 @@ def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def counted(todo: Sequence[Step]) -> Counters:
+def counted(todo: Sequence[BoundStatement]) -> ChangeCounts:
     """Count what statements do, their transactions not counted."""
     sums = {kind: sum(s.expected for s in todo if s.kind is kind) for kind in DmlKind}
-    return Counters(
+    return ChangeCounts(
         inserted=sums[DmlKind.INSERT],
         updated=sums[DmlKind.UPDATE],
         deleted=sums[DmlKind.DELETE],
     )
 
 
-def check_touched(step: Step, touched: int) -> None:
+def check_touched(step: BoundStatement, touched: int) -> None:
     """Check that a statement touched the rows that it is expected to.
 
     Raises:

@@ -23,7 +23,7 @@ from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
-from olr_pg.applier.batches.table_queue import Batch, QueuedChanges, TableQueue
+from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
@@ -111,7 +111,7 @@ class Worker:
         )
         self._at_once = False
         self._at_work = 0  # batches in the hands of a thread
-        self._ahead: Batch | None = None
+        self._ahead: TableBatch | None = None
         self._committed: deque[_Committed] = deque()
         self._resetting = False
         self._closing = threading.Event()
@@ -266,7 +266,7 @@ class Worker:
                 self._at_work -= 1
                 self._changed.notify_all()
 
-    def _take_due(self) -> Batch | None:
+    def _take_due(self) -> TableBatch | None:
         """Return the next batch that is due, once the one before it is taken; None at the end."""
         with self._changed:
             while not self._closing.is_set():
@@ -300,7 +300,7 @@ class Worker:
             elif self._committed:
                 self._settle()
 
-    def _take_prepared(self) -> Batch | None:
+    def _take_prepared(self) -> TableBatch | None:
         """Return the batch that is ready; None without one for a while, or at the end."""
         with self._changed:
             seconds = _SETTLE_SECONDS if self._committed and self._may_take() else None
@@ -315,7 +315,7 @@ class Worker:
             self._changed.notify_all()
             return batch
 
-    def _work(self, batch: Batch) -> None:
+    def _work(self, batch: TableBatch) -> None:
         """Apply a batch, and note which commits are on disk."""
         failure: OlrPgError | None = None
         place = flushed = 0
@@ -366,7 +366,7 @@ class Worker:
         """Tell whether another batch is ready: then the commit need not wait for the disk."""
         return self._ahead is not None and self._may_take()
 
-    def _do(self, batch: Batch) -> CommitDurability:
+    def _do(self, batch: TableBatch) -> CommitDurability:
         """Apply a batch once; return how its commit is made durable.
 
         Raises:

@@ -28,7 +28,7 @@ from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
 from olr_pg.applier.target.ledger import (
-    Counters,
+    ChangeCounts,
     check_source,
     check_targets,
     ensure_ledger,
@@ -66,7 +66,7 @@ class ApplyReport(NamedTuple):
         confirmed_scn: the highest SCN that was confirmed to the server.
     """
 
-    tables: Mapping[str, Counters]
+    tables: Mapping[str, ChangeCounts]
     confirmed_scn: int
 
 
@@ -132,7 +132,7 @@ class Applier:
         }
         for name in {*self._tables, *self._stopped.copy()} - known.keys():
             error = self._stopped.get(name)
-            known[name] = TableProgress(name, 0, 0, None, Counters(), error)
+            known[name] = TableProgress(name, 0, 0, None, ChangeCounts(), error)
         return [
             one._replace(
                 commit_scn=one.commit_scn or self._position_before(one.name),

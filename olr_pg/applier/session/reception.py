@@ -15,7 +15,7 @@ from olr_pg.applier.batches.spool import Spool, SpoolFiles
 from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.statements.table_changes import Chunk, Selection, by_name, join
+from olr_pg.applier.statements.table_changes import AnswerChunk, Selection, by_name, join
 from olr_pg.applier.statements.table_changes import select as select_changes
 from olr_pg.scalars import format_xid
 from olr_pg.wire.elements import ElementCode
@@ -88,7 +88,7 @@ class Reception:
 
     def _take_rows(self, answers: Answers) -> None:
         layouts = self._layouts.read(answers)
-        chunk = Chunk(answers, layouts)
+        chunk = AnswerChunk(answers, layouts)
         names = [
             STREAM if self._is_stream else f"{layout.owner}.{layout.table}" for layout in layouts
         ]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.received.parse import Answers
     from olr_pg.applier.received.row_columns import Operations
-    from olr_pg.applier.statements.table_changes import Chunk, Selection
+    from olr_pg.applier.statements.table_changes import AnswerChunk, Selection
     from olr_pg.applier.statements.target_plan import TablePlan
 
 U8 = npt.NDArray[np.uint8]
@@ -48,7 +48,7 @@ class _Part(NamedTuple):
         layouts: by number, what is done with the changes of those that they have.
     """
 
-    chunk: Chunk
+    chunk: AnswerChunk
     elements: I64
     layouts: Mapping[int, Operations]
 
@@ -185,7 +185,7 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     return (out[:end].copy() if 2 * end < out.size else out[:end]).data
 
 
-def _bound(plan: TablePlan, chunk: Chunk, elements: I64) -> _Part | None:
+def _bound(plan: TablePlan, chunk: AnswerChunk, elements: I64) -> _Part | None:
     """Return these elements, if they are inserts whose values the kernel knows as layouts tell."""
     counts = np.bincount(chunk.answers.layout[elements], minlength=len(chunk.layouts))
     layouts = {}

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from olr_pg.applier.statements.bound_statement import UnwritableError
 from olr_pg.applier.statements.net_change import ABSENT
-from olr_pg.applier.statements.step import UnwritableError
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.table_changes import TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
 
@@ -38,7 +38,7 @@ def identities(plan: TablePlan) -> list[int]:
     return [i for i, one in enumerate(plan.target.columns) if one.identity == "a" and i not in key]
 
 
-def leave_identities(plan: TablePlan, changes: Changes) -> None:
+def leave_identities(plan: TablePlan, changes: TargetChanges) -> None:
     """Take identity columns outside the key out of updates that leave them as they are.
 
     Raises:
@@ -52,7 +52,7 @@ def leave_identities(plan: TablePlan, changes: Changes) -> None:
         changes.after.length[set_by, column] = ABSENT
 
 
-def check_identity(plan: TablePlan, changes: Changes, number: int, column: int) -> None:
+def check_identity(plan: TablePlan, changes: TargetChanges, number: int, column: int) -> None:
     """Check that an update leaves an identity column as it is.
 
     Raises:

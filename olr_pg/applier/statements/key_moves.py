@@ -17,20 +17,20 @@ from olr_pg.applier.statements.shared_keys import Key, images
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.table_changes import TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
 
 I64 = npt.NDArray[np.int64]
 
 
-def whole_row(plan: TablePlan, changes: Changes) -> I64:
+def whole_row(plan: TablePlan, changes: TargetChanges) -> I64:
     """Return the places of the columns that must be known to insert a row with a new key."""
     if len(plan.movable) == len(plan.whole) or _overlap(plan, changes):
         return plan.whole
     return plan.movable
 
 
-def _overlap(plan: TablePlan, changes: Changes) -> bool:
+def _overlap(plan: TablePlan, changes: TargetChanges) -> bool:
     """Tell whether a row gets a key that another one gives up only later."""
     length = changes.after.length[:, plan.key]
     sets_key = (changes.kind == DmlKind.UPDATE) & (length != ABSENT).any(axis=1)

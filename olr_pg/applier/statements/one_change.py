@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from psycopg import sql
 
+from olr_pg.applier.statements.bound_statement import (
+    BoundStatement,
+    KeyMissingError,
+    name_of,
+    table_of,
+    type_of,
+)
 from olr_pg.applier.statements.identity_columns import check_identity
 from olr_pg.applier.statements.net_change import ABSENT, Cells
-from olr_pg.applier.statements.step import KeyMissingError, Step, name_of, table_of, type_of
 from olr_pg.applier.target.connection import Binary
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.transactions.finished_columns import DmlKind
@@ -18,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import LiteralString
 
-    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.table_changes import TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.catalogue import TargetColumn
 
 _COLLATED: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
 
 
-def one_change_step(plan: TablePlan, changes: Changes, number: int) -> Step:
+def one_change_step(plan: TablePlan, changes: TargetChanges, number: int) -> BoundStatement:
     """Return the statement of one change, which must touch one row.
 
     Without a key the row is found by its old values; of equal rows one is taken.
@@ -43,7 +49,7 @@ def one_change_step(plan: TablePlan, changes: Changes, number: int) -> Step:
             found.head, table_of(plan), sql.SQL(" USING found" if found.is_searched else ""),
             found.where,
         )  # fmt: skip
-        return Step(kind, query.as_bytes(), found.parameters, None, 1, found.advice)
+        return BoundStatement(kind, query.as_bytes(), found.parameters, None, 1, found.advice)
     setting, values = _set(plan, changes.after, number, _set_by(plan, changes, number))
     query = sql.SQL("{}UPDATE {} AS t SET {}{} WHERE {}").format(
         found.head,
@@ -55,10 +61,10 @@ def one_change_step(plan: TablePlan, changes: Changes, number: int) -> Step:
     first, second = found.parameters, values
     if not found.is_searched:
         first, second = second, first
-    return Step(kind, query.as_bytes(), first + second, None, 1, found.advice)
+    return BoundStatement(kind, query.as_bytes(), first + second, None, 1, found.advice)
 
 
-def _set_by(plan: TablePlan, changes: Changes, number: int) -> list[int]:
+def _set_by(plan: TablePlan, changes: TargetChanges, number: int) -> list[int]:
     """Return the columns that the statement of an update sets."""
     columns = []
     for i in np.flatnonzero(changes.after.length[number] != ABSENT).tolist():
@@ -188,7 +194,7 @@ def _condition(
     )
 
 
-def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:
+def _single_insert(plan: TablePlan, after: Cells, number: int) -> BoundStatement:
     columns = plan.inserted.tolist()
     query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
         table_of(plan),
@@ -198,7 +204,7 @@ def _single_insert(plan: TablePlan, after: Cells, number: int) -> Step:
         ),
     )
     values = tuple(_value(after, number, i) for i in columns)
-    return Step(DmlKind.INSERT, query.as_bytes(), values, None, 1)
+    return BoundStatement(DmlKind.INSERT, query.as_bytes(), values, None, 1)
 
 
 def _value(cells: Cells, number: int, column: int) -> Binary | None:

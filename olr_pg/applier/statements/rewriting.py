@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from psycopg import sql
 
+from olr_pg.applier.statements.bound_statement import BoundStatement, name_of, table_of
 from olr_pg.applier.statements.images import composite_array
 from olr_pg.applier.statements.net_change import ABSENT, Cells
-from olr_pg.applier.statements.step import Step, name_of, table_of
 from olr_pg.applier.statements.table_statements import SetWriter
 from olr_pg.applier.target.connection import Binary
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.table_changes import TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
 
 I64 = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class _Rows(NamedTuple):
     cells: Cells
 
 
-def rewritten(plan: TablePlan, changes: Changes, copy_rows: int) -> list[Step]:
+def rewritten(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> list[BoundStatement]:
     """Return the statements of one transaction's changes.
 
     Empty where its rows cannot be told apart, or none could have changed places with another one.
@@ -62,7 +62,7 @@ def rewritten(plan: TablePlan, changes: Changes, copy_rows: int) -> list[Step]:
     ]
 
 
-def _rows(plan: TablePlan, changes: Changes) -> _Rows | None:
+def _rows(plan: TablePlan, changes: TargetChanges) -> _Rows | None:
     """Return the rows by their ROWIDs; None where those do not tell them."""
     if (changes.row == 0).any():
         return None
@@ -92,7 +92,7 @@ def _rows(plan: TablePlan, changes: Changes) -> _Rows | None:
     return _Rows(np.array(deleted, np.int64), kept[~is_new], kept[is_new], cells)
 
 
-def _rewriting(plan: TablePlan, changes: Changes, rows: _Rows) -> Step:
+def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundStatement:
     """Return the statement that takes rows out and puts them back."""
     old, target, before = rows.old, plan.target, changes.before
     keys = before._replace(length=np.full_like(before.length, ABSENT))
@@ -103,7 +103,9 @@ def _rewriting(plan: TablePlan, changes: Changes, rows: _Rows) -> Step:
         Binary(composite_array(rows.cells, old, target.row_type_oid, plan.types)),
         Binary(_numbers(which.reshape(-1))),
     )
-    return Step(DmlKind.UPDATE, _statement(plan, sets).as_bytes(), parameters, None, len(old))
+    return BoundStatement(
+        DmlKind.UPDATE, _statement(plan, sets).as_bytes(), parameters, None, len(old)
+    )
 
 
 def _numbers(values: I64) -> bytes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from olr_pg.applier.statements.net_change import Cells
-    from olr_pg.applier.statements.table_changes import Changes, Selection
+    from olr_pg.applier.statements.table_changes import Selection, TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
 
 I64 = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ ATTEMPTS_MAX: Final = 16
 """Sets of one transaction that may be refused for shared keys: each costs as much as all rows."""
 
 
-class Placed:
+class PlacedKeys:
     """The keys at which a transaction has put rows while it goes in change by change.
 
     A row may be where another one was that Oracle moved in the same statement, and that is missing
@@ -44,7 +44,7 @@ class Placed:
         self._key = key
         self._row: dict[Key, int] = {}
 
-    def note(self, changes: Changes, number: int) -> None:
+    def note(self, changes: TargetChanges, number: int) -> None:
         """Note the keys of a change that was applied."""
         before, after = images(changes, number, self._key)
         row = int(changes.row[number])
@@ -55,7 +55,7 @@ class Placed:
         if after is not None:
             self._row[after] = row
 
-    def displaces(self, changes: Changes, number: int) -> bool:
+    def displaces(self, changes: TargetChanges, number: int) -> bool:
         """Tell whether another row is known to be at the key of the row that a change is of."""
         before, _ = images(changes, number, self._key)
         row = int(changes.row[number])
@@ -74,7 +74,7 @@ class SharedKeys:
     def __init__(self, plan: TablePlan, part: Selection, kept: npt.NDArray[np.bool_]) -> None:
         self._plan = plan
         self.part = part
-        self.placed = Placed(plan.key)
+        self.placed = PlacedKeys(plan.key)
         self._first: I64 | None = None
         self._size: I64 | None = None
         self._kept = kept
@@ -113,7 +113,7 @@ class SharedKeys:
         return self._first
 
 
-def groups_sharing_keys(changes: Changes, key: I64) -> I64:
+def groups_sharing_keys(changes: TargetChanges, key: I64) -> I64:
     """Return for each change the first of those that it shares keys with, also through others.
 
     Args:
@@ -136,7 +136,7 @@ def groups_sharing_keys(changes: Changes, key: I64) -> I64:
     return np.array([root(number) for number in range(len(first))], np.int64)
 
 
-def images(changes: Changes, number: int, key: I64) -> tuple[Key | None, Key | None]:
+def images(changes: TargetChanges, number: int, key: I64) -> tuple[Key | None, Key | None]:
     """Return the row's keys before and after a change; None where there is no row or no key."""
     kind = int(changes.kind[number])
     before = None if kind == DmlKind.INSERT else _key(changes.before, number, key, {})

@@ -40,7 +40,7 @@ _RAW_BYTES_MAX: Final = 1 << 16
 """Bytes of a value that an error's record shows."""
 
 
-class Chunk(NamedTuple):
+class AnswerChunk(NamedTuple):
     """Parsed answers and their layouts."""
 
     answers: Answers
@@ -58,7 +58,7 @@ class Selection(NamedTuple):
         mark: shape (n); which of `lost` belongs to each, −1 for most; None where none does.
     """
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[AnswerChunk, ...]
     chunk: I64
     element: I64
     commit_scn: U64
@@ -129,14 +129,14 @@ class Selection(NamedTuple):
             if chunk.answers.chunked
         )
 
-    def by_chunk(self) -> Iterator[tuple[Chunk, I64]]:
+    def by_chunk(self) -> Iterator[tuple[AnswerChunk, I64]]:
         """Yield the elements of each chunk; they are in the order of the chunks."""
         bounds = np.searchsorted(self.chunk, np.arange(len(self.chunks) + 1)).tolist()
         for chunk, (first, end) in zip(self.chunks, pairwise(bounds), strict=True):
             yield chunk, self.element[first:end]
 
 
-def select(chunk: Chunk, rows: I64) -> Selection:
+def select(chunk: AnswerChunk, rows: I64) -> Selection:
     """Return the changes `rows` (answer numbers) of one chunk."""
     answers = chunk.answers
     return Selection(
@@ -195,7 +195,7 @@ class ChangeError(Exception):
         self.cause = cause
 
 
-class Changes(NamedTuple):
+class TargetChanges(NamedTuple):
     """The changes of a `Selection` in the target's form.
 
     Attributes:
@@ -235,7 +235,7 @@ class _Slow(NamedTuple):
 
 def encode_changes(
     plan: TablePlan, selection: Selection, *, whole: bool = False, again: bool = False
-) -> Changes:
+) -> TargetChanges:
     """Convert every value.
 
     Args:
@@ -284,11 +284,11 @@ def encode_changes(
         parts.append(encoded.data)
         end += encoded.data.size
     data = np.concatenate(parts) if len(parts) > 1 else parts[0]
-    return Changes(kind, row, Cells(data, offset, length))
+    return TargetChanges(kind, row, Cells(data, offset, length))
 
 
 def _operations(
-    plan: TablePlan, chunk: Chunk, elements: I64, first: int, *, whole: bool
+    plan: TablePlan, chunk: AnswerChunk, elements: I64, first: int, *, whole: bool
 ) -> LayoutOperations:
     """Tell what is done with the chunk's layouts of these elements; their first is `first`."""
     layouts = chunk.answers.layout[elements]

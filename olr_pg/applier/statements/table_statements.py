@@ -12,6 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from psycopg import sql
 
+from olr_pg.applier.statements.bound_statement import (
+    BoundStatement,
+    KeyMissingError,
+    name_of,
+    table_of,
+    type_of,
+)
 from olr_pg.applier.statements.identity_columns import leave_identities
 from olr_pg.applier.statements.images import (
     column_array,
@@ -22,20 +29,19 @@ from olr_pg.applier.statements.images import (
 from olr_pg.applier.statements.key_moves import whole_row
 from olr_pg.applier.statements.net_change import ABSENT, NO_KEY, SINGLE, Cells, net_change
 from olr_pg.applier.statements.one_change import one_change_step
-from olr_pg.applier.statements.step import KeyMissingError, Step, name_of, table_of, type_of
 from olr_pg.applier.target.connection import Binary
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.applier.statements.table_changes import Changes
+    from olr_pg.applier.statements.table_changes import TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
 
 I64 = npt.NDArray[np.int64]
 
 
-def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
+def steps(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> Iterator[BoundStatement]:
     """Yield the statements of these changes, in order.
 
     Args:
@@ -64,7 +70,7 @@ def steps(plan: TablePlan, changes: Changes, copy_rows: int) -> Iterator[Step]:
             raise KeyMissingError(start)
 
 
-def _without_key(writer: SetWriter, changes: Changes) -> Iterator[Step]:
+def _without_key(writer: SetWriter, changes: TargetChanges) -> Iterator[BoundStatement]:
     inserts = changes.kind == DmlKind.INSERT
     bounds = [0, *(np.flatnonzero(np.diff(inserts)) + 1).tolist(), len(inserts)]
     for start, end in zip(bounds[:-1], bounds[1:], strict=True):  # noqa: RUF007 - same length
@@ -88,7 +94,7 @@ class SetWriter:
         target = self.plan.target
         return (Binary(composite_array(cells, rows, target.row_type_oid, self.plan.types)),)
 
-    def deletes(self, cells: Cells, rows: I64) -> Iterator[Step]:
+    def deletes(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
         """Yield the DELETE of rows by their keys."""
         if len(rows) == 0:
             return
@@ -96,11 +102,13 @@ class SetWriter:
         query = self.plan.statement(DmlKind.DELETE, (), self._delete)
         if len(keys) == 1:
             array = column_array(cells, rows, int(self.plan.key[0]), keys[0].base_oid)
-            yield Step(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
+            yield BoundStatement(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
             return
         only_key = cells._replace(length=np.full_like(cells.length, ABSENT))
         only_key.length[:, self.plan.key] = cells.length[:, self.plan.key]
-        yield Step(DmlKind.DELETE, query, self._composites(only_key, rows), None, len(rows))
+        yield BoundStatement(
+            DmlKind.DELETE, query, self._composites(only_key, rows), None, len(rows)
+        )
 
     def _delete(self) -> sql.Composed:
         keys = [self._columns[i] for i in self.plan.key]
@@ -112,7 +120,7 @@ class SetWriter:
             self._table, self._same_key()
         )
 
-    def updates(self, cells: Cells, rows: I64) -> Iterator[Step]:
+    def updates(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
         """Yield the UPDATEs of rows by their keys, one for each set of columns."""
         if len(rows) == 0:
             return
@@ -121,7 +129,9 @@ class SetWriter:
                 continue
             names = [self._columns[i].name for i in columns]
             query = self.plan.statement(DmlKind.UPDATE, tuple(names), partial(self._update, names))
-            yield Step(DmlKind.UPDATE, query, self._composites(cells, chosen), None, len(chosen))
+            yield BoundStatement(
+                DmlKind.UPDATE, query, self._composites(cells, chosen), None, len(chosen)
+            )
 
     def _update(self, names: Sequence[str]) -> sql.Composed:
         return sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
@@ -130,7 +140,7 @@ class SetWriter:
             self._same_key(),
         )
 
-    def inserts(self, cells: Cells, rows: I64) -> Iterator[Step]:
+    def inserts(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
         """Yield the INSERT or COPY of whole rows."""
         if len(rows) == 0:
             return
@@ -140,7 +150,7 @@ class SetWriter:
             yield copying(self.plan, copy_buffer(cells, rows, columns), len(rows))
             return
         query = self.plan.statement(DmlKind.INSERT, names, partial(self._insert, names))
-        yield Step(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
+        yield BoundStatement(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
 
     def _insert(self, names: Sequence[str]) -> sql.Composed:
         return sql.SQL(
@@ -180,7 +190,7 @@ class SetWriter:
             yield settable[present], rows[group]
 
 
-def copying(plan: TablePlan, stream: memoryview, rows: int) -> Step:
+def copying(plan: TablePlan, stream: memoryview, rows: int) -> BoundStatement:
     """Compose the COPY of `rows` rows into `plan.inserted`."""
     names = tuple(plan.target.columns[i].name for i in plan.inserted)
 
@@ -189,10 +199,12 @@ def copying(plan: TablePlan, stream: memoryview, rows: int) -> Step:
             plan.target.identifier, sql.SQL(", ").join(map(sql.Identifier, names))
         )
 
-    return Step(DmlKind.INSERT, plan.statement("copy", names, compose), (), stream, rows)
+    return BoundStatement(DmlKind.INSERT, plan.statement("copy", names, compose), (), stream, rows)
 
 
-def overwriting(plan: TablePlan, changes: Changes, number: int, *, displaced: bool) -> list[Step]:
+def overwriting(
+    plan: TablePlan, changes: TargetChanges, number: int, *, displaced: bool
+) -> list[BoundStatement]:
     """Compose what puts the row of a conflicting change into place, empty where it cannot be.
 
     The rows with the old and the new key go away and the whole row comes in: for an update only

@@ -27,7 +27,7 @@ from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, stop_error, stops
 from olr_pg.applier.target.catalogue import empty_table, read_table
 from olr_pg.applier.target.connection import is_transient
-from olr_pg.applier.target.ledger import Counters, ErrorRow, TableLedger
+from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
 from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import format_xid
@@ -73,7 +73,7 @@ def apply_event(
         position = state.position.after(event.commit_scn, event.xid)
         error = None if state.stopped else carry_out(connection, settings, event, source)
         if error is None and not state.stopped:
-            ledger.advance(connection, position, Counters())
+            ledger.advance(connection, position, ChangeCounts())
             return None
         if error is not None:
             ledger.stop(connection, source_document(source, settings.facts, event.commit_scn))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from olr_pg.applier.received.chunk_assembly import TOO_LARGE, ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
-from olr_pg.applier.statements.table_changes import Chunk, join, select
+from olr_pg.applier.statements.table_changes import AnswerChunk, join, select
 from olr_pg.kernels.compile import kernel
 from olr_pg.wire.elements import ElementCode
 
@@ -94,6 +94,6 @@ def parse_messages(data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
     parts = []
     for start, end in pairwise(bounds):
         answers = ChunkedRows(order).whole(data[start:end], is_cut=start in cut)
-        chunk = Chunk(answers, LayoutReader(order).read(answers))
+        chunk = AnswerChunk(answers, LayoutReader(order).read(answers))
         parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
     return join(parts)

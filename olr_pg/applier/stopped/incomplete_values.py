@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.lost_value_documents import LostValues
-    from olr_pg.applier.statements.table_changes import Changes, Selection
+    from olr_pg.applier.statements.table_changes import Selection, TargetChanges
     from olr_pg.applier.statements.target_plan import TablePlan
     from olr_pg.applier.target.ledger import TableLedger
     from olr_pg.transactions.lobs.lost_values import LostLob
@@ -451,14 +451,14 @@ class _Steps:
             lines.move(row, key)
 
 
-def _sets_key(changes: Changes, number: I64, key: I64) -> npt.NDArray[np.bool_]:
+def _sets_key(changes: TargetChanges, number: I64, key: I64) -> npt.NDArray[np.bool_]:
     """Tell which of the changes are updates that set a column of the key."""
     sets = (changes.after.length[number][:, key] != ABSENT).any(axis=1)
     moves: npt.NDArray[np.bool_] = (changes.kind[number] == DmlKind.UPDATE) & sets
     return moves
 
 
-def _behind(changes: Changes, number: I64, key: I64) -> Cells:
+def _behind(changes: TargetChanges, number: I64, key: I64) -> Cells:
     """Return the keys behind some updates: cells in the places of the changes."""
     before, after = changes.before, changes.after
     offset, length = before.offset.copy(), before.length.copy()

@@ -14,7 +14,7 @@ from olr_pg.postgres.error_text import full_text, text_without_values
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
-    from olr_pg.applier.statements.step import Step
+    from olr_pg.applier.statements.bound_statement import BoundStatement
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.transactions.lobs.lost_values import LostLob
 
@@ -101,7 +101,7 @@ class RefusedError(Exception):
         )
 
 
-def refused(error: psycopg.Error, step: Step | None = None) -> RefusedError:
+def refused(error: psycopg.Error, step: BoundStatement | None = None) -> RefusedError:
     """Return the refusal for PostgreSQL's error.
 
     Raises:

@@ -129,7 +129,7 @@ WHERE subscription = %s AND source_table = %s AND commit_scn = %s AND xid = %s A
 """
 
 
-class Position(NamedTuple):
+class TablePosition(NamedTuple):
     """A table's position: all below `commit_scn` is in, and of that SCN the transactions `xids`.
 
     Attributes:
@@ -146,11 +146,11 @@ class Position(NamedTuple):
             return commit_scn <= self.commit_scn
         return format_xid(xid) in self.xids
 
-    def after(self, commit_scn: int, xid: int) -> Position:
+    def after(self, commit_scn: int, xid: int) -> TablePosition:
         """Return the position once that transaction is applied too."""
         if commit_scn == self.commit_scn:
-            return Position(commit_scn, (*self.xids, format_xid(xid)))
-        return Position(commit_scn, (format_xid(xid),))
+            return TablePosition(commit_scn, (*self.xids, format_xid(xid)))
+        return TablePosition(commit_scn, (format_xid(xid),))
 
 
 class LedgerState(NamedTuple):
@@ -160,12 +160,12 @@ class LedgerState(NamedTuple):
         stopped: its changes are held; up to `position` they are applied or held.
     """
 
-    position: Position
+    position: TablePosition
     stopped: bool
     listed: bool = False
 
 
-class Counters(NamedTuple):
+class ChangeCounts(NamedTuple):
     """The counts of one target transaction."""
 
     transactions: int = 0
@@ -174,9 +174,9 @@ class Counters(NamedTuple):
     deleted: int = 0
     conflicts: int = 0
 
-    def plus(self, other: Counters) -> Counters:
+    def plus(self, other: ChangeCounts) -> ChangeCounts:
         """Add other counts."""
-        return Counters(*(a + b for a, b in zip(self, other, strict=True)))
+        return ChangeCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class ErrorRow(NamedTuple):
@@ -375,15 +375,17 @@ class TableLedger:
         if row is None:
             return None
         self.listed = row[3]
-        return LedgerState(Position(row[0], tuple(row[1])), row[2], row[3])
+        return LedgerState(TablePosition(row[0], tuple(row[1])), row[2], row[3])
 
-    def advance(self, connection: Connection[Any], position: Position, counters: Counters) -> None:
+    def advance(
+        self, connection: Connection[Any], position: TablePosition, counters: ChangeCounts
+    ) -> None:
         """Move the row to `position`, in the transaction that holds its lock."""
         connection.execute(
             ADVANCE, (position.commit_scn, list(position.xids), *counters, *self._key)
         )
 
-    def move(self, connection: Connection[Any], position: Position) -> None:
+    def move(self, connection: Connection[Any], position: TablePosition) -> None:
         """Move the row to `position` where what lies up to it is held, not applied."""
         connection.execute(_MOVE, (position.commit_scn, list(position.xids), *self._key))
 
@@ -396,7 +398,7 @@ class TableLedger:
         if connection.execute(_TOUCH, self._key).rowcount != 1:
             raise OlrPgError(Code.LEDGER_UNUSABLE, "its row vanishes", table=self._key[1])
 
-    def count(self, connection: Connection[Any], counters: Counters) -> None:
+    def count(self, connection: Connection[Any], counters: ChangeCounts) -> None:
         """Count what was applied of the held changes; the row does not move."""
         connection.execute(_COUNT, (*counters, *self._key))
 

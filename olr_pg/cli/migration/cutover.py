@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.config.model import Config
-    from olr_pg.load.cutover.cut_over import Step
+    from olr_pg.load.cutover.cut_over import CutOverStep
     from olr_pg.load.cutover.steps_done import StepState
 
 
@@ -101,11 +101,11 @@ def show_cutover(config: Config, *, as_json: bool) -> None:
     _show(cutover_state(config), STEPS, as_json=as_json)
 
 
-def _announce(step: Step) -> None:
+def _announce(step: CutOverStep) -> None:
     print_line(f"{step.name}: {step.title} …", at_once=True)
 
 
-def _show(states: Sequence[StepState], steps: Sequence[Step], *, as_json: bool) -> None:
+def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json: bool) -> None:
     """Show what has been done, and the way back from there."""
     over = [state for state in states if state.is_over]
     backs = {step.name: step.way_back for step in steps}

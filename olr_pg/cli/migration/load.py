@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from olr_pg.load.load_watch import LoadWatch
     from olr_pg.load.row_progress import RowProgress
     from olr_pg.load.table_data import SourceTable
-    from olr_pg.load.target_structure import Part
+    from olr_pg.load.target_structure import StructurePart
 
 POLL_SECONDS: Final = 0.5
 
@@ -252,7 +252,7 @@ def _print_loaded(done: Sequence[LoadedTable]) -> None:
             print_line(f"{one.table}.{column}: {words}")
 
 
-def _print_structure(parts: Sequence[Part]) -> None:
+def _print_structure(parts: Sequence[StructurePart]) -> None:
     """Print how many of each kind were made, and each one that was not."""
     for kind in dict.fromkeys(part.kind for part in parts):
         states = Counter(part.state for part in parts if part.kind == kind)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Group
 
-    from olr_pg.migration.migration_progress import MigrationWatch, Progress
+    from olr_pg.migration.migration_progress import MigrationProgress, MigrationWatch
 
 TERMINAL_SECONDS: Final = 0.5
 LINES_SECONDS: Final = 10.0
@@ -41,7 +41,7 @@ def migration_display(
 
 @contextmanager
 def _looking(
-    watch: MigrationWatch, show: Callable[[Progress], None], seconds: float
+    watch: MigrationWatch, show: Callable[[MigrationProgress], None], seconds: float
 ) -> Iterator[None]:
     stop = threading.Event()
 
@@ -63,7 +63,7 @@ def _looking(
 
 
 @contextmanager
-def _live() -> Iterator[Callable[[Progress], None]]:
+def _live() -> Iterator[Callable[[MigrationProgress], None]]:
     from rich.console import Console
     from rich.live import Live
 
@@ -72,7 +72,7 @@ def _live() -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: live.update(progress_view(progress), refresh=True)
 
 
-def progress_view(progress: Progress) -> Group:
+def progress_view(progress: MigrationProgress) -> Group:
     """Make what a terminal shows."""
     from rich.console import Group
     from rich.table import Table as Grid
@@ -101,7 +101,7 @@ class ProgressLines:
     def __init__(self) -> None:
         self._told: tuple[str, ...] = ()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: MigrationProgress) -> None:
         """Print the lines of a moment."""
         from olr_pg.migration.migration_progress import progress_lines
 
@@ -112,12 +112,12 @@ class ProgressLines:
         flush()
 
 
-def _print_json(progress: Progress) -> None:
+def _print_json(progress: MigrationProgress) -> None:
     print_json({"progress": progress_json(progress)})
     flush()
 
 
-def progress_json(progress: Progress) -> dict[str, Any]:
+def progress_json(progress: MigrationProgress) -> dict[str, Any]:
     """Return it for scripts."""
     behind = progress.replicating
     return {

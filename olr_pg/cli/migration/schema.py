@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.schema.source_inventory import SourceSchemas
     from olr_pg.schema.statement import Statement
-    from olr_pg.schema.trial import Outcome
+    from olr_pg.schema.trial import TrialOutcome
 
 EXIT_DIFFERENT: Final = 1
 
@@ -226,7 +226,7 @@ def _converted(
         yield _Converted(config, target, schemas, connection, statements)
 
 
-def _print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> None:
+def _print_outcomes(outcomes: list[TrialOutcome], *, as_json: bool) -> None:
     if as_json:
         print_json(
             [

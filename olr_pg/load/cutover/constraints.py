@@ -47,7 +47,7 @@ _TRIGGER_STATES: Final = {
 _ALWAYS: Final = "A"
 
 
-class Constraint(NamedTuple):
+class TargetConstraint(NamedTuple):
     """A foreign key or check of a target table; parents and their columns only of the former."""
 
     name: str
@@ -90,7 +90,7 @@ def check_constraints(connection: Connection[Any], tables: Sequence[int]) -> Che
     """
     found = Checked([], [], [], [])
     for row in connection.execute(_CONSTRAINTS, (list(tables),)).fetchall():
-        _check(connection, Constraint(*row), found)
+        _check(connection, TargetConstraint(*row), found)
     for schema, table, name, state, internal in connection.execute(_TRIGGERS, (list(tables),)):
         what = "a foreign key's trigger" if internal else f"trigger {name}"
         words = f"{schema}.{table}: {what} {_TRIGGER_STATES[state]}"
@@ -98,7 +98,7 @@ def check_constraints(connection: Connection[Any], tables: Sequence[int]) -> Che
     return found
 
 
-def _check(connection: Connection[Any], constraint: Constraint, found: Checked) -> None:
+def _check(connection: Connection[Any], constraint: TargetConstraint, found: Checked) -> None:
     if constraint.is_valid:
         orphans = _orphans(connection, constraint)
         if orphans:
@@ -122,14 +122,14 @@ def _check(connection: Connection[Any], constraint: Constraint, found: Checked) 
         found.validated.append(constraint.title)
 
 
-def _violated(constraint: Constraint, orphans: int) -> str:
+def _violated(constraint: TargetConstraint, orphans: int) -> str:
     return (
         f"{constraint.title}: {orphans} rows refer to none in"
         f" {constraint.parent_schema}.{constraint.parent}"
     )
 
 
-def _orphans(connection: Connection[Any], constraint: Constraint) -> int:
+def _orphans(connection: Connection[Any], constraint: TargetConstraint) -> int:
     """Count the rows that refer to a row that is not there; one with a NULL refers to none."""
     assert constraint.kind == _FOREIGN
     assert constraint.parent_schema is not None

@@ -73,7 +73,7 @@ _BACK_TO_SOURCE: Final = (
 )
 
 
-class Step(NamedTuple):
+class CutOverStep(NamedTuple):
     """A step of the cut-over.
 
     Attributes:
@@ -87,21 +87,21 @@ class Step(NamedTuple):
 
 
 STEPS: Final = (
-    Step("quiet", "the source is quiet", _BACK_TO_SOURCE),
-    Step("archived", "the last redo is archived", _BACK_TO_SOURCE),
-    Step("applied", "everything is applied", _BACK_TO_SOURCE),
-    Step("verified", "the tables are identical", _BACK_TO_SOURCE),
-    Step(
+    CutOverStep("quiet", "the source is quiet", _BACK_TO_SOURCE),
+    CutOverStep("archived", "the last redo is archived", _BACK_TO_SOURCE),
+    CutOverStep("applied", "everything is applied", _BACK_TO_SOURCE),
+    CutOverStep("verified", "the tables are identical", _BACK_TO_SOURCE),
+    CutOverStep(
         "sequences",
         "the sequences go on where the source's end",
         f"{_BACK_TO_SOURCE}; sequences that are ahead do no harm",
     ),
-    Step(
+    CutOverStep(
         "constraints",
         "foreign keys, checks and triggers are as applications need them",
         f"{_BACK_TO_SOURCE}; valid constraints do not hinder replication",
     ),
-    Step(
+    CutOverStep(
         "report",
         "the target may be used",
         f"as long as nobody has written to the target: {_BACK_TO_SOURCE}. After that its new rows"
@@ -128,7 +128,7 @@ class CutoverOptions(NamedTuple):
     final_scn: int | None = None
     unverified: bool = False
     until: str | None = None
-    progress: Callable[[Step], None] = lambda _step: None
+    progress: Callable[[CutOverStep], None] = lambda _step: None
 
 
 def cutover_state(config: Config) -> list[StepState]:
@@ -212,18 +212,18 @@ class _Cutover:
             "report": self._report,
         }
 
-    def known(self, step: Step) -> StepState | None:
+    def known(self, step: CutOverStep) -> StepState | None:
         """Return the stored state of a step; None where it has not begun."""
         with opened_target(self._config) as target:
             return read_steps(target.connection, self._apply.subscription).get(step.name)
 
-    def note(self, step: Step, state: str, detail: dict[str, Any]) -> None:
+    def note(self, step: CutOverStep, state: str, detail: dict[str, Any]) -> None:
         """Store the state of a step in the target."""
         with opened_target(self._config) as target:
             note_step(target.connection, self._apply.subscription, step.name, state, detail)
         _log.info("cut-over", step=step.name, state=state)
 
-    def do(self, step: Step) -> tuple[str, dict[str, Any]]:
+    def do(self, step: CutOverStep) -> tuple[str, dict[str, Any]]:
         """Carry out a step; return its state and its findings."""
         return self._work[step.name]()
 

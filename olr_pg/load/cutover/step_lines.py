@@ -9,14 +9,14 @@ from olr_pg.observability.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from olr_pg.load.cutover.cut_over import Step
+    from olr_pg.load.cutover.cut_over import CutOverStep
     from olr_pg.load.cutover.steps_done import StepState
 
 _FAILED: Final = "failed"
 _COUNTS: Final = ("inserted", "updated", "deleted", "conflicts")
 
 
-def step_lines(states: Sequence[StepState], steps: Sequence[Step]) -> Iterator[str]:
+def step_lines(states: Sequence[StepState], steps: Sequence[CutOverStep]) -> Iterator[str]:
     """Yield the steps so far, each with what it found below it."""
     titles = {step.name: step.title for step in steps}
     width = max(map(len, titles), default=0)

@@ -16,7 +16,7 @@ import orjson
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.private import private_umask
 from olr_pg.load.composite import fields_of, shown
-from olr_pg.load.verification.verification import Difference
+from olr_pg.load.verification.verification import RowDifference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ class TableDifferences(NamedTuple):
     columns: tuple[str, ...]
     types: tuple[int, ...]
     key: tuple[str, ...]
-    rows: list[Difference]
+    rows: list[RowDifference]
 
 
 def difference_lines(
@@ -72,7 +72,7 @@ def difference_lines(
 
 
 def _line(
-    connection: Connection[Any], result: VerifiedTable, difference: Difference
+    connection: Connection[Any], result: VerifiedTable, difference: RowDifference
 ) -> dict[str, Any]:
     compared = result.compared
     line: dict[str, Any] = {"kind": difference.kind}
@@ -174,10 +174,10 @@ def _tables(lines: Sequence[dict[str, Any]], subscription: str) -> list[TableDif
     return tables
 
 
-def _difference(line: dict[str, Any]) -> Difference:
+def _difference(line: dict[str, Any]) -> RowDifference:
     source, target = (
         None if line[name] is None else base64.b64decode(line[name], validate=True)
         for name in ("source_image", "target_image")
     )
     key = base64.b64decode(line["key_image"], validate=True)
-    return Difference(line["kind"], key, source, target, line.get("target_copies"))
+    return RowDifference(line["kind"], key, source, target, line.get("target_copies"))

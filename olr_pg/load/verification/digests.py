@@ -41,7 +41,7 @@ def chunk_count(rows: int) -> int:
     return min(1 << (wanted - 1).bit_length(), CHUNKS_MAX)
 
 
-class Compared(NamedTuple):
+class ComparedColumns(NamedTuple):
     """The columns by which two tables are compared.
 
     Attributes:
@@ -129,7 +129,7 @@ class SourceDigester:
     def __init__(
         self,
         columns: tuple[LoadColumn, ...],
-        compared: Compared,
+        compared: ComparedColumns,
         chunks: int,
         losses: dict[str, Counters],
     ) -> None:

@@ -20,7 +20,7 @@ from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
-from olr_pg.load.composite import Field, fields_of, placeholder
+from olr_pg.load.composite import ImageField, fields_of, placeholder
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.load.verification.differences import TableDifferences
-    from olr_pg.load.verification.verification import Difference
+    from olr_pg.load.verification.verification import RowDifference
 
 
 class RepairedTable(NamedTuple):
@@ -163,10 +163,10 @@ class _Table:
         self._columns = columns
         self._key = key
         self._image = escape_percent_signs(image_expression(columns))
-        self._crossed = list[list[Field]]()
+        self._crossed = list[list[ImageField]]()
         self._copies = dict[bytes, int]()
 
-    def repair(self, connection: Connection[Any], difference: Difference) -> str:
+    def repair(self, connection: Connection[Any], difference: RowDifference) -> str:
         """Repair one row; what was done."""
         if not self._key and self._copies_before(connection, difference) != difference.copies:
             return "left"
@@ -197,7 +197,7 @@ class _Table:
             self._insert(connection, fields)
 
     def clear_incomplete(
-        self, connection: Connection[Any], table: tuple[str, str], difference: Difference
+        self, connection: Connection[Any], table: tuple[str, str], difference: RowDifference
     ) -> None:
         """Take a repaired row out of the list of incomplete ones."""
         image = difference.source or difference.target
@@ -217,7 +217,7 @@ class _Table:
         parameters = [field.parameter for field in fields]
         connection.execute(query, [*table, names, *parameters])
 
-    def _copies_before(self, connection: Connection[Any], difference: Difference) -> int:
+    def _copies_before(self, connection: Connection[Any], difference: RowDifference) -> int:
         """Count the rows like that before any of them was repaired.
 
         Without a key, nothing else tells whether the difference is still there.
@@ -232,7 +232,7 @@ class _Table:
             self._copies[image] = int(row[0]) if row else 0
         return self._copies[image]
 
-    def _find(self, connection: Connection[Any], difference: Difference) -> _Found | None:
+    def _find(self, connection: Connection[Any], difference: RowDifference) -> _Found | None:
         """Find the row and lock it; None where there is none."""
         if self._key:
             wanted = difference.source or difference.target
@@ -257,10 +257,10 @@ class _Table:
         query = sql.SQL("DELETE FROM {} AS t WHERE {}").format(self._name, found.place)
         connection.execute(query, ())
 
-    def _update(self, connection: Connection[Any], fields: list[Field], found: _Found) -> None:
+    def _update(self, connection: Connection[Any], fields: list[ImageField], found: _Found) -> None:
         names = {column.name for column in self._key}
         theirs = fields_of(found.image, self._columns)
-        setting = list[Field]()
+        setting = list[ImageField]()
         for wanted, there in zip(fields, theirs, strict=True):
             if wanted.column.identity == "a":
                 self._check_identity(wanted, there)
@@ -275,7 +275,7 @@ class _Table:
         )
         connection.execute(query, [field.parameter for field in setting])
 
-    def _check_identity(self, wanted: Field, there: Field) -> None:
+    def _check_identity(self, wanted: ImageField, there: ImageField) -> None:
         """Refuse a row that differs in such a column: it would stay so, and count as updated."""
         if wanted.value != there.value:
             column = sql.Identifier(wanted.column.name)
@@ -289,7 +289,7 @@ class _Table:
                 table=self._source,
             )
 
-    def _insert(self, connection: Connection[Any], fields: list[Field]) -> None:
+    def _insert(self, connection: Connection[Any], fields: list[ImageField]) -> None:
         query = sql.SQL("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
             self._name,
             sql.SQL(", ").join(_name(field.column) for field in fields),

@@ -27,8 +27,8 @@ from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
 from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.load.verification.verification_task import (
+    CanonicalRow,
     PartDigests,
-    Row,
     VerifyJob,
     VerifyTable,
     VerifyTask,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.load.table_data import SourceTable
-    from olr_pg.load.verification.digests import Compared
+    from olr_pg.load.verification.digests import ComparedColumns
 
 _log = structlog.get_logger(__name__)
 
@@ -76,7 +76,7 @@ EXTRA: Final = "extra"
 DIFFERENT: Final = "different"
 
 
-class Difference(NamedTuple):
+class RowDifference(NamedTuple):
     """A row that is not the same on both sides.
 
     Attributes:
@@ -108,7 +108,7 @@ class VerifiedTable(NamedTuple):
     """
 
     table: VerifyTable
-    compared: Compared
+    compared: ComparedColumns
     scn: int
     applied_scn: int
     applied_xids: tuple[str, ...]
@@ -117,7 +117,7 @@ class VerifiedTable(NamedTuple):
     chunks: int
     differing: int
     skipped: int
-    differences: tuple[Difference, ...]
+    differences: tuple[RowDifference, ...]
     losses: Mapping[str, Counters]
 
     @property
@@ -149,7 +149,7 @@ class _Side:
     def __init__(self, chunks: int) -> None:
         self.digests = ChunkDigests.none(chunks)
         self.rows = 0
-        self.found = Counter[Row]()
+        self.found = Counter[CanonicalRow]()
 
 
 class _Work:
@@ -159,7 +159,7 @@ class _Work:
         self,
         source: SourceTable,
         table: VerifyTable,
-        compared: Compared,
+        compared: ComparedColumns,
         position: tuple[int, list[str]],
     ) -> None:
         self.source = source
@@ -437,8 +437,8 @@ def _result(work: _Work) -> VerifiedTable:
 
 
 def _differences(
-    source: Counter[Row], target: Counter[Row], *, keyed: bool
-) -> Iterable[Difference]:
+    source: Counter[CanonicalRow], target: Counter[CanonicalRow], *, keyed: bool
+) -> Iterable[RowDifference]:
     """Yield what one side has and the other has not, by key."""
     only_source = sorted((source - target).elements())
     only_target = sorted((target - source).elements())
@@ -446,10 +446,10 @@ def _differences(
     for row in only_source:
         other = here.pop(row.key, None)
         if other is not None:
-            yield Difference(DIFFERENT, row.key, row.image, other.image)
+            yield RowDifference(DIFFERENT, row.key, row.image, other.image)
         else:
-            yield Difference(MISSING, row.key, row.image, None, None if keyed else target[row])
+            yield RowDifference(MISSING, row.key, row.image, None, None if keyed else target[row])
     paired = {row.key for row in only_source}
     for row in only_target:
         if row.key not in paired:
-            yield Difference(EXTRA, row.key, None, row.image, None if keyed else target[row])
+            yield RowDifference(EXTRA, row.key, None, row.image, None if keyed else target[row])

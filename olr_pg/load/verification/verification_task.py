@@ -27,7 +27,7 @@ from olr_pg.load.canonical import digest_expression, image_expression
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.retry import retried
 from olr_pg.load.table_data import schema_of
-from olr_pg.load.verification.digests import ChunkDigests, Compared, SourceDigester
+from olr_pg.load.verification.digests import ChunkDigests, ComparedColumns, SourceDigester
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,7 +94,7 @@ class PartDigests(NamedTuple):
     losses: dict[str, Counters]
 
 
-class Row(NamedTuple):
+class CanonicalRow(NamedTuple):
     """A row in the canonical form."""
 
     key: bytes
@@ -138,7 +138,7 @@ def _job(packed: bytes) -> VerifyJob:
 
 def _done(
     connection: Connection[Any], job: VerifyJob, task: VerifyTask
-) -> PartDigests | list[Row] | OlrPgError:
+) -> PartDigests | list[CanonicalRow] | OlrPgError:
     try:
         return _do(connection, job, task)
     except psycopg.Error as error:
@@ -153,7 +153,9 @@ def _done(
         )
 
 
-def _do(connection: Connection[Any], job: VerifyJob, task: VerifyTask) -> PartDigests | list[Row]:
+def _do(
+    connection: Connection[Any], job: VerifyJob, task: VerifyTask
+) -> PartDigests | list[CanonicalRow]:
     table = job.tables[task.table]
     plan = TablePlan(table.source.full_name, table.target, table.source, job.settings)
     if not isinstance(task.part, Blocks):
@@ -168,7 +170,7 @@ def _do(connection: Connection[Any], job: VerifyJob, task: VerifyTask) -> PartDi
     return list(_target_rows(connection, table, compared, task.part, task.wanted))
 
 
-def compared_by(plan: TablePlan, source: Table) -> Compared:
+def compared_by(plan: TablePlan, source: Table) -> ComparedColumns:
     """Choose the compared columns, from the dictionary alone.
 
     The source's partitions come to the same: they have every delivered column.
@@ -180,7 +182,7 @@ def compared_by(plan: TablePlan, source: Table) -> Compared:
     )
     keyed = len(plan.key) > 0 and set(plan.key.tolist()) <= set(fields)
     key = tuple(map(fields.index, plan.key.tolist())) if keyed else tuple(range(len(fields)))
-    return Compared(tuple(plan.target.columns[field] for field in fields), key, keyed)
+    return ComparedColumns(tuple(plan.target.columns[field] for field in fields), key, keyed)
 
 
 class _SourceReader:
@@ -213,11 +215,11 @@ class _SourceReader:
             found.add_rows(batch.chunk[chosen], batch.digest[chosen])
         return PartDigests(found, rows, losses)
 
-    def rows(self, wanted: npt.NDArray[np.int64]) -> Iterator[Row]:
+    def rows(self, wanted: npt.NDArray[np.int64]) -> Iterator[CanonicalRow]:
         """Yield the rows of the partition that are in these chunks."""
         for batch in self._batches({}):
             for row in np.flatnonzero(np.isin(batch.chunk, wanted)).tolist():
-                yield Row(batch.keys.image(row), batch.images.image(row))
+                yield CanonicalRow(batch.keys.image(row), batch.images.image(row))
 
 
 def _within(blocks: Blocks) -> sql.Composable:
@@ -229,7 +231,7 @@ def _within(blocks: Blocks) -> sql.Composable:
 
 
 def _target_digests(
-    connection: Connection[Any], table: VerifyTable, compared: Compared, blocks: Blocks
+    connection: Connection[Any], table: VerifyTable, compared: ComparedColumns, blocks: Blocks
 ) -> PartDigests:
     query = sql.SQL(
         "SELECT chunk, count(*), sum(digest) FROM (SELECT {} & {} AS chunk, {} AS digest"
@@ -250,10 +252,10 @@ def _target_digests(
 def _target_rows(
     connection: Connection[Any],
     table: VerifyTable,
-    compared: Compared,
+    compared: ComparedColumns,
     blocks: Blocks,
     wanted: npt.NDArray[np.int64],
-) -> Iterator[Row]:
+) -> Iterator[CanonicalRow]:
     query = sql.SQL("SELECT {}, {} FROM {} AS t WHERE {} AND {} & {} = ANY(%s)").format(
         escape_percent_signs(image_expression(compared.key_columns)),
         escape_percent_signs(image_expression(compared.columns)),
@@ -264,7 +266,7 @@ def _target_rows(
     )
     with connection.cursor(binary=True) as cursor:
         for key, image in cursor.execute(query, (wanted.tolist(),)):
-            yield Row(bytes(key), bytes(image))
+            yield CanonicalRow(bytes(key), bytes(image))
 
 
 def target_parts(connection: Connection[Any], target: TargetTable, parts: int) -> Sequence[Blocks]:

@@ -19,13 +19,13 @@ from olr_pg.dictionary.inventory import (
     Inventory,
     InventoryIndex,
     InventoryView,
-    Job,
     MaterializedView,
     OtherSchema,
+    SchedulerJob,
     SchemaObject,
-    Source,
     Synonym,
     Trigger,
+    UnitSource,
     UserType,
 )
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -244,7 +244,7 @@ class _Reader:
                 enabled=row["STATUS"] == _ON,
             )
 
-    def _sources(self) -> Iterator[Source]:
+    def _sources(self) -> Iterator[UnitSource]:
         """Put the lines together; triggers, which are there too, have been read already."""
         units = grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
         for (owner, kind, name), lines in sorted(units.items()):
@@ -254,7 +254,7 @@ class _Reader:
                     row["TEXT"] if row["TEXT"].endswith("\n") else row["TEXT"] + "\n"
                     for row in ordered
                 )
-                yield Source(owner=owner, name=name, kind=kind, text=text)
+                yield UnitSource(owner=owner, name=name, kind=kind, text=text)
 
     def _types(self) -> Iterator[UserType]:
         for row in self._sorted(views.TYPES, "TYPE_NAME"):
@@ -265,9 +265,9 @@ class _Reader:
                 attributes=int(row["ATTRIBUTES"] or 0),
             )
 
-    def _jobs(self) -> Iterator[Job]:
+    def _jobs(self) -> Iterator[SchedulerJob]:
         for row in self._sorted(views.SCHEDULER_JOBS, "JOB_NAME"):
-            yield Job(
+            yield SchedulerJob(
                 owner=row[OWNER],
                 name=row["JOB_NAME"],
                 kind=row["JOB_TYPE"],
@@ -276,7 +276,7 @@ class _Reader:
                 enabled=row["ENABLED"] == "TRUE",
             )
         for row in self._sorted(views.JOBS, "JOB"):
-            yield Job(
+            yield SchedulerJob(
                 owner=row[OWNER],
                 name=f"DBMS_JOB {row['JOB']}",
                 kind="DBMS_JOB",

@@ -41,7 +41,7 @@ class Member(NamedTuple):
         return self.at + WIDTHS[self.kind]
 
 
-class Structure(NamedTuple):
+class RedoStructure(NamedTuple):
     """A structure: a field of a vector, a header, or a part of one.
 
     Attributes:
@@ -79,12 +79,12 @@ class Structure(NamedTuple):
         return self.member(name).end
 
 
-def structure(name: str, section: str, size: int, table: str) -> Structure:
+def structure(name: str, section: str, size: int, table: str) -> RedoStructure:
     """Read a structure from a table: per line offset, kind, name and meaning.
 
     A kind in parentheses is not shown; in names ``_`` stands for a space.
     """
-    return Structure(name, section, size, tuple(map(_member, table.strip().splitlines())))
+    return RedoStructure(name, section, size, tuple(map(_member, table.strip().splitlines())))
 
 
 def _member(line: str) -> Member:

@@ -72,7 +72,7 @@ def _at(offset: int, layout: str, **default: int | bytes) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogHeader:
+class HeaderBlock:
     """Block 1, the redo log header. The times and `resetlogs` are redo times.
 
     Attributes:
@@ -133,16 +133,16 @@ class LogHeader:
     redo_key_flag: int = _at(480, "H", default=0)
 
     @staticmethod
-    def read(redo: RedoFormat, block: bytes) -> LogHeader:
+    def read(redo: RedoFormat, block: bytes) -> HeaderBlock:
         """Read the fields of a block 1."""
         values = dict[str, Any]()
-        for one in fields(LogHeader):
+        for one in fields(HeaderBlock):
             offset, layout = one.metadata["offset"], one.metadata["layout"]
             if layout in (_LONG_SCN, _SHORT_SCN):
                 values[one.name] = redo.read_scn8(block, offset)
             else:
                 (values[one.name],) = redo.unpack(layout, block, offset)
-        return LogHeader(**values)
+        return HeaderBlock(**values)
 
     def image(self, redo: RedoFormat) -> bytes:
         """Encode the block, with its checksum."""

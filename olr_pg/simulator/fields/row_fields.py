@@ -71,7 +71,7 @@ def stored_columns(cells: Sequence[Cell | None]) -> tuple[Value, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class RowAddress:
     """A row piece's place."""
 
     dba: int
@@ -90,8 +90,8 @@ class RowPiece:
 
     fb: int
     columns: tuple[Value, ...]
-    nrid: Address | None = None
-    hrid: Address | None = None
+    nrid: RowAddress | None = None
+    hrid: RowAddress | None = None
     row_scn: int = 0
 
     @property
@@ -137,8 +137,8 @@ def insert_kdo(
     redo: RedoFormat, base: KdoBase, op: int, piece: RowPiece, slot: int, lock: int
 ) -> bytes:
     """KDO of IRP and ORP: 48 + ceil(columns / 8) bytes."""
-    hrid = piece.hrid or Address(0, 0)
-    nrid = piece.nrid or Address(0, 0)
+    hrid = piece.hrid or RowAddress(0, 0)
+    nrid = piece.nrid or RowAddress(0, 0)
     return (
         base.image(redo, op)
         + redo.pack("BBBB", piece.fb, lock, len(piece.columns), 0)
@@ -206,7 +206,7 @@ def update_fields(redo: RedoFormat, change: ColumnChange) -> list[bytes]:
 
 
 def forward_kdo(
-    redo: RedoFormat, base: KdoBase, op: int, slot: int, nrid: Address, lock: int
+    redo: RedoFormat, base: KdoBase, op: int, slot: int, nrid: RowAddress, lock: int
 ) -> bytes:
     """KDO of CFA: 32 bytes."""
     return base.image(redo, op) + redo.pack("IHHHBBB3x", nrid.dba, nrid.slot, 0, slot, 0, 0, lock)
@@ -264,7 +264,7 @@ class Supplemental:
     before: int
     after: int
     columns: tuple[tuple[int, Value], ...] = field(default=())
-    head: Address | None = None
+    head: RowAddress | None = None
     version: int = 1
 
     def fields(self, redo: RedoFormat) -> list[bytes]:

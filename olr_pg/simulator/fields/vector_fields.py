@@ -225,7 +225,7 @@ def rollback_marker_fields(redo: RedoFormat, xid: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class DatabaseSession:
     """A database session as 5.19 and 5.20 describe it."""
 
     number: int
@@ -240,7 +240,7 @@ class Session:
 
 
 def session_fields(
-    redo: RedoFormat, session: Session, *, full: bool, name: str = ""
+    redo: RedoFormat, session: DatabaseSession, *, full: bool, name: str = ""
 ) -> list[bytes]:
     """Encode the fields of 5.19 (`full`) or 5.20; `name` is the transaction's name."""
     if redo.wide_session:

@@ -19,7 +19,7 @@ CUT_MIN: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PieceSpan:
     """The columns of one piece from 0-based column `first` on; `cut`: P and N of its flags."""
 
     first: int
@@ -27,10 +27,10 @@ class Part:
     cut: int
 
 
-def lay_out(values: Sequence[Value], room: int) -> list[Part]:
+def lay_out(values: Sequence[Value], room: int) -> list[PieceSpan]:
     """Cut a row from its end into pieces of at most `room` bytes each; return them head first."""
     rest = list(values)
-    parts = list[Part]()
+    parts = list[PieceSpan]()
     goes_on = 0
     while rest or not parts:
         current = list[Value]()
@@ -51,6 +51,6 @@ def lay_out(values: Sequence[Value], room: int) -> list[Part]:
                 cut |= FB_FROM_PREVIOUS
             break
         continues = bool(cut & FB_FROM_PREVIOUS)
-        parts.insert(0, Part(len(rest) - continues, tuple(current), cut))
+        parts.insert(0, PieceSpan(len(rest) - continues, tuple(current), cut))
         goes_on = FB_TO_NEXT if continues else 0
     return parts

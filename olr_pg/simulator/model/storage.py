@@ -91,7 +91,7 @@ class ItlEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ItlClaim:
     """The ITL entry that a change uses, and what its undo has to restore."""
 
     itli: int
@@ -123,23 +123,23 @@ class TransactionalBlock(BlockState):
                 return number
         return 0
 
-    def claim(self, transaction: Holder) -> Claim:
+    def claim(self, transaction: Holder) -> ItlClaim:
         """Find the entry for a change of `transaction`; clean out committed ones on first touch."""
         held = self.entry_of(transaction)
         if held:
             entry = self.itl[held - 1]
-            return Claim(held, ItlEntry(transaction, entry.uba), False, ())
+            return ItlClaim(held, ItlEntry(transaction, entry.uba), False, ())
         cleaned = self.clean_out()
         number = self._free_entry()
         entry = self.itl[number - 1]
-        return Claim(number, ItlEntry(entry.transaction, entry.uba), True, cleaned)
+        return ItlClaim(number, ItlEntry(entry.transaction, entry.uba), True, cleaned)
 
-    def take(self, claim: Claim, transaction: Holder, uba: bytes) -> None:
+    def take(self, claim: ItlClaim, transaction: Holder, uba: bytes) -> None:
         """Carry a claim out: the entry now leads to the undo record at `uba`."""
         entry = self.itl[claim.itli - 1]
         entry.transaction, entry.uba, entry.cleaned = transaction, uba, False
 
-    def restore(self, claim: Claim) -> None:
+    def restore(self, claim: ItlClaim) -> None:
         """Give an entry back its state before the change."""
         entry, before = self.itl[claim.itli - 1], claim.before
         entry.transaction, entry.uba = before.transaction, before.uba

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.fields.row_fields import FB_ROW, SLOT_SIZE, Address, RowPiece, stored_columns
+from olr_pg.simulator.fields.row_fields import (
+    FB_ROW,
+    SLOT_SIZE,
+    RowAddress,
+    RowPiece,
+    stored_columns,
+)
 from olr_pg.simulator.model.storage import (
     DATABASE_BLOCK_SIZE,
     ROW_SPACE,
@@ -93,9 +99,9 @@ class StoredPiece:
     first: int
 
     @property
-    def address(self) -> Address:
+    def address(self) -> RowAddress:
         """The place of the piece."""
-        return Address(self.block.dba, self.slot)
+        return RowAddress(self.block.dba, self.slot)
 
 
 @dataclass(slots=True, eq=False, repr=False)

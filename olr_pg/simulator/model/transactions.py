@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.vector_fields import Ktub
     from olr_pg.simulator.model.storage import (
-        Claim,
+        ItlClaim,
         TransactionalBlock,
         UndoBlock,
         UndoPlace,
@@ -88,7 +88,7 @@ class UndoEntry:
     redo_code: tuple[int, int] | None
     block: TransactionalBlock | None
     cls: int
-    claim: Claim | None
+    claim: ItlClaim | None
     revert: Callable[[], None]
     changes: int
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.online_redo.control_file import ControlFile
     from olr_pg.simulator.online_redo.steps import Step
@@ -27,7 +27,7 @@ class _Job:
     """A group that is to be archived, once so many switches are over."""
 
     number: int
-    header: LogHeader
+    header: HeaderBlock
     due: int
     copy: Iterator[Step] | None = None
 
@@ -61,7 +61,7 @@ class Archiver:
         """Archive again."""
         self._is_stopped = False
 
-    def add(self, number: int, header: LogHeader) -> None:
+    def add(self, number: int, header: HeaderBlock) -> None:
         """Take a group whose log has ended."""
         if self._lag is not None:
             due = self._switches + self._rng.randint(0, self._lag)

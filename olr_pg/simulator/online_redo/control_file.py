@@ -15,7 +15,7 @@ from olr_pg.scalars import SCN_NONE, decode_redo_time
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.fields.redo_format import RedoFormat
 
 CURRENT: Final = "CURRENT"
@@ -29,7 +29,7 @@ _HIGHEST_SCN: Final = (1 << 48) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class LogMember:
     """A file of a group.
 
     Attributes:
@@ -58,8 +58,8 @@ class Group:
 
     number: int
     thread: int
-    members: tuple[Member, ...]
-    header: LogHeader | None = None
+    members: tuple[LogMember, ...]
+    header: HeaderBlock | None = None
     status: str = UNUSED
     is_archived: bool = True
 
@@ -89,7 +89,9 @@ class ControlFile:
         for place, thread in enumerate(threads):
             for number in range(1 + place * groups, 1 + (place + 1) * groups):
                 names = (f"redo{number:02}{letter}.log" for letter in string.ascii_lowercase)
-                files = tuple(Member(name) for name, _ in zip(names, range(members), strict=False))
+                files = tuple(
+                    LogMember(name) for name, _ in zip(names, range(members), strict=False)
+                )
                 self.groups[number] = Group(number, thread, files)
 
     def ring(self, thread: int) -> list[Group]:
@@ -110,7 +112,7 @@ class ControlFile:
         )
         return self.change(number, members=members)
 
-    def switch(self, number: int, header: LogHeader) -> None:
+    def switch(self, number: int, header: HeaderBlock) -> None:
         """Make a group its thread's current one; what was current is active for a while."""
         after = {CURRENT: ACTIVE, ACTIVE: INACTIVE}
         begun = self.groups[number]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from olr_pg.simulator.fields.redo_format import RedoFormat
-    from olr_pg.simulator.online_redo.written_redo import LogPart, Lwn
+    from olr_pg.simulator.online_redo.written_redo import FlushedLwns, Lwn
 
 
 _BEFORE_CHECKSUM: Final = (4, 8, 12)
@@ -48,7 +48,7 @@ class FlushInProgress:
     """A flush, and what of it is in which member's file."""
 
     redo: RedoFormat
-    part: LogPart
+    part: FlushedLwns
     written: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def note(self, write: Write) -> None:

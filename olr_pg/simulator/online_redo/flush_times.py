@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.block_layout import BLOCK_HEADER_SIZE
-from olr_pg.simulator.online_redo.written_redo import LogEnd, LogPart, LogStart
+from olr_pg.simulator.online_redo.written_redo import EndedLog, FlushedLwns, LogStart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,9 +32,9 @@ def timed(redo: RedoFormat, items: Iterable[Redo], now: Callable[[], int]) -> It
             case LogStart(header):
                 began[item.thread] = time
                 yield LogStart(replace(header, first_time=time, closed_time=time))
-            case LogPart():
+            case FlushedLwns():
                 yield replace(item, data=memoryview(_stamped(redo, item.data, time)))
-            case LogEnd(header):
+            case EndedLog(header):
                 first = began.get(item.thread, time)
                 times = replace(header, first_time=first, closed_time=first, next_time=time)
                 yield replace(item, header=times)

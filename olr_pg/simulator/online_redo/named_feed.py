@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
 from olr_pg.simulator.online_redo.written_redo import (
-    LogEnd,
+    EndedLog,
     LogStart,
     log_parts,
     lost_part,
@@ -23,7 +23,7 @@ from olr_pg.simulator.online_redo.written_redo import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.named_simulation import NamedSimulation
     from olr_pg.simulator.online_redo.written_redo import Redo
     from olr_pg.simulator.writer.instance import LogSink
@@ -150,7 +150,7 @@ class NamedFeed:
         thread = header.thread - 1
         self._begin(thread, header)
         self._add_parts(thread, header, log.sealed(self._taken[thread].blocks))
-        end = LogEnd(header, lost_part(log.redo, header, self._lost.pop(thread, b"")))
+        end = EndedLog(header, lost_part(log.redo, header, self._lost.pop(thread, b"")))
         self._add(thread, header, header.next_scn, end)
 
     def _take(self, thread: int) -> None:
@@ -162,18 +162,18 @@ class NamedFeed:
         if log.blocks > first:
             self._add_parts(thread, header, log.sealed(first))
 
-    def _begin(self, thread: int, header: LogHeader) -> None:
+    def _begin(self, thread: int, header: HeaderBlock) -> None:
         taken, own = self._taken[thread], (header.resetlogs, header.sequence)
         if taken.log != own:
             taken.log, taken.blocks = own, 0
             self._add(thread, header, header.first_scn, LogStart(header))
 
-    def _add_parts(self, thread: int, header: LogHeader, data: bytes) -> None:
+    def _add_parts(self, thread: int, header: HeaderBlock, data: bytes) -> None:
         taken, redo = self._taken[thread], self.simulation.shape.redo
         block = FIRST_DATA_BLOCK + taken.blocks
         for part in log_parts(redo, header.thread, memoryview(data), block, self._sizes):
             self._add(thread, header, part.scn, part)
         taken.blocks += len(data) // redo.block_size
 
-    def _add(self, thread: int, header: LogHeader, scn: int, item: Redo) -> None:
+    def _add(self, thread: int, header: HeaderBlock, scn: int, item: Redo) -> None:
         self._items[thread].append(((header.resetlogs_scn, scn), item))

@@ -32,23 +32,23 @@ from olr_pg.simulator.online_redo.member_faults import MemberFaults
 from olr_pg.simulator.online_redo.steps import (
     CreateFile,
     Event,
-    EventKind,
-    LogPosition,
+    LwnPosition,
+    OnlineEventKind,
     OpenResetlogs,
 )
-from olr_pg.simulator.online_redo.written_redo import LogEnd, LogPart, LogStart, find_lwns
+from olr_pg.simulator.online_redo.written_redo import EndedLog, FlushedLwns, LogStart, find_lwns
 from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.headers import HeaderBlock
     from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.online_redo.control_file import Group
     from olr_pg.simulator.online_redo.steps import Step
     from olr_pg.simulator.online_redo.written_redo import Redo
 
-_NOWHERE: Final = LogPosition(0, 0, 0)
+_NOWHERE: Final = LwnPosition(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class _Thread:
     number: int
     tasks: deque[Iterator[Step]] = field(default_factory=deque)
     group: int = 0
-    position: LogPosition = _NOWHERE
+    position: LwnPosition = _NOWHERE
     scn: int = 0
     flush: FlushInProgress | None = None
     queued: deque[int] = field(default_factory=deque)
-    ending: LogEnd | None = None
+    ending: EndedLog | None = None
 
 
 class OnlineDatabase:
@@ -149,11 +149,11 @@ class OnlineDatabase:
         """Whether every thread has a current log."""
         return all(thread.group for thread in self._threads.values())
 
-    def flushed(self) -> dict[int, LogPosition]:
+    def flushed(self) -> dict[int, LwnPosition]:
         """Return, by thread, the place behind the last LWN that every member in use has whole."""
         return {number: thread.position for number, thread in self._threads.items()}
 
-    def reached(self) -> dict[int, LogPosition]:
+    def reached(self) -> dict[int, LwnPosition]:
         """Return, by thread, the place behind the last LWN that is whole in some member.
 
         Nobody can have read more, nor less than `flushed`.
@@ -181,11 +181,11 @@ class OnlineDatabase:
                 self._taken_scn = item.header.first_scn
                 thread.tasks.append(self._switch(thread, thread.ending, item.header))
                 thread.ending = None
-            case LogPart():
+            case FlushedLwns():
                 self._taken_scn = item.scn
                 thread.queued.append(item.scn)
                 thread.tasks.append(self._flush(thread, item))
-            case LogEnd():
+            case EndedLog():
                 self._taken_scn = item.header.next_scn
                 # It is closed with the switch to the next log, before or behind its beginning.
                 thread.ending = item
@@ -223,7 +223,7 @@ class OnlineDatabase:
         block_0 = OsHeader(blocks - 1).image(self._redo)
         return CreateFile(member, block_0, blocks * self._redo.block_size)
 
-    def _reset(self, header: LogHeader) -> Iterator[Step]:
+    def _reset(self, header: HeaderBlock) -> Iterator[Step]:
         """Open a new incarnation: all logs of the one before end, and its groups are cleared."""
         if self._resetlogs:
             yield from self._finish()
@@ -237,7 +237,7 @@ class OnlineDatabase:
             yield OpenResetlogs(header)
         self._resetlogs = header.resetlogs
 
-    def _flush(self, thread: _Thread, part: LogPart) -> Iterator[Step]:
+    def _flush(self, thread: _Thread, part: FlushedLwns) -> Iterator[Step]:
         size, group = self._redo.block_size, self.control.groups[thread.group]
         if part.end > self._options.blocks:
             raise ValueError(f"{part.end} blocks do not fit a file of {self._options.blocks}")
@@ -250,19 +250,21 @@ class OnlineDatabase:
         thread.queued.popleft()
         thread.position = thread.position._replace(block=part.end)
         thread.scn = part.next_scn
-        yield self._event(EventKind.FLUSHED, thread, len(part.data))
+        yield self._event(OnlineEventKind.FLUSHED, thread, len(part.data))
 
-    def _event(self, kind: EventKind, thread: _Thread, size: int = 0) -> Event:
+    def _event(self, kind: OnlineEventKind, thread: _Thread, size: int = 0) -> Event:
         _, sequence, block = thread.position
         return Event(kind, thread.number, sequence, block, size, thread.scn)
 
-    def _switch(self, thread: _Thread, ending: LogEnd | None, header: LogHeader) -> Iterator[Step]:
+    def _switch(
+        self, thread: _Thread, ending: EndedLog | None, header: HeaderBlock
+    ) -> Iterator[Step]:
         """Yield the switch to the next log; the headers of both are written in either order."""
         if ending is not None and ending.lost is not None:
             yield from self._crash(thread, ending.lost)
         group = self._next_group(thread)
         while not self.archiver.may_reuse(group.number):
-            yield self._event(EventKind.WAITING, thread)
+            yield self._event(OnlineEventKind.WAITING, thread)
             yield from self.archiver.step()
         yield from self._faults.at_switch(group.number, self._created)
         later = ending is not None and ending.lost is None and self._rng.random() < 0.3
@@ -280,7 +282,7 @@ class OnlineDatabase:
             return ring[0]
         return ring[(numbers.index(thread.group) + 1) % len(ring)]
 
-    def _open(self, thread: _Thread, group: Group, header: LogHeader) -> Iterator[Step]:
+    def _open(self, thread: _Thread, group: Group, header: HeaderBlock) -> Iterator[Step]:
         current = replace(
             header,
             group=group.number,
@@ -294,21 +296,21 @@ class OnlineDatabase:
         image = current.image(self._redo)
         yield from header_writes(self._rng, self._options.style, group.written, image)
         thread.group = group.number
-        thread.position = LogPosition(header.resetlogs, header.sequence, FIRST_DATA_BLOCK)
+        thread.position = LwnPosition(header.resetlogs, header.sequence, FIRST_DATA_BLOCK)
         thread.scn = max(thread.scn, header.first_scn)
         self.control.switch(group.number, current)
         self.archiver.switched()
-        yield self._event(EventKind.SWITCHED, thread)
+        yield self._event(OnlineEventKind.SWITCHED, thread)
 
-    def _close(self, thread: _Thread, ending: LogEnd, *, crash: bool = True) -> Iterator[Step]:
+    def _close(self, thread: _Thread, ending: EndedLog, *, crash: bool = True) -> Iterator[Step]:
         """Yield the end of the current log, and the crash before it."""
         if crash and ending.lost is not None:
             yield from self._crash(thread, ending.lost)
         yield from self._write_end(thread, thread.group, ending)
         if ending.lost is not None:
-            yield self._event(EventKind.RECOVERED, thread)
+            yield self._event(OnlineEventKind.RECOVERED, thread)
 
-    def _write_end(self, thread: _Thread, number: int, ending: LogEnd) -> Iterator[Step]:
+    def _write_end(self, thread: _Thread, number: int, ending: EndedLog) -> Iterator[Step]:
         """Yield the last writes of a log's header; from then on it can be archived."""
         # What comes in the next log has the SCN that ends this one, or a higher one.
         thread.scn = max(thread.scn, ending.header.next_scn + 1)
@@ -318,11 +320,11 @@ class OnlineDatabase:
         self.control.change(number, header=header)
         self.archiver.add(number, header)
 
-    def _crash(self, thread: _Thread, lost: LogPart) -> Iterator[Step]:
+    def _crash(self, thread: _Thread, lost: FlushedLwns) -> Iterator[Step]:
         """Yield what gets into the files of a flush that a crash breaks off."""
         group, style = self.control.groups[thread.group], self._options.style
         first = next(find_lwns(self._redo, lost.data, lost.block))
         if lost.end <= self._options.blocks:
             written, size = group.written, self._redo.block_size
             yield from crash_writes(self._rng, style, written, (first, lost.data), size)
-        yield self._event(EventKind.CRASHED, thread)
+        yield self._event(OnlineEventKind.CRASHED, thread)

@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from olr_pg.simulator.online_redo.steps import Event, EventKind
+from olr_pg.simulator.online_redo.steps import Event, OnlineEventKind
 
 if TYPE_CHECKING:
     import threading
@@ -83,7 +83,7 @@ def play(
         files.apply(step)
         stepped(step)
         if isinstance(step, Event):
-            if step.kind is EventKind.FLUSHED:
+            if step.kind is OnlineEventKind.FLUSHED:
                 pacing.flushed(step.size)
-            elif step.kind is EventKind.WAITING:
+            elif step.kind is OnlineEventKind.WAITING:
                 pacing.waiting()

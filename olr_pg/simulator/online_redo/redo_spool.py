@@ -6,7 +6,7 @@ import mmap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from olr_pg.simulator.online_redo.written_redo import LogPart
+from olr_pg.simulator.online_redo.written_redo import FlushedLwns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ def spooled(redo: Iterable[Redo], path: Path) -> Iterator[Redo]:
     items: list[tuple[Redo, int]] = []
     with path.open("w+b") as file:
         for item in redo:
-            if isinstance(item, LogPart):
+            if isinstance(item, FlushedLwns):
                 size = file.write(item.data)
                 items.append((replace(item, data=memoryview(b"")), size))
             else:
@@ -31,5 +31,5 @@ def spooled(redo: Iterable[Redo], path: Path) -> Iterator[Redo]:
         data = memoryview(mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) if size else b"")
     at = 0
     for item, length in items:
-        yield replace(item, data=data[at : at + length]) if isinstance(item, LogPart) else item
+        yield replace(item, data=data[at : at + length]) if isinstance(item, FlushedLwns) else item
         at += length

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.fields.headers import LogHeader
+    from olr_pg.simulator.fields.headers import HeaderBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Archived:
     """An archived log is whole; from now on it has its name, and V$ARCHIVED_LOG knows it."""
 
     name: str
-    header: LogHeader
+    header: HeaderBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,10 @@ class OpenResetlogs:
         header: of the first log of the new incarnation.
     """
 
-    header: LogHeader
+    header: HeaderBlock
 
 
-class EventKind(StrEnum):
+class OnlineEventKind(StrEnum):
     """The kinds of events, which change no file."""
 
     FLUSHED = "flushed"
@@ -112,7 +112,7 @@ class Event:
         scn: above the SCN of all that was flushed.
     """
 
-    kind: EventKind
+    kind: OnlineEventKind
     thread: int
     sequence: int
     block: int = 0
@@ -133,7 +133,7 @@ Step = (
 )
 
 
-class LogPosition(NamedTuple):
+class LwnPosition(NamedTuple):
     """The place behind an LWN: incarnation, log, block."""
 
     resetlogs: int

@@ -17,7 +17,7 @@ from olr_pg.simulator.fields.block_layout import (
     LWN_HEADER_SIZE,
     LWN_LENGTH,
 )
-from olr_pg.simulator.fields.headers import BIG_ENDIAN, LogHeader
+from olr_pg.simulator.fields.headers import BIG_ENDIAN, HeaderBlock
 from olr_pg.simulator.fields.redo_format import RedoFormat
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Lwn(NamedTuple):
 class LogStart:
     """A thread begins a log; of `header` only what is known by then counts."""
 
-    header: LogHeader
+    header: HeaderBlock
 
     @property
     def thread(self) -> int:
@@ -60,7 +60,7 @@ class LogStart:
 
 
 @dataclass(frozen=True, slots=True)
-class LogPart:
+class FlushedLwns:
     """LWNs that one flush writes, one behind the other.
 
     Attributes:
@@ -79,7 +79,7 @@ class LogPart:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEnd:
+class EndedLog:
     """A thread ends its log.
 
     Attributes:
@@ -87,8 +87,8 @@ class LogEnd:
         lost: what a crash of the instance kept from being written whole; None: none crashed.
     """
 
-    header: LogHeader
-    lost: LogPart | None = None
+    header: HeaderBlock
+    lost: FlushedLwns | None = None
 
     @property
     def thread(self) -> int:
@@ -96,7 +96,7 @@ class LogEnd:
         return self.header.thread
 
 
-Redo = LogStart | LogPart | LogEnd
+Redo = LogStart | FlushedLwns | EndedLog
 
 
 class WrittenLog(NamedTuple):
@@ -119,10 +119,10 @@ def read_format(data: memoryview) -> RedoFormat:
     return RedoFormat(version, big_endian, size)
 
 
-def read_header(data: memoryview) -> LogHeader:
+def read_header(data: memoryview) -> HeaderBlock:
     """Read block 1 of a log."""
     redo = read_format(data)
-    return LogHeader.read(redo, bytes(data[redo.block_size : 2 * redo.block_size]))
+    return HeaderBlock.read(redo, bytes(data[redo.block_size : 2 * redo.block_size]))
 
 
 def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
@@ -138,7 +138,7 @@ def find_lwns(redo: RedoFormat, data: memoryview, block: int) -> Iterator[Lwn]:
 
 def log_parts(
     redo: RedoFormat, thread: int, data: memoryview, block: int, sizes: Iterator[int]
-) -> Iterator[LogPart]:
+) -> Iterator[FlushedLwns]:
     """Cut sealed blocks, of which `block` is the first, into flushes.
 
     Args:
@@ -150,7 +150,7 @@ def log_parts(
         scn = lwn.scn if scn < 0 else scn
         if lwn.end - start >= wanted or lwn.end == end:
             blocks = data[(start - block) * size : (lwn.end - block) * size]
-            yield LogPart(thread, start, lwn.end, blocks, scn, lwn.next_scn)
+            yield FlushedLwns(thread, start, lwn.end, blocks, scn, lwn.next_scn)
             start, scn, wanted = lwn.end, -1, next(sizes)
 
 
@@ -184,10 +184,10 @@ def _thread_redo(
         data = log.data[FIRST_DATA_BLOCK * size : header.nab * size]
         for part in log_parts(redo, header.thread, data, FIRST_DATA_BLOCK, sizes):
             yield (incarnation, part.scn), part
-        yield (incarnation, header.next_scn), LogEnd(header, lost_part(redo, header, log.lost))
+        yield (incarnation, header.next_scn), EndedLog(header, lost_part(redo, header, log.lost))
 
 
-def lost_part(redo: RedoFormat, header: LogHeader, lost: bytes) -> LogPart | None:
+def lost_part(redo: RedoFormat, header: HeaderBlock, lost: bytes) -> FlushedLwns | None:
     """Return what a crash has kept from being written, behind the end of its log; None: nothing."""
     if not lost:
         return None

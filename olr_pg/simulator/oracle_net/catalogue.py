@@ -20,7 +20,7 @@ from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.sql import Query, translate
-from olr_pg.simulator.oracle_net.values import Bfile, Kind, ResultColumn, kind_of
+from olr_pg.simulator.oracle_net.values import Bfile, ResultColumn, ResultType, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ _NO_COLUMN: Final = re.compile(r"no such column: (?:\w+\.)?(.+)")
 SqlValue = str | bytes | int | float | None
 
 
-class Result(NamedTuple):
+class QueryResult(NamedTuple):
     """The rows of a query."""
 
     columns: tuple[ResultColumn, ...]
@@ -103,9 +103,9 @@ class Catalogue:
         self.no_flashback: set[str] = set()
         self.context: dict[str, str] = {}
         self._lob_columns = {"BINARYDEFVAL"}
-        self._clobs: dict[str, Kind] = {}
+        self._clobs: dict[str, ResultType] = {}
         self._schemas = {"SYS", "XDB"}
-        self.versioned: dict[tuple[str, str], dict[str, Kind]] = {}
+        self.versioned: dict[tuple[str, str], dict[str, ResultType]] = {}
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
         self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
         self._rows_made = 0
@@ -158,7 +158,7 @@ class Catalogue:
             self._lob_columns |= lobs
             for column in table.delivered:
                 if column.type_code == CLOB and not column.xml:
-                    self._clobs[column.name] = Kind(CLOB, 4000, column.charset_form or 1)
+                    self._clobs[column.name] = ResultType(CLOB, 4000, column.charset_form or 1)
 
     def add_schema(self, owner: str) -> None:
         """Make room for the tables of a user; once is enough."""
@@ -189,7 +189,7 @@ class Catalogue:
 
     def query(
         self, sql: str, binds: Sequence[object], stopped: Callable[[], bool] = lambda: False
-    ) -> Result:
+    ) -> QueryResult:
         """Run a query in Oracle's words.
 
         Args:
@@ -225,9 +225,9 @@ class Catalogue:
             ResultColumn(name, self._kind(query, name, [row[at] for row in rows]))
             for at, name in enumerate(names)
         )
-        return Result(columns, rows)
+        return QueryResult(columns, rows)
 
-    def _kind(self, query: Query, name: str, values: list[object]) -> Kind:
+    def _kind(self, query: Query, name: str, values: list[object]) -> ResultType:
         """Return the type of a column: of a table with rows as it says, else by its values."""
         column = query.columns.get(name, name)
         for table in query.versioned:

@@ -19,7 +19,7 @@ from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
 from olr_pg.simulator.oracle_net.faults import OraError
-from olr_pg.simulator.oracle_net.values import Kind, float_kind
+from olr_pg.simulator.oracle_net.values import ResultType, float_kind
 from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
@@ -212,22 +212,22 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _kind(column: Column) -> Kind:
+def _kind(column: Column) -> ResultType:
     """Return the type that the driver is told of a column, or of the text made of it."""
     code, form = column.type_code, column.charset_form or 1
     if column.xml or code in _AS_CLOB:
-        return Kind(OracleType.CLOB, 4000, 1)
+        return ResultType(OracleType.CLOB, 4000, 1)
     if code == OracleType.NUMBER:
         scale = -127 if column.scale is None else column.scale
-        return Kind(OracleType.NUMBER, 22, precision=column.precision or 0, scale=scale)
+        return ResultType(OracleType.NUMBER, 22, precision=column.precision or 0, scale=scale)
     if code in (OracleType.BINARY_FLOAT, OracleType.BINARY_DOUBLE):
         return float_kind(code)
     fixed: dict[int, int] = {OracleType.CLOB: 4000, OracleType.BLOB: 4000, OracleType.LONG: 0}
     if code in (*fixed, OracleType.RAW, OracleType.LONG_RAW, OracleType.BOOLEAN):
         own = form if code in (OracleType.CLOB, OracleType.LONG) else 0
-        return Kind(code, fixed.get(code, column.length), own)
+        return ResultType(code, fixed.get(code, column.length), own)
     text = code if code == OracleType.CHAR else OracleType.VARCHAR2
-    return Kind(text, max(column.length, 4000), form)
+    return ResultType(text, max(column.length, 4000), form)
 
 
 def _rowid_bytes(rowid: str, key: Iterable[str]) -> bytes:

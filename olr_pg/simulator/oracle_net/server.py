@@ -12,7 +12,7 @@ import structlog
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.simulator.oracle_net.packets import PacketStream
-from olr_pg.simulator.oracle_net.session import Listener, Session
+from olr_pg.simulator.oracle_net.session import ClientSession, SessionHost
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _ASKED_SECONDS: Final = 1.0
 _log = structlog.get_logger(__name__)
 
 
-class StandIn(Listener):
+class StandIn(SessionHost):
     """A server that python-oracledb takes for an Oracle.
 
     Args:
@@ -112,7 +112,7 @@ class StandIn(Listener):
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            Session(self, PacketStream(connection)).run()
+            ClientSession(self, PacketStream(connection)).run()
         except MalformedMessageError as error:
             self.malformed.append(str(error))
             _log.error("the stand-in cannot read a request", reason=str(error))

@@ -27,10 +27,10 @@ from olr_pg.simulator.oracle_net.values import LOBS, LONGS, Bfile, Wanted, lob_o
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.simulator.oracle_net.catalogue import Result
+    from olr_pg.simulator.oracle_net.catalogue import QueryResult
     from olr_pg.simulator.oracle_net.faults import Fault
     from olr_pg.simulator.oracle_net.state import OracleState
-    from olr_pg.simulator.oracle_net.values import BindType, Lob
+    from olr_pg.simulator.oracle_net.values import BindType, LobValue
 
 SERVICE: Final = "SIM"
 USER: Final = "olr"
@@ -65,12 +65,12 @@ class Cursor:
     sql: str
     bind_types: tuple[BindType, ...] = ()
     binds: list[object] = field(default_factory=list)
-    result: Result | None = None
+    result: QueryResult | None = None
     wanted: list[Wanted] = field(default_factory=list)
     sent: int = 0
 
 
-class Listener:
+class SessionHost:
     """The server that a session belongs to.
 
     Attributes:
@@ -92,16 +92,16 @@ class Listener:
         self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
 
 
-class Session:
+class ClientSession:
     """Serves one client."""
 
-    def __init__(self, server: Listener, stream: PacketStream) -> None:
+    def __init__(self, server: SessionHost, stream: PacketStream) -> None:
         self._server = server
         self._entered = ""
         self._stream = stream
         self._cursors: dict[int, Cursor] = {}
         self._next_cursor = 1
-        self._lobs: list[Lob] = []
+        self._lobs: list[LobValue] = []
         self._files = SessionFiles(server.state.directories)
         self._user = ""
         self._reads_only = False

@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
     form: int = 0
 
 
-class Kind(NamedTuple):
+class ResultType(NamedTuple):
     """The type of a result column."""
 
     code: int
@@ -58,18 +58,18 @@ class ResultColumn(NamedTuple):
     """A column of a result."""
 
     name: str
-    kind: Kind
+    kind: ResultType
 
 
-NUMBER_KIND: Final = Kind(OracleType.NUMBER, 22, scale=-127)
+NUMBER_KIND: Final = ResultType(OracleType.NUMBER, 22, scale=-127)
 
 
-def float_kind(code: int) -> Kind:
+def float_kind(code: int) -> ResultType:
     """Return the kind of a binary float."""
-    return Kind(code, 4 if code == OracleType.BINARY_FLOAT else 8)
+    return ResultType(code, 4 if code == OracleType.BINARY_FLOAT else 8)
 
 
-def kind_of(values: list[object], *, lob: bool) -> Kind:
+def kind_of(values: list[object], *, lob: bool) -> ResultType:
     """Return the type that a column must have for its values.
 
     Args:
@@ -77,18 +77,24 @@ def kind_of(values: list[object], *, lob: bool) -> Kind:
     """
     first = next((value for value in values if value is not None), None)
     if isinstance(first, Bfile):
-        return Kind(OracleType.BFILE, 530)
+        return ResultType(OracleType.BFILE, 530)
     if isinstance(first, bytes) or (first is None and lob):
         longest = max((len(value) for value in values if isinstance(value, bytes)), default=0)
-        return Kind(OracleType.BLOB, 4000) if lob else Kind(OracleType.RAW, max(longest, 1))
+        return (
+            ResultType(OracleType.BLOB, 4000)
+            if lob
+            else ResultType(OracleType.RAW, max(longest, 1))
+        )
     if isinstance(first, int | float):
         return NUMBER_KIND
     if isinstance(first, datetime):
-        return Kind(OracleType.DATE, 7)
+        return ResultType(OracleType.DATE, 7)
     if lob:
-        return Kind(OracleType.CLOB, 4000, 1)
+        return ResultType(OracleType.CLOB, 4000, 1)
     texts = [str(value).encode() for value in values if value is not None]
-    return Kind(OracleType.VARCHAR2, min(max(map(len, texts), default=1) or 1, _TEXT_BYTES_MAX), 1)
+    return ResultType(
+        OracleType.VARCHAR2, min(max(map(len, texts), default=1) or 1, _TEXT_BYTES_MAX), 1
+    )
 
 
 def decode_bind(kind: BindType, raw: bytes | None) -> object:
@@ -135,7 +141,7 @@ class Bfile(NamedTuple):
         return cls(*names)
 
 
-class Lob(NamedTuple):
+class LobValue(NamedTuple):
     """The content of a LOB, text in UTF-16; `unit` is in how many bytes it is counted."""
 
     content: bytes
@@ -152,7 +158,7 @@ class Lob(NamedTuple):
         return self.content[start : start + amount * self.unit]
 
 
-def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[Lob]) -> None:
+def write_value(out: TtcWriter, value: object, wanted: Wanted, lobs: list[LobValue]) -> None:
     """Write a value of a row.
 
     Args:
@@ -192,14 +198,14 @@ def _to_bytes(value: object, form: int) -> bytes | None:
     return str(value).encode(_UTF16_NAME if form == NATIONAL else "utf-8")
 
 
-def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[Lob]) -> None:
+def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[LobValue]) -> None:
     """Bytes as the value of a CLOB are its UTF-16, which may be broken."""
     if value is None:
         out.integer(0)
         return
     assert isinstance(value, str | bytes)
     content = value if isinstance(value, bytes) else value.encode(_UTF16_NAME)
-    lob = Lob(content, 1 if code == OracleType.BLOB else 2)
+    lob = LobValue(content, 1 if code == OracleType.BLOB else 2)
     locator = bytearray(LOCATOR_BYTES)
     locator[1] = LOCATOR_BYTES - 2
     if code == OracleType.CLOB:
@@ -209,6 +215,6 @@ def _write_locator(out: TtcWriter, value: object, code: int, lobs: list[Lob]) ->
     out.integer(LOCATOR_BYTES, lob.size, _CHUNK_BYTES).bytes_(bytes(locator))
 
 
-def lob_of(locator: bytes, lobs: list[Lob]) -> Lob:
+def lob_of(locator: bytes, lobs: list[LobValue]) -> LobValue:
     """Return the value that a locator names."""
     return lobs[int.from_bytes(locator[_NUMBER_IN_LOCATOR : _NUMBER_IN_LOCATOR + 4], "big")]

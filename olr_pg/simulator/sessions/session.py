@@ -19,7 +19,7 @@ from olr_pg.simulator.writer.piece_writer import PieceWriter
 from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.fields.vector_fields import Session
+    from olr_pg.simulator.fields.vector_fields import DatabaseSession
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
@@ -43,7 +43,7 @@ class SimSession:
         instance: Instance,
         container: Container,
         thread: RedoThread,
-        attributes: Session,
+        attributes: DatabaseSession,
         *,
         dictionary: SysDictionary | None = None,
     ) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from olr_pg.simulator.stamping.marks import Carried, Marks
-    from olr_pg.simulator.stamping.template import Part, Template
+    from olr_pg.simulator.stamping.template import Template, TemplatePart
 
     Ints = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]
@@ -59,7 +59,7 @@ class RedoCopies:
         marks: what each copy has of its own.
     """
 
-    def __init__(self, template: Template, part: Part, marks: Marks) -> None:
+    def __init__(self, template: Template, part: TemplatePart, marks: Marks) -> None:
         self._template, self._redo, self._part = template, template.shape.redo, part
         self._carried = marks.carried
         self._at = {
@@ -68,7 +68,7 @@ class RedoCopies:
             if one.name != "carried"
         }
 
-    def part(self, copy: int) -> Part:
+    def part(self, copy: int) -> TemplatePart:
         """Return a copy, by its number from 0."""
         part, steps = self._part, self._template.steps
         scn, seconds = copy * steps.scn, np.array([copy * steps.seconds], np.int64)
@@ -165,10 +165,10 @@ class ThreadLogs:
         self._folder, self._written = folder, written
         self._log: OpenLog | None = None
         self._file: BinaryIO
-        self._last: Part
+        self._last: TemplatePart
         self._time: int | None = None
 
-    def add(self, part: Part) -> None:
+    def add(self, part: TemplatePart) -> None:
         """Write a part; the log ends with it if it is full."""
         if self._log is None:
             self._open(part)
@@ -194,7 +194,7 @@ class ThreadLogs:
         self._time, self._log = self._last.next_time, None
         self._sequence += 1
 
-    def _open(self, part: Part) -> None:
+    def _open(self, part: TemplatePart) -> None:
         time = part.first_time if self._time is None else self._time
         log = OpenLog(self._redo, self._identity, self._sequence, part.first_scn, time)
         path = self._folder / log.name

@@ -39,7 +39,7 @@ PART_BYTES: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TemplatePart:
     """Whole LWNs of a thread, from one place where a log may end to the next.
 
     Attributes:
@@ -59,7 +59,7 @@ class Part:
     next_time: int
 
     @classmethod
-    def of(cls, log: OpenLog, next_scn: int, time: int) -> Part:
+    def of(cls, log: OpenLog, next_scn: int, time: int) -> TemplatePart:
         """Return what a log holds that ends."""
         stream = np.frombuffer(b"".join(log.payloads), np.uint8)
         offsets = np.concatenate([np.zeros(0, np.uint16), *log.first_offsets])
@@ -80,7 +80,7 @@ class Contents:
         first, last: the rows of the tables before and behind it, by the tables' names.
     """
 
-    parts: list[list[Part]]
+    parts: list[list[TemplatePart]]
     truth: bytes = b""
     transactions: int = 0
     changes: dict[DmlKind, int] = field(default_factory=dict)
@@ -168,9 +168,9 @@ def make_template(
 
 def _take(simulation: NamedSimulation, collected: list[tuple[OpenLog, int, int]]) -> Contents:
     """Take what was written since the last call."""
-    parts: list[list[Part]] = [[] for _ in simulation.threads]
+    parts: list[list[TemplatePart]] = [[] for _ in simulation.threads]
     for log, next_scn, time in collected:
-        parts[log.identity.thread - 1].append(Part.of(log, next_scn, time))
+        parts[log.identity.thread - 1].append(TemplatePart.of(log, next_scn, time))
     collected.clear()
     transactions = simulation.take_committed()
     truth = "".join(line + "\n" for line in truth_lines(transactions)).encode()

@@ -20,8 +20,8 @@ from olr_pg.simulator.fields.row_fields import (
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_UPDATE,
-    Address,
     ColumnChange,
+    RowAddress,
     RowPiece,
     Value,
     stored_columns,
@@ -30,14 +30,14 @@ from olr_pg.simulator.fields.row_fields import (
 from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
 from olr_pg.simulator.model.tables import NOWHERE, Logging, Row, SimTable, StoredPiece
-from olr_pg.simulator.writer.piece_writer import PieceWriter, Step
+from olr_pg.simulator.writer.piece_writer import ChangeRecord, PieceWriter
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
-    from olr_pg.simulator.model.row_layout import Part
+    from olr_pg.simulator.model.row_layout import PieceSpan
     from olr_pg.simulator.model.transactions import Image
     from olr_pg.simulator.writer.index_writer import IndexWriter
     from olr_pg.simulator.writer.piece_writer import PieceWriter
@@ -53,7 +53,7 @@ class ChainWriter:
         self._pieces = pieces
 
     @staticmethod
-    def parts(table: SimTable, cells: Sequence[Cell | None]) -> list[Part]:
+    def parts(table: SimTable, cells: Sequence[Cell | None]) -> list[PieceSpan]:
         """Return the parts that a row has to be cut into."""
         return lay_out(stored_columns(cells), table.piece_max)
 
@@ -153,7 +153,7 @@ class ChainWriter:
         row: Row,
         cells: list[Cell | None],
         chain: Sequence[StoredPiece],
-        steps: list[Step],
+        steps: list[ChangeRecord],
         images: tuple[Image, Image],
         *,
         rewritten: bool = True,
@@ -209,7 +209,7 @@ class ChainWriter:
         table = row.table
         parts = self.parts(table, cells)
         old = RowPiece(FB_ROW, stored_columns(row.cells), row_scn=table.row_scn)
-        head = Address(row.block.dba, row.slot)
+        head = RowAddress(row.block.dba, row.slot)
         keeps_head = len(parts) > 1 and self._rng.random() < 0.5
         if keeps_head:
             growth = stored_sizes(parts[0].columns) - stored_sizes(old.columns)
@@ -257,12 +257,12 @@ class ChainWriter:
             return False
         return self._replace_tail(row, cells, new)
 
-    def _fits_head(self, row: Row, part: Part) -> bool:
+    def _fits_head(self, row: Row, part: PieceSpan) -> bool:
         head = row.chain[0]
         growth = stored_sizes(part.columns) - stored_sizes(head.image.columns)
         return head.block.used + growth <= row.table.row_space + row.table.update_reserve
 
-    def _return_home(self, row: Row, cells: list[Cell | None], part: Part) -> bool:
+    def _return_home(self, row: Row, cells: list[Cell | None], part: PieceSpan) -> bool:
         """11.6 of the head with the whole row, 11.3 of the other pieces."""
         head, *others = row.chain
         new = RowPiece(FB_ROW, part.columns, row_scn=row.table.row_scn)
@@ -270,7 +270,7 @@ class ChainWriter:
         steps += [self._pieces.delete_step(piece) for piece in others]
         return self._finish_update(row, cells, (), steps, self._whole(row, cells))
 
-    def _move_on(self, row: Row, cells: list[Cell | None], parts: list[Part]) -> bool:
+    def _move_on(self, row: Row, cells: list[Cell | None], parts: list[PieceSpan]) -> bool:
         """Migrate a migrated row again: new pieces, old ones deleted, the stub leads on."""
         stub, *old = row.chain
         pieces = self._pieces.place(row, parts, stub.address)
@@ -303,7 +303,7 @@ class ChainWriter:
         laid = lay_out(values[start:], table.piece_max)
         parts = [type(part)(part.first + start, part.columns, part.cut) for part in laid]
         before: Image = {}
-        steps = list[Step]()
+        steps = list[ChangeRecord]()
         if own:
             change = self._piece_sides(head, image.columns, own)
             steps.append(self._with_logged(row, self._pieces.update_step(head, *change), head, own))
@@ -370,7 +370,7 @@ class ChainWriter:
     ) -> bool:
         """11.5 of each piece that changes, 11.16 of the others where their columns are logged."""
         table = row.table
-        steps = list[Step]()
+        steps = list[ChangeRecord]()
         changes: list[tuple[Image, list[int]]] = []
         for piece, after in zip(row.chain, chain, strict=True):
             end = piece.first + max(len(piece.image.columns), len(after.image.columns))
@@ -420,8 +420,8 @@ class ChainWriter:
         return [at for at in table.logged if at in own and at not in in_undo]
 
     def _with_logged(
-        self, row: Row, step: Step, piece: StoredPiece, in_undo: Sequence[int]
-    ) -> Step:
+        self, row: Row, step: ChangeRecord, piece: StoredPiece, in_undo: Sequence[int]
+    ) -> ChangeRecord:
         """Give a step the supplemental columns of its piece, cut where the piece's are."""
         logged = self._logged_of(row.table, piece, in_undo)
         columns, cut = piece.image.columns, 0

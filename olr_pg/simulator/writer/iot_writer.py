@@ -15,7 +15,7 @@ from olr_pg.simulator.fields.row_fields import (
     SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_UPDATE,
-    Address,
+    RowAddress,
     Supplemental,
     Value,
     column_fields,
@@ -243,5 +243,5 @@ class LeafWriter:
         if table.logging is Logging.NONE:
             return []
         group = GROUP_FIRST | GROUP_LAST
-        nowhere = Address(0, 0)
+        nowhere = RowAddress(0, 0)
         return Supplemental(kind, group, before, after, columns, nowhere).fields(self._redo)

@@ -19,7 +19,7 @@ from olr_pg.simulator.fields.block_layout import (
     record_images,
     seal_blocks,
 )
-from olr_pg.simulator.fields.headers import LogHeader, OsHeader
+from olr_pg.simulator.fields.headers import HeaderBlock, OsHeader
 
 if TYPE_CHECKING:
     from olr_pg.simulator.fields.redo_format import RedoFormat
@@ -112,17 +112,17 @@ class OpenLog:
         header = self.closed(next_scn, next_time)
         return OsHeader(header.nab - 1).image(self.redo) + header.image(self.redo)
 
-    def closed(self, next_scn: int, next_time: int) -> LogHeader:
+    def closed(self, next_scn: int, next_time: int) -> HeaderBlock:
         """Block 1 of the archived log, closed at `next_scn` (exclusive)."""
         return self._header(FIRST_DATA_BLOCK + self.blocks, next_scn, next_time)
 
-    def header(self) -> LogHeader:
+    def header(self) -> HeaderBlock:
         """Return block 1 while the log is current."""
         return self._header(UNKNOWN_NAB, SCN_NONE, 0)
 
-    def _header(self, nab: int, next_scn: int, next_time: int) -> LogHeader:
+    def _header(self, nab: int, next_scn: int, next_time: int) -> HeaderBlock:
         own = self.identity
-        return LogHeader(
+        return HeaderBlock(
             sequence=self.sequence,
             dbid=own.dbid,
             name=own.name.encode("ascii")[:8],

@@ -16,7 +16,7 @@ from olr_pg.simulator.fields.vector_fields import (
     NO_OBJECT,
     OPC_INDEX,
     TYP_DELAYED,
-    Session,
+    DatabaseSession,
     block_cleanout,
     index_row,
     kdilk,
@@ -197,7 +197,7 @@ class Noise:
 
     def _writer(self, thread: RedoThread) -> SpaceWriter:
         if thread.number not in self._writers:
-            who = Session(7, 1, "SYS", program="oracle@host (SMCO)")
+            who = DatabaseSession(7, 1, "SYS", program="oracle@host (SMCO)")
             self._writers[thread.number] = SpaceWriter(self._instance, self._container, thread, who)
         return self._writers[thread.number]
 

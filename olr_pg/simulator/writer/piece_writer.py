@@ -26,9 +26,9 @@ from olr_pg.simulator.fields.row_fields import (
     SLOT_SIZE,
     SUPPLEMENTAL_LOCK,
     UNDO_SIDE,
-    Address,
     ColumnChange,
     KdoBase,
+    RowAddress,
     RowPiece,
     Supplemental,
     Value,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.fields.row_fields import FieldPair
-    from olr_pg.simulator.model.row_layout import Part
+    from olr_pg.simulator.model.row_layout import PieceSpan
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
     from olr_pg.transactions.finished_columns import DmlKind
 
@@ -61,7 +61,7 @@ NAMED: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChangeRecord:
     """A record of a row change.
 
     Attributes:
@@ -134,10 +134,10 @@ class PieceWriter:
         self,
         row: Row,
         kind: int,
-        steps: Sequence[Step],
+        steps: Sequence[ChangeRecord],
         deliver: Callable[[int], Sequence[Change]],
         *,
-        head: Address | None = None,
+        head: RowAddress | None = None,
         extra: int = 0,
     ) -> None:
         """Write the steps of one change.
@@ -163,7 +163,7 @@ class PieceWriter:
             group |= GROUP_LAST if last else 0
             supplemental = list[bytes]()
             if table.logging is not Logging.NONE:
-                where: Address | None = head or Address(row.block.dba, row.slot)
+                where: RowAddress | None = head or RowAddress(row.block.dba, row.slot)
                 if may_omit and self._rng.random() >= NAMED:
                     where = None
                 supplemental = Supplemental(
@@ -174,7 +174,7 @@ class PieceWriter:
 
             def fields(
                 itli: int,
-                step: Step = step,
+                step: ChangeRecord = step,
                 base: Callable[[int], KdoBase] = base,
                 rest: tuple[bytes, ...] = (*dependency, *supplemental),
             ) -> FieldPair:
@@ -195,7 +195,9 @@ class PieceWriter:
             )  # fmt: skip
             record.emit()
 
-    def place(self, row: Row, parts: Sequence[Part], hrid: Address | None) -> list[StoredPiece]:
+    def place(
+        self, row: Row, parts: Sequence[PieceSpan], hrid: RowAddress | None
+    ) -> list[StoredPiece]:
         """Room for the pieces of a row, last first; the answer is in row order.
 
         With `hrid` the row has moved and its head stays a stub there.
@@ -217,7 +219,7 @@ class PieceWriter:
             block.used += image.size + SLOT_SIZE
         return placed
 
-    def insert_step(self, piece: StoredPiece) -> Step:
+    def insert_step(self, piece: StoredPiece) -> ChangeRecord:
         """11.2 of a piece that has its place."""
         image, slot = piece.image, piece.slot
 
@@ -230,9 +232,11 @@ class PieceWriter:
             piece.block.release(slot)
             piece.block.used -= image.size + SLOT_SIZE
 
-        return Step(piece.block, OP_IRP, OP_DRP, fields, nothing, revert, 0, piece.first + 1)
+        return ChangeRecord(
+            piece.block, OP_IRP, OP_DRP, fields, nothing, revert, 0, piece.first + 1
+        )
 
-    def delete_step(self, piece: StoredPiece) -> Step:
+    def delete_step(self, piece: StoredPiece) -> ChangeRecord:
         """11.3 of a piece; its slot is free when the transaction has committed."""
         image, slot = piece.image, piece.slot
         transaction = self._tx.current
@@ -254,9 +258,11 @@ class PieceWriter:
             transaction.on_end.remove(finish)
 
         starts = piece.first + 1 if image.columns else 0
-        return Step(piece.block, OP_DRP, OP_IRP, fields, apply, revert, starts)
+        return ChangeRecord(piece.block, OP_DRP, OP_IRP, fields, apply, revert, starts)
 
-    def overwrite_step(self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece) -> Step:
+    def overwrite_step(
+        self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece
+    ) -> ChangeRecord:
         """11.6: a head piece is replaced where it stands."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -271,11 +277,11 @@ class PieceWriter:
             block.used -= new.size - old.size
 
         before, after = (1 if piece.columns else 0 for piece in (old, new))
-        return Step(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
+        return ChangeRecord(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
 
     def update_step(
         self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
-    ) -> Step:
+    ) -> ChangeRecord:
         """11.5 of a piece."""
         slot = piece.slot
 
@@ -293,12 +299,12 @@ class PieceWriter:
         def revert() -> None:
             piece.block.used -= redo_side.size
 
-        return Step(
+        return ChangeRecord(
             *(piece.block, OP_URP, OP_URP, fields, apply, revert),
             *(piece.first + undo_side.numbers[0] + 1, piece.first + redo_side.numbers[0] + 1),
         )
 
-    def lock_step(self, row: Row) -> Step:
+    def lock_step(self, row: Row) -> ChangeRecord:
         """11.4: a row is locked."""
         slot, owner = row.slot, row.owner
 
@@ -312,18 +318,22 @@ class PieceWriter:
         def revert() -> None:
             row.owner = owner
 
-        return Step(row.block, OP_LKR, OP_LKR, fields, apply, revert, dependency=False)
+        return ChangeRecord(row.block, OP_LKR, OP_LKR, fields, apply, revert, dependency=False)
 
-    def forward_step(self, block: DataBlock, slot: int, old: Address, new: Address) -> Step:
+    def forward_step(
+        self, block: DataBlock, slot: int, old: RowAddress, new: RowAddress
+    ) -> ChangeRecord:
         """11.8: a piece leads to another next piece."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = forward_kdo(self._redo, base, OP_CFA | UNDO_SIDE, slot, old, lock)
             return [undo], [forward_kdo(self._redo, base, OP_CFA, slot, new, base.itli)]
 
-        return Step(block, OP_CFA, OP_CFA, fields, dependency=False)
+        return ChangeRecord(block, OP_CFA, OP_CFA, fields, dependency=False)
 
-    def log_step(self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int) -> Step:
+    def log_step(
+        self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int
+    ) -> ChangeRecord:
         """11.16: only supplemental columns."""
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -332,4 +342,6 @@ class PieceWriter:
                 [log_kdo(self._redo, base, OP_LMN)],
             )
 
-        return Step(piece.block, OP_LMN, OP_LMN, fields, logged=logged, cut=cut, dependency=False)
+        return ChangeRecord(
+            piece.block, OP_LMN, OP_LMN, fields, logged=logged, cut=cut, dependency=False
+        )

@@ -24,8 +24,8 @@ from olr_pg.simulator.fields.vector_fields import (
     UNDO_NEW_BLOCK,
     UNDO_REGULAR,
     CommitMark,
+    DatabaseSession,
     Ktub,
-    Session,
     UndoControl,
     block_cleanout,
     commit_fields,
@@ -104,7 +104,7 @@ class TransactionWriter:
         instance: Instance,
         container: Container,
         thread: RedoThread,
-        attributes: Session,
+        attributes: DatabaseSession,
     ) -> None:
         self.instance = instance
         self.container = container

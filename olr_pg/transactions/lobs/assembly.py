@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from olr_pg.dictionary.lob_delivery import LobDelivery
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.column_tables import Table, grown, head, joined_rows
+from olr_pg.redo.column_tables import ColumnTable, grown, head, joined_rows
 from olr_pg.transactions.dropped_values import emptied_updates, keep_entries
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, Image
 from olr_pg.transactions.lobs.contents import rewrite
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.dictionary.decoding_plan import RowPlan
-    from olr_pg.dictionary.model import Table as SourceTable
+    from olr_pg.dictionary.model import Table
     from olr_pg.transactions.lobs.source_reads import LobWanted
 
 _FETCHED: Final = (ValueStatus.MISSING, ValueStatus.MALFORMED)
@@ -141,7 +141,7 @@ def resolve_lobs(
     plan: RowPlan,
     allocate: Allocate,
     wanted: LobWanted | None = None,
-    tables: Sequence[SourceTable] = (),
+    tables: Sequence[Table] = (),
     base: I64 | None = None,
 ) -> LobOutcome:
     """Put contents in the place of locators.
@@ -280,7 +280,7 @@ def pieces_of_events(
     return LobPieces(both, may_be_unclaimed, joined([values.data, claimed.pages.data], allocate))
 
 
-def numbers_of(entries: Table, data: U8, chosen: I64) -> I64:
+def numbers_of(entries: ColumnTable, data: U8, chosen: I64) -> I64:
     """Return the LOB number in the locator of each of the entries `chosen`, −1 for none."""
     numbers = np.empty(chosen.size, np.int64)
     lob_numbers(entries, data, chosen, numbers)

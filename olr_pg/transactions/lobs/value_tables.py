@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from olr_pg.datatypes.lob_locator import FACTS
 from olr_pg.redo.batch import columns_of
-from olr_pg.redo.column_tables import Table, row_type, take
+from olr_pg.redo.column_tables import ColumnTable, row_type, take
 
 I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
@@ -56,7 +56,7 @@ LOB_ROW: Final = row_type(
     ]
 )
 
-LobRows: TypeAlias = Table
+LobRows: TypeAlias = ColumnTable
 """One row per LOB piece, sorted by (owner, space, lob, number, scn), then in redo order.
 
     Attributes:
@@ -129,7 +129,7 @@ class Values(NamedTuple):
     before: I64
     is_insert: npt.NDArray[np.bool_]
     has_pages: U8
-    entries: Table
+    entries: ColumnTable
     data: U8
 
 

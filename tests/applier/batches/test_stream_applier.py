@@ -18,7 +18,7 @@ from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import Counters
+from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
@@ -90,8 +90,8 @@ def test_each_table_has_a_position_and_counts_of_its_own(two_tables: Replication
         r.insert({"ID": 1, "N": 1}), r.insert({"ID": 2, "N": 2}), r.insert({"ID": 1, "N": 1}, "O")
     )
     assert r.apply().tables == {
-        "S.T": Counters(transactions=1, inserted=2),
-        "S.O": Counters(transactions=1, inserted=1),
+        "S.T": ChangeCounts(transactions=1, inserted=2),
+        "S.O": ChangeCounts(transactions=1, inserted=1),
     }
     first = r.transaction(r.update({"ID": 1}, {"N": 5}))
     r.transaction(r.delete({"ID": 1}, "O"), r.insert({"ID": 3, "N": 3}, "O"))
@@ -122,8 +122,8 @@ def test_each_table_has_a_position_and_counts_of_its_own(two_tables: Replication
     thread.join()
     found = {t.name: (t.commit_scn, t.waiting, t.pending, t.counters) for t in applier.tables}
     assert found == {
-        "S.T": (first, 0, None, Counters(transactions=1, updated=1)),
-        "S.O": (last, 0, None, Counters(transactions=2, inserted=2, deleted=1)),
+        "S.T": (first, 0, None, ChangeCounts(transactions=1, updated=1)),
+        "S.O": (last, 0, None, ChangeCounts(transactions=2, inserted=2, deleted=1)),
     }
 
 

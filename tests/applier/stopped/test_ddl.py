@@ -14,7 +14,7 @@ from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.settings import ApplierSettings, TruncatePolicy
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import Counters, TableLedger, ensure_ledger
+from olr_pg.applier.target.ledger import ChangeCounts, TableLedger, ensure_ledger
 from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.dictionary.model import Column, Table
@@ -80,7 +80,7 @@ def test_what_the_table_has_already_is_not_done_again(
     ledger = TableLedger(settings.subscription, "SHOP.T", "shop.t")
     with target.transaction():
         position = ledger.lock(target).position
-        ledger.advance(target, position.after(501, pack_xid(9, 9, 9)), Counters())
+        ledger.advance(target, position.after(501, pack_xid(9, 9, 9)), ChangeCounts())
     apply_event(target, settings, TRUNCATE)
     assert count(target) == 1
 
@@ -91,7 +91,7 @@ def test_a_transaction_of_the_same_commit_scn_does_not_hide_it(
     ledger = TableLedger(settings.subscription, "SHOP.T", "shop.t")
     with target.transaction():
         position = ledger.lock(target).position
-        ledger.advance(target, position.after(500, pack_xid(9, 9, 9)), Counters())
+        ledger.advance(target, position.after(500, pack_xid(9, 9, 9)), ChangeCounts())
     apply_event(target, settings, TRUNCATE)
     assert count(target) == 0
     assert ledger_of(target) == (500, ["9.9.9", "1.2.3"], False)

@@ -9,8 +9,7 @@ import pytest
 
 from olr_pg.applier.received.chunk_assembly import TOO_LARGE, ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
-from olr_pg.applier.statements.table_changes import Chunk as ParsedChunk
-from olr_pg.applier.statements.table_changes import join, raw_images, select
+from olr_pg.applier.statements.table_changes import AnswerChunk, join, raw_images, select
 from olr_pg.applier.stopped import hold
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -37,7 +36,7 @@ def selection_of(elements: list[Element], order: ByteOrder, limit: int) -> Selec
     for element in elements:
         blob = np.frombuffer(encode_answer(Data(encode_element(element, order)), order), np.uint8)
         for answers in reader.feed(blob.copy()):
-            chunk = ParsedChunk(answers, layouts.read(answers))
+            chunk = AnswerChunk(answers, layouts.read(answers))
             parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
     return join(parts)
 

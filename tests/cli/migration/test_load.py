@@ -6,7 +6,7 @@ import pytest
 
 from olr_pg.cli.migration.load import _print_structure, losses_json
 from olr_pg.datatypes.policies import Counters
-from olr_pg.load.target_structure import FAILED, Part
+from olr_pg.load.target_structure import FAILED, StructurePart
 
 
 def test_policies_that_changed_nothing_are_not_listed() -> None:
@@ -17,8 +17,8 @@ def test_policies_that_changed_nothing_are_not_listed() -> None:
 def test_parts_are_counted_by_kind_and_what_failed_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made = Part("index", "A.B", "I1", "created")
-    failed = Part("index", "A.B", "I2", FAILED, "too long")
+    made = StructurePart("index", "A.B", "I1", "created")
+    failed = StructurePart("index", "A.B", "I2", FAILED, "too long")
     _print_structure([made, made, failed])
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["index: 2 created, 1 failed", "A.B: index I2 failed: too long"]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from olr_pg.cli.migration.migration_display import ProgressLines, migration_display, progress_view
 from olr_pg.config.model import Config
-from olr_pg.migration.migration_progress import LoadingTable, MigrationWatch, Progress
+from olr_pg.migration.migration_progress import LoadingTable, MigrationProgress, MigrationWatch
 from olr_pg.migration.migration_steps import STEPS
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def test_a_terminal_sees_the_steps_and_each_table() -> None:
     tables = (LoadingTable("S.T", 5, 5, 50, 0.0, 0.0), LoadingTable("S.U", 1, 9, 10, 2.0, 4.0))
     console = Console(record=True, width=100)
     with console.capture() as shown:
-        console.print(progress_view(Progress("load", "tables", 1.0, tables, None, ("look",))))
+        console.print(
+            progress_view(MigrationProgress("load", "tables", 1.0, tables, None, ("look",)))
+        )
     text = shown.get()
     assert "✓ schema  ▸ load  · indexes" in text
     assert "S.U: 1 of 9 rows, 2/s, 4 s left" in text
@@ -53,7 +55,7 @@ def test_lines_come_where_there_is_no_terminal(
 
 def test_what_needs_somebody_is_told_when_it_is_new(capsys: pytest.CaptureFixture[str]) -> None:
     show = ProgressLines()
-    now = Progress("load", "tables", 1.0)
+    now = MigrationProgress("load", "tables", 1.0)
     for needs in (("look",), ("look",), (), ("look", "again")):
         show(now._replace(needs=needs))
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]

@@ -17,7 +17,7 @@ from olr_pg.load.verification.differences import (
     read_differences,
     write_differences,
 )
-from olr_pg.load.verification.verification import MISSING, Difference
+from olr_pg.load.verification.verification import MISSING, RowDifference
 
 HEAD = {"format": FORMAT, "subscription": "sub"}
 TABLE = {"table": "S.T", "target": ["s", "t"], "columns": ["id"], "types": [23], "key": ["id"]}
@@ -28,7 +28,7 @@ ROW = {"kind": MISSING, "source_image": IMAGE, "target_image": None, "key_image"
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     write_differences(path, [HEAD, TABLE, ROW, ROW])
-    difference = Difference(MISSING, b"\1\2", b"\1\2", None)
+    difference = RowDifference(MISSING, b"\1\2", b"\1\2", None)
     assert read_differences(path, "sub") == [
         TableDifferences("S.T", "s", "t", ("id",), (23,), ("id",), [difference, difference])
     ]

@@ -16,9 +16,9 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, shown
 from olr_pg.load.verification.differences import TableDifferences
-from olr_pg.load.verification.digests import Compared
+from olr_pg.load.verification.digests import ComparedColumns
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, Difference
+from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
 from olr_pg.load.verification.verification_task import Blocks, VerifyTable, _target_rows
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ def test_rows_are_repaired_whatever_the_names(
     target.execute(b'UPDATE "s%s"."t%t" SET "id%" = 4 WHERE "id%" = 2')
     found = [bytes(row[0]) for row in target.execute(query)]
     differences = [
-        Difference(DIFFERENT, b"", source[0], found[0]),
-        Difference(MISSING, b"", source[1], None),
-        Difference(EXTRA, b"", None, found[2]),
+        RowDifference(DIFFERENT, b"", source[0], found[0]),
+        RowDifference(MISSING, b"", source[1], None),
+        RowDifference(EXTRA, b"", None, found[2]),
     ]
     file = TableDifferences(
         "S.T", "s%s", "t%t", tuple(column.name for column in table.columns),
@@ -110,11 +110,11 @@ def test_an_identity_column_that_differs_is_not_called_repaired(
     target.execute(b'DELETE FROM "s%s".i WHERE id = 1')
     target.execute(b'INSERT INTO "s%s".i OVERRIDING SYSTEM VALUE VALUES (1, 11, NULL)')
     found = [bytes(row[0]) for row in target.execute(query)]
-    rows = [Difference(DIFFERENT, b"", *both) for both in zip(source, found, strict=True)]
+    rows = [RowDifference(DIFFERENT, b"", *both) for both in zip(source, found, strict=True)]
     names, types = zip(*((c.name, c.base_oid) for c in table.columns), strict=True)
     settings = ApplierSettings(postgres_database, "localhost", 1, "")
 
-    def repaired(*rows: Difference) -> int:
+    def repaired(*rows: RowDifference) -> int:
         one = TableDifferences("S.I", "s%s", "i", names, types, ("id",), list(rows))
         return next(repair(settings, [one])).updated
 
@@ -134,6 +134,6 @@ def test_an_identity_column_that_differs_is_not_called_repaired(
 def test_rows_are_read_whatever_the_names(target: Connection[Any]) -> None:
     table = _table(target)
     one: Any = VerifyTable(None, table, chunks=1, sampled=1)  # type: ignore[arg-type]
-    compared = Compared(table.columns, (0,), keyed=True)
+    compared = ComparedColumns(table.columns, (0,), keyed=True)
     rows = list(_target_rows(target, one, compared, Blocks(0, None), np.array([0])))
     assert len(rows) == 3

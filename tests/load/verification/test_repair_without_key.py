@@ -12,7 +12,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.load import sources
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
-from olr_pg.load.verification.verification import EXTRA, MISSING, Difference, estimated_rows
+from olr_pg.load.verification.verification import EXTRA, MISSING, RowDifference, estimated_rows
 from tests.load.conftest import Loads
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def test_rows_without_a_key_are_repaired_once(
     found = TableDifferences(
         *("SHOP.LOOSE", "shop", "loose", ("words",), (TEXT,), ()),
         [
-            *[Difference(EXTRA, a, None, a, 4)] * 2,
-            Difference(MISSING, b, b, None, 0),
-            *[Difference(MISSING, c, c, None, 1)] * 2,
+            *[RowDifference(EXTRA, a, None, a, 4)] * 2,
+            RowDifference(MISSING, b, b, None, 0),
+            *[RowDifference(MISSING, c, c, None, 1)] * 2,
         ],
     )
     done = [next(repair(settings, [found]))[1:] for _ in range(2)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.redo.dump.vector_text import vector_lines
-from olr_pg.simulator.fields.vector_fields import Session, session_fields
+from olr_pg.simulator.fields.vector_fields import DatabaseSession, session_fields
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import log_of, records
 
@@ -41,7 +41,9 @@ def test_a_transaction_says_its_members(tmp_path: Path) -> None:
 
 def test_a_session_says_who_it_is(tmp_path: Path) -> None:
     redo = LobRedo()
-    redo.emit(redo.vector((5, 19), session_fields(redo.redo, Session(3, 4, "APP"), full=True)))
+    redo.emit(
+        redo.vector((5, 19), session_fields(redo.redo, DatabaseSession(3, 4, "APP"), full=True))
+    )
     (text,) = texts(redo, tmp_path)
     assert "session number: 3  serial number: 4" in text
     assert "login username: APP" in text

@@ -23,7 +23,7 @@ from olr_pg.redo.format.file_fields import (
 from olr_pg.redo.format.structure import WIDTHS
 from olr_pg.redo.window import Log, read_windows
 from olr_pg.simulator.fields.block_layout import LwnGroup, RedoRecord, record_images
-from olr_pg.simulator.fields.headers import LogHeader
+from olr_pg.simulator.fields.headers import HeaderBlock
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import VectorBlock, change_vector
 
@@ -33,7 +33,7 @@ NAMES: Final = {"resetlogs": "resetlogs id", "name": "db name"}
 
 def test_block_1_is_as_the_simulator_declares_it() -> None:
     compared = set()
-    for declared in dataclasses.fields(LogHeader):
+    for declared in dataclasses.fields(HeaderBlock):
         name = NAMES.get(declared.name, declared.name.replace("_", " "))
         if not declared.metadata or name not in {one.name for one in LOG_HEADER.members}:
             continue

@@ -47,9 +47,9 @@ from olr_pg.redo.window import read_windows
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.row_fields import (
     DEPENDENCIES,
-    Address,
     ColumnChange,
     KdoBase,
+    RowAddress,
     RowPiece,
     delete_kdo,
     forward_kdo,
@@ -69,7 +69,7 @@ from tests.redo.chain import whole_log
 from tests.vectors.redo_cases import Case, load_cases, log_of, tables_of
 
 BASE: Final = KdoBase(dba=0x01800083, segment=0x01800082, max_row=4858, itli=2)
-PIECE: Final = RowPiece(0x08, (b"a", None), nrid=Address(21, 22), hrid=Address(23, 24))
+PIECE: Final = RowPiece(0x08, (b"a", None), nrid=RowAddress(21, 22), hrid=RowAddress(23, 24))
 CASES: Final = load_cases()
 BOTH: Final = pytest.mark.parametrize("big", [False, True])
 
@@ -82,7 +82,7 @@ def written(redo: RedoFormat, op: int) -> bytes:
         DRP: lambda: delete_kdo(redo, BASE, op, 7),
         LKR: lambda: lock_kdo(redo, BASE, op, 7, 1),
         URP: lambda: update_kdo(redo, BASE, op, change, 7, 1),
-        CFA: lambda: forward_kdo(redo, BASE, op, 7, Address(21, 22), 1),
+        CFA: lambda: forward_kdo(redo, BASE, op, 7, RowAddress(21, 22), 1),
     }
     return makers[op]()
 

@@ -14,7 +14,7 @@ import pytest
 
 from olr_pg.redo import format as written_down
 from olr_pg.redo.dump.members import write_members
-from olr_pg.redo.format.structure import WIDTHS, Member, Structure, structure
+from olr_pg.redo.format.structure import WIDTHS, Member, RedoStructure, structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +33,13 @@ def values_of(module: str) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
-def all_structures() -> list[Structure]:
+def all_structures() -> list[RedoStructure]:
     """Every structure of the room, those in tables by code too."""
-    found: dict[int, Structure] = {}
+    found: dict[int, RedoStructure] = {}
     for module in pkgutil.iter_modules(written_down.__path__, f"{written_down.__name__}."):
         for _, value in values_of(module.name):
             for one in value.values() if isinstance(value, dict) else (value,):
-                if isinstance(one, Structure):
+                if isinstance(one, RedoStructure):
                     found[id(one)] = one
     return list(found.values())
 
@@ -77,24 +77,24 @@ def test_there_are_structures_of_all_layers() -> None:
 
 
 @pytest.mark.parametrize("one", STRUCTURES, ids=IDS)
-def test_members_lie_inside_their_structure(one: Structure) -> None:
+def test_members_lie_inside_their_structure(one: RedoStructure) -> None:
     assert all(0 <= member.at <= member.end <= one.size for member in one.members)
 
 
 @pytest.mark.parametrize("one", STRUCTURES, ids=IDS)
-def test_members_do_not_overlap(one: Structure) -> None:
+def test_members_do_not_overlap(one: RedoStructure) -> None:
     ordered = sorted(one.members, key=lambda member: member.at)
     assert all(a.end <= b.at for a, b in pairwise(ordered))
     assert len({member.name for member in ordered}) == len(ordered)
 
 
 @pytest.mark.parametrize("one", STRUCTURES, ids=IDS)
-def test_its_section_is_a_heading(one: Structure) -> None:
+def test_its_section_is_a_heading(one: RedoStructure) -> None:
     assert re.search(rf"^### {re.escape(one.section)} ", PAGE.read_text("utf-8"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("one", STRUCTURES, ids=IDS)
-def test_a_dump_can_write_it(one: Structure) -> None:
+def test_a_dump_can_write_it(one: RedoStructure) -> None:
     text = write_members(bytes(one.size), one.shown, big=False)
     assert all(f"{member.name}: " in text for member in one.shown)
     assert all(WIDTHS[member.kind] > 0 for member in one.shown)

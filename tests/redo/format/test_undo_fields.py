@@ -28,8 +28,8 @@ from olr_pg.redo.format.undo_fields import (
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import (
     CommitMark,
+    DatabaseSession,
     Ktub,
-    Session,
     UndoControl,
     commit_fields,
     ktudb,
@@ -126,7 +126,7 @@ def test_undo_applied(redo: RedoFormat) -> None:
 @pytest.mark.parametrize(("version", "known"), [("12.2", SESSION_OLD), ("19", SESSION)])
 def test_sessions(redo: RedoFormat, version: str, known: object) -> None:
     redo = RedoFormat(COMPATIBLE[version], big_endian=redo.big_endian)
-    session = Session(
+    session = DatabaseSession(
         number=321, serial=45, user="U", os_user="O", machine="M", process="P", program="G"
     )
     for full, opcode in ((True, Opcode.SESSION), (False, Opcode.SESSION_CONTINUED)):

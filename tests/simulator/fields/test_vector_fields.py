@@ -27,8 +27,8 @@ from olr_pg.simulator.fields.vector_fields import (
     OPC_ROW,
     UNDO_BEGIN,
     CommitMark,
+    DatabaseSession,
     Ktub,
-    Session,
     UndoControl,
     VectorBlock,
     change_vector,
@@ -98,7 +98,7 @@ def test_the_real_insert(log: ParsedLog) -> None:
         insert_kdo(redo, base, OP_IRP, piece, 0, 1),
         *column_fields(piece.columns),
     ]
-    session = Session(56, 52353, "OLR_TEST")
+    session = DatabaseSession(56, 52353, "OLR_TEST")
     header = [ktudh(redo, 12, 572, uba, 0x52, size), redo.pack("I", PDB_DBID)]
     vectors = (
         ((5, 2), VectorBlock(35, 23, HEADER_DBA, NO_OBJECT, 2265944, 1), header),

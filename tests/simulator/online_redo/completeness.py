@@ -16,8 +16,8 @@ from olr_pg.simulator.fields.block_layout import (
     LWN_LENGTH,
     checksum,
 )
-from olr_pg.simulator.fields.headers import LogHeader
-from olr_pg.simulator.online_redo.steps import LogPosition
+from olr_pg.simulator.fields.headers import HeaderBlock
+from olr_pg.simulator.online_redo.steps import LwnPosition
 from tests.simulator.reader import parse_log
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class OnlineContent:
         end: the block behind the last whole LWN.
     """
 
-    header: LogHeader
+    header: HeaderBlock
     end: int
 
 
@@ -54,7 +54,7 @@ def read_online_log(redo: RedoFormat, data: bytes) -> OnlineContent | None:
     head = data[size : 2 * size]
     if len(head) < size or checksum(head) or head[:1] != b"\1":
         return None
-    header = LogHeader.read(redo, head)
+    header = HeaderBlock.read(redo, head)
     end, last = FIRST_DATA_BLOCK, min(header.nab, len(data) // size)
     while end < last and _is_whole(redo, data, end, header.sequence):
         (blocks,) = redo.unpack("I", data, end * size + BLOCK_HEADER_SIZE + LWN_LENGTH)
@@ -83,17 +83,17 @@ class TruthPrefix:
 
     def __init__(self, truth: bytes, logs: Iterable[WrittenLog]) -> None:
         self._truth = truth
-        places = dict[tuple[bytes, bytes], tuple[int, LogPosition]]()
+        places = dict[tuple[bytes, bytes], tuple[int, LwnPosition]]()
         for log in logs:
             places.update(_commit_places(log))
-        self._ends = list[tuple[int, int, LogPosition]]()
+        self._ends = list[tuple[int, int, LwnPosition]]()
         at = 0
         for line in truth.splitlines(keepends=True):
             at += len(line)
             if line.startswith(b'{"op":"commit"'):
                 self._ends.append((at, *places[_key(line)]))
 
-    def complete(self, positions: Mapping[int, LogPosition]) -> bytes:
+    def complete(self, positions: Mapping[int, LwnPosition]) -> bytes:
         """Return the lines before the first transaction whose commit is not on disk.
 
         Args:
@@ -114,7 +114,7 @@ def _key(line: bytes) -> tuple[bytes, bytes]:
 
 def _commit_places(
     log: WrittenLog,
-) -> Iterator[tuple[tuple[bytes, bytes], tuple[int, LogPosition]]]:
+) -> Iterator[tuple[tuple[bytes, bytes], tuple[int, LwnPosition]]]:
     """Yield where transactions end: (XID, SCN), then thread and the place behind the LWN."""
     parsed = parse_log(bytes(log.data))
     header, end = parsed.header, FIRST_DATA_BLOCK
@@ -122,7 +122,7 @@ def _commit_places(
         if not lwn.chunk:
             (blocks,) = parsed.format.unpack("I", lwn.records[0].raw, LWN_LENGTH)
             end = lwn.block + blocks
-        place = header.thread, LogPosition(header.resetlogs, header.sequence, end)
+        place = header.thread, LwnPosition(header.resetlogs, header.sequence, end)
         for record in lwn.records:
             for vector in record.vectors:
                 if vector.opcode == COMMIT:

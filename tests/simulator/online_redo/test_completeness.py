@@ -15,7 +15,7 @@ from olr_pg.scalars import SCN_NONE
 from olr_pg.simulator.fields.headers import OsHeader
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineOptions
-from olr_pg.simulator.online_redo.steps import LogPosition, Write
+from olr_pg.simulator.online_redo.steps import LwnPosition, Write
 from tests.simulator.online_redo.completeness import (
     OnlineContent,
     TruthPrefix,
@@ -77,8 +77,8 @@ def decoded(playing: Playing, folder: Path, rng: Random) -> bytes:
 
 def test_the_prefix_ends_with_the_last_commit_that_is_there(shop: Source) -> None:
     prefix = TruthPrefix(shop.truth, shop.logs)
-    assert prefix.complete({1: LogPosition(0, 0, 0)}) == b""
-    assert prefix.complete({1: LogPosition(1 << 40, 0, 0)}) == shop.truth
+    assert prefix.complete({1: LwnPosition(0, 0, 0)}) == b""
+    assert prefix.complete({1: LwnPosition(1 << 40, 0, 0)}) == shop.truth
 
 
 def test_an_unused_or_torn_log_is_none(shop: Source) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from olr_pg.scalars import SCN_NONE, decode_redo_time
-from olr_pg.simulator.fields.headers import LogHeader
+from olr_pg.simulator.fields.headers import HeaderBlock
 from olr_pg.simulator.online_redo.control_file import ControlFile
 from tests.simulator.online_redo.played import Source
 from tests.simulator.reader import parse_log
@@ -16,11 +16,11 @@ COLUMNS = ("GROUP#", "THREAD#", "SEQUENCE#", "ARCHIVED", "STATUS", "FIRST_CHANGE
 
 
 @pytest.fixture
-def header(shop: Source) -> LogHeader:
+def header(shop: Source) -> HeaderBlock:
     return parse_log(bytes(shop.logs[0].data)).header
 
 
-def current(header: LogHeader) -> LogHeader:
+def current(header: HeaderBlock) -> HeaderBlock:
     return replace(header, next_scn=SCN_NONE)
 
 
@@ -28,7 +28,7 @@ def rows(control: ControlFile) -> list[tuple[object, ...]]:
     return [tuple(row[column] for column in COLUMNS) for row in control.logs()]
 
 
-def test_each_group_goes_through_its_states(shop: Source, header: LogHeader) -> None:
+def test_each_group_goes_through_its_states(shop: Source, header: HeaderBlock) -> None:
     control = ControlFile(shop.redo, [1, 2], 3, 2, 100)
     unused = [(n, 1 + (n > 3), 0, "YES", "UNUSED", 0, 0) for n in range(1, 7)]
     assert rows(control) == unused
@@ -51,7 +51,7 @@ def test_each_group_goes_through_its_states(shop: Source, header: LogHeader) -> 
     assert rows(control) == unused
 
 
-def test_the_other_columns_of_a_log(shop: Source, header: LogHeader) -> None:
+def test_the_other_columns_of_a_log(shop: Source, header: HeaderBlock) -> None:
     control = ControlFile(shop.redo, [1], 2, 3, 100)
     control.switch(1, header)
     row = next(control.logs())
@@ -59,7 +59,7 @@ def test_the_other_columns_of_a_log(shop: Source, header: LogHeader) -> None:
     assert row["FIRST_TIME"] == decode_redo_time(header.first_time)
 
 
-def test_before_12_2_the_highest_scn_has_48_bits(shop: Source, header: LogHeader) -> None:
+def test_before_12_2_the_highest_scn_has_48_bits(shop: Source, header: HeaderBlock) -> None:
     control = ControlFile(replace(shop.redo, version=0x0B200400), [1], 2, 1, 100)
     control.switch(1, current(header))
     assert rows(control)[0][-1] == (1 << 48) - 1
@@ -78,14 +78,14 @@ def test_files_have_a_status_where_they_are_not_written(shop: Source) -> None:
     assert {row["TYPE"] for row in control.log_files("/redo")} == {"ONLINE"}
 
 
-def test_threads_have_the_sequence_they_write(shop: Source, header: LogHeader) -> None:
+def test_threads_have_the_sequence_they_write(shop: Source, header: HeaderBlock) -> None:
     control = ControlFile(shop.redo, [1, 2], 2, 1, 100)
     control.switch(1, header)
     found = [(row["THREAD#"], row["SEQUENCE#"], row["STATUS"]) for row in control.threads()]
     assert found == [(1, header.sequence, "OPEN"), (2, 0, "OPEN")]
 
 
-def test_a_standby_assigns_a_group_until_it_is_archived(shop: Source, header: LogHeader) -> None:
+def test_a_standby_assigns_a_group_until_it_is_archived(shop: Source, header: HeaderBlock) -> None:
     control = ControlFile(shop.redo, [1], 3, 1, 100)
     control.switch(1, header)
     control.switch(2, current(header))

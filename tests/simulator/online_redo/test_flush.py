@@ -17,7 +17,7 @@ from olr_pg.simulator.online_redo.flush import (
     header_writes,
 )
 from olr_pg.simulator.online_redo.steps import Write
-from olr_pg.simulator.online_redo.written_redo import LogPart, find_lwns, redo_of_logs
+from olr_pg.simulator.online_redo.written_redo import FlushedLwns, find_lwns, redo_of_logs
 from tests.simulator.online_redo.played import Source
 
 SIZE = 512
@@ -58,9 +58,9 @@ def test_a_header_is_whole_in_every_member_in_the_end(seed: int, style: FlushSty
     assert {bytes(file) for file in files.values()} == {bytes(SIZE) + image + bytes(SIZE)}
 
 
-def first_part(shop: Source) -> LogPart:
+def first_part(shop: Source) -> FlushedLwns:
     """The flush of the most blocks."""
-    parts = [item for item in redo_of_logs(shop.logs) if isinstance(item, LogPart)]
+    parts = [item for item in redo_of_logs(shop.logs) if isinstance(item, FlushedLwns)]
     return max(parts, key=lambda part: part.end - part.block)
 
 

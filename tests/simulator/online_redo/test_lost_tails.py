@@ -8,7 +8,7 @@ import pytest
 
 from olr_pg.simulator.fields.block_layout import checksum
 from olr_pg.simulator.online_redo.written_redo import (
-    LogEnd,
+    EndedLog,
     find_lwns,
     read_header,
     redo_of_logs,
@@ -34,7 +34,7 @@ def test_lost_blocks_follow_the_end_of_their_log(
             number = header.nab + at // size
             assert source.redo.unpack("II", block, 4) == (number, header.sequence)
             assert checksum(block) == 0
-    ends = [item for item in redo_of_logs(logs) if isinstance(item, LogEnd)]
+    ends = [item for item in redo_of_logs(logs) if isinstance(item, EndedLog)]
     for end in ends:
         if end.lost is not None:
             assert end.lost.block == end.header.nab

@@ -17,7 +17,7 @@ from olr_pg.simulator.named_simulation import NamedSimulation, log_blocks_max
 from olr_pg.simulator.online_redo.named_feed import FeedPlan, NamedFeed
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
-from olr_pg.simulator.online_redo.steps import Event, EventKind, OpenResetlogs
+from olr_pg.simulator.online_redo.steps import Event, OnlineEventKind, OpenResetlogs
 from olr_pg.simulator.simulated_files import SimulatedFiles
 from olr_pg.simulator.writer.instance import Pace
 from tests.simulator.laws import broken_laws
@@ -67,7 +67,7 @@ class Played:
         )
         return sorted(logs, key=key)
 
-    def count(self, kind: EventKind) -> int:
+    def count(self, kind: OnlineEventKind) -> int:
         """How often something happened."""
         return sum(isinstance(event, Event) and event.kind is kind for event in self.events)
 
@@ -81,7 +81,7 @@ def check_truth(played: Played) -> None:
 
 def test_a_crash_takes_back_what_was_not_whole(tmp_path: Path) -> None:
     played = Played(tmp_path, FeedPlan(crash=30_000))
-    assert played.count(EventKind.CRASHED) == played.count(EventKind.RECOVERED) > 1
+    assert played.count(OnlineEventKind.CRASHED) == played.count(OnlineEventKind.RECOVERED) > 1
     check_truth(played)
 
 

@@ -13,7 +13,7 @@ from olr_pg.scalars import SCN_NONE
 from olr_pg.simulator.online_redo.control_file import CURRENT
 from olr_pg.simulator.online_redo.flush import FlushStyle
 from olr_pg.simulator.online_redo.online_database import OnlineDatabase, OnlineOptions
-from olr_pg.simulator.online_redo.steps import Archived, Event, EventKind, Step, Write
+from olr_pg.simulator.online_redo.steps import Archived, Event, OnlineEventKind, Step, Write
 from olr_pg.simulator.online_redo.written_redo import redo_of_logs
 from olr_pg.simulator.writer.log_file import UNKNOWN_NAB
 from tests.simulator.laws import broken_laws
@@ -74,7 +74,7 @@ def test_a_current_log_has_no_end_and_a_stale_tail(shop: Source, tmp_path: Path)
     playing, redo = Playing(shop, tmp_path, 1, OnlineOptions()), shop.redo
     stale = 0
     for step in playing.play():
-        if not (isinstance(step, Event) and step.kind is EventKind.FLUSHED):
+        if not (isinstance(step, Event) and step.kind is OnlineEventKind.FLUSHED):
             continue
         for group in playing.database.control.groups.values():
             if group.header is None:
@@ -103,7 +103,7 @@ def test_groups_are_used_in_turn(shop: Source, tmp_path: Path) -> None:
     playing = Playing(shop, tmp_path, 1, OnlineOptions(groups=4, members=1))
     used = []
     for step in playing.play():
-        if isinstance(step, Event) and step.kind is EventKind.SWITCHED:
+        if isinstance(step, Event) and step.kind is OnlineEventKind.SWITCHED:
             groups = playing.database.control.groups.values()
             used += [group.number for group in groups if group.status == CURRENT]
     assert used == [1, 2, 3, 4, 1, 2]
@@ -119,7 +119,7 @@ def test_a_thread_waits_for_the_archiver_before_it_overwrites(shop: Source, tmp_
     playing.database.archiver.stop()
     waited = 0
     for step in playing.play():
-        if isinstance(step, Event) and step.kind is EventKind.WAITING:
+        if isinstance(step, Event) and step.kind is OnlineEventKind.WAITING:
             waited += 1
             if waited <= 5:
                 groups = playing.database.control.groups.values()
@@ -134,7 +134,7 @@ def test_a_thread_waits_for_the_archiver_before_it_overwrites(shop: Source, tmp_
 def test_without_archiving_groups_are_overwritten(shop: Source, tmp_path: Path) -> None:
     playing = Playing(shop, tmp_path, 3, OnlineOptions(archive_lag=None))
     kinds = {step.kind for step in playing.play() if isinstance(step, Event)}
-    assert kinds == {EventKind.FLUSHED, EventKind.SWITCHED}
+    assert kinds == {OnlineEventKind.FLUSHED, OnlineEventKind.SWITCHED}
     assert playing.archived() == []
 
 
@@ -159,14 +159,22 @@ def test_a_crashed_log_ends_before_what_was_lost(
     crashed = replace(source, logs=with_crashes(source.logs, rng, 1.0))
     for seed in range(3):
         playing = Playing(crashed, tmp_path / str(seed), seed, OnlineOptions())
-        events = list[tuple[int, EventKind]]()
+        events = list[tuple[int, OnlineEventKind]]()
         for step in playing.play():
             if isinstance(step, Write):
                 check_current(playing, written_logs(source))
-            if isinstance(step, Event) and step.kind not in (EventKind.FLUSHED, EventKind.WAITING):
+            if isinstance(step, Event) and step.kind not in (
+                OnlineEventKind.FLUSHED,
+                OnlineEventKind.WAITING,
+            ):
                 events.append((step.thread, step.kind))
         assert [kind for thread, kind in events if thread == 1][:4] == [
-            *(EventKind.SWITCHED, EventKind.CRASHED, EventKind.RECOVERED, EventKind.SWITCHED),
+            *(
+                OnlineEventKind.SWITCHED,
+                OnlineEventKind.CRASHED,
+                OnlineEventKind.RECOVERED,
+                OnlineEventKind.SWITCHED,
+            ),
         ]
         assert broken_laws([parse(path) for path in playing.archived()]) == []
 

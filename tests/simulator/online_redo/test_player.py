@@ -9,7 +9,7 @@ from pathlib import Path
 
 from olr_pg.simulator.online_redo.online_files import OnlineFiles
 from olr_pg.simulator.online_redo.player import Pacing, note_flush, play
-from olr_pg.simulator.online_redo.steps import Event, EventKind, Step
+from olr_pg.simulator.online_redo.steps import Event, OnlineEventKind, Step
 
 
 class Clock(threading.Event):
@@ -56,8 +56,8 @@ def test_nothing_waits_once_it_is_stopped() -> None:
 
 def test_steps_are_carried_out_and_told(tmp_path: Path) -> None:
     clock = Clock()
-    flushed = Event(EventKind.FLUSHED, 1, 7, 9, size=2_000, scn=500)
-    steps: list[Step] = [flushed, Event(EventKind.WAITING, 1, 7), flushed]
+    flushed = Event(OnlineEventKind.FLUSHED, 1, 7, 9, size=2_000, scn=500)
+    steps: list[Step] = [flushed, Event(OnlineEventKind.WAITING, 1, 7), flushed]
     told = list[Step]()
     with OnlineFiles(tmp_path / "online", tmp_path / "logs") as files:
         play(steps, files, Pacing(1_000, clock, lambda: clock.now), told.append)
@@ -67,7 +67,7 @@ def test_steps_are_carried_out_and_told(tmp_path: Path) -> None:
 
 def test_flushes_are_written_down_with_their_time() -> None:
     file = io.BytesIO()
-    note_flush(file, Event(EventKind.FLUSHED, 1, 7, 9, size=2_000, scn=500))
+    note_flush(file, Event(OnlineEventKind.FLUSHED, 1, 7, 9, size=2_000, scn=500))
     line = json.loads(file.getvalue())
     assert line.pop("time") > 1.7e9
     assert line == {"thread": 1, "sequence": 7, "block": 9, "bytes": 2_000, "scn": 500}

@@ -8,8 +8,8 @@ import pytest
 
 from olr_pg.simulator.fields.block_layout import FIRST_DATA_BLOCK
 from olr_pg.simulator.online_redo.written_redo import (
-    LogEnd,
-    LogPart,
+    EndedLog,
+    FlushedLwns,
     LogStart,
     find_lwns,
     read_format,
@@ -34,7 +34,7 @@ def test_the_redo_of_logs_comes_by_scn_and_whole(
                 current[item.thread] = item
                 found[item.thread, header.sequence] = b""
                 scns.append(header.first_scn)
-            case LogPart():
+            case FlushedLwns():
                 own = item.thread, current[item.thread].header.sequence
                 blocks = source.redo.block_size
                 assert item.block == FIRST_DATA_BLOCK + len(found[own]) // blocks
@@ -44,7 +44,7 @@ def test_the_redo_of_logs_comes_by_scn_and_whole(
                 assert lwns[-1].end == item.end
                 assert item.end - item.block >= size or item.end == last(source, own)
                 scns.append(item.scn)
-            case LogEnd(header):
+            case EndedLog(header):
                 assert header == current.pop(item.thread).header
                 scns.append(header.next_scn)
     assert not current

@@ -8,8 +8,8 @@ from olr_pg.simulator.oracle_net.values import (
     NATIONAL,
     NUMBER_KIND,
     BindType,
-    Kind,
-    Lob,
+    LobValue,
+    ResultType,
     Wanted,
     decode_bind,
     kind_of,
@@ -22,14 +22,14 @@ from olr_pg.simulator.oracle_net.values import (
     ("values", "lob", "kind"),
     [
         ([None, 7], False, NUMBER_KIND),
-        ([None, b"abc", b"x"], False, Kind(OracleType.RAW, 3)),
-        (["été", "x"], False, Kind(OracleType.VARCHAR2, 5, 1)),
-        (["text"], True, Kind(OracleType.CLOB, 4000, 1)),
-        ([None], True, Kind(OracleType.BLOB, 4000)),
+        ([None, b"abc", b"x"], False, ResultType(OracleType.RAW, 3)),
+        (["été", "x"], False, ResultType(OracleType.VARCHAR2, 5, 1)),
+        (["text"], True, ResultType(OracleType.CLOB, 4000, 1)),
+        ([None], True, ResultType(OracleType.BLOB, 4000)),
     ],
 )
 def test_a_column_has_the_type_of_its_values(
-    values: list[object], kind: Kind, *, lob: bool
+    values: list[object], kind: ResultType, *, lob: bool
 ) -> None:
     assert kind_of(values, lob=lob) == kind
 
@@ -54,7 +54,7 @@ def test_binary_doubles_are_in_the_form_that_orders_as_bytes_do(number: float, s
 
 
 def test_a_locator_leads_to_its_lob() -> None:
-    out, lobs = TtcWriter(), [Lob(b"other", 1)]
+    out, lobs = TtcWriter(), [LobValue(b"other", 1)]
     write_value(out, "text", Wanted(OracleType.CLOB), lobs)
     reader = TtcReader(bytes(out.data))
     assert [reader.integer() for _ in range(2)] == [40, 4]

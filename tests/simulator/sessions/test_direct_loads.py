@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olr_pg.simulator.fields.vector_fields import Session
+from olr_pg.simulator.fields.vector_fields import DatabaseSession
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.session import SimSession
 from tests.transactions.row_forms import Shape, SmallDatabase
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def loading(database: SmallDatabase) -> SimSession:
     session = database.session
-    return SimSession(database.instance, session.container, session.thread, Session(2, 2, "SIM"))
+    return SimSession(
+        database.instance, session.container, session.thread, DatabaseSession(2, 2, "SIM")
+    )
 
 
 def test_a_load_writes_whole_blocks(tmp_path: Path) -> None:

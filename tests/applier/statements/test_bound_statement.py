@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import sql
 
-from olr_pg.applier.statements.step import (
+from olr_pg.applier.statements.bound_statement import (
     KeyMissingError,
     UnwritableError,
     name_of,

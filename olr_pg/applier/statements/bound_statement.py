@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
 
-class Step(NamedTuple):
+class BoundStatement(NamedTuple):
     """A statement with its parameters.
 
     Attributes:
