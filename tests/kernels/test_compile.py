@@ -46,12 +46,12 @@ def test_a_kernel_is_compiled_with_its_parts() -> None:
 
 
 @inlined_for(int64(int64))
-def _plus_three(value: Any) -> int:
+def _plus_three(value: Any) -> Any:
     return value + 3
 
 
 @kernel
-def _plus_six(value: int) -> int:
+def _plus_six(value: int) -> Any:
     return _plus_three(np.uint8(_plus_three(value)))
 
 
