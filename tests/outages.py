@@ -133,8 +133,8 @@ class Course:
     def _start(self) -> None:
         self.cluster = start_embedded(self.folder / "postgres")
         options = ("--seed", "5", "--workload", "orders", "--live", "--rate", RATE)
-        more = ("--switch-seconds", str(SWITCH_SECONDS), "--flush-ms", "100", "--serve", "0")
-        more += ("--threads", str(self.threads))
+        more = ["--switch-seconds", str(SWITCH_SECONDS), "--flush-ms", "100", "--serve", "0"]
+        more += ["--threads", str(self.threads)]
         self.source = subprocess.Popen(
             [*COMMAND, "simulate", *options, *more, "--out", str(self.source_folder)],
             stdout=subprocess.DEVNULL,
