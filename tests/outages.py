@@ -74,12 +74,14 @@ class Course:
         state: what the appliance's state is while it lasts.
         alert: what fires.
         redo: where the source's redo is read.
+        threads: of the source's redo.
         environment: of the appliance.
     """
 
     state: str = "CAUGHT_UP"
     alert: str | None = None
     redo: str = "archived"
+    threads: int = 1
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -131,7 +133,8 @@ class Course:
     def _start(self) -> None:
         self.cluster = start_embedded(self.folder / "postgres")
         options = ("--seed", "5", "--workload", "orders", "--live", "--rate", RATE)
-        more = ("--switch-seconds", str(SWITCH_SECONDS), "--flush-ms", "100", "--serve", "0")
+        more = ["--switch-seconds", str(SWITCH_SECONDS), "--flush-ms", "100", "--serve", "0"]
+        more += ["--threads", str(self.threads)]
         self.source = subprocess.Popen(
             [*COMMAND, "simulate", *options, *more, "--out", str(self.source_folder)],
             stdout=subprocess.DEVNULL,
@@ -338,11 +341,17 @@ class LogMissing(Course):
         before = new()
         while not (found := new()):
             time.sleep(0.01)
-        (self.log_file,) = found
+        self.log_file = min(found)
         self.log_file.rename(self.folder / self.log_file.name)
 
     def end(self) -> None:
         (self.folder / self.log_file.name).rename(self.log_file)
+
+
+class LogMissingInThread(LogMissing):
+    """An archived log of one of two redo threads is missing; the other one goes on."""
+
+    threads = 2
 
 
 class DiskFull(Course):
@@ -496,6 +505,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 COURSES: Final[dict[str, type[Course]]] = {
     "target": TargetDown,
     "gap": LogMissing,
+    "thread": LogMissingInThread,
     "disk": DiskFull,
     "table": TableStopped,
     "source": SourceDown,

@@ -30,7 +30,7 @@ from olr_pg.monitor.status_values import (
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
 from olr_pg.observability.steady_time import clock_shift, steady_time
-from olr_pg.observability.wording import counted
+from olr_pg.observability.wording import counted, some
 from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
@@ -229,13 +229,7 @@ class Observer:
         if unconfirmed:
             waiting = counted(unconfirmed, "transaction")
             return f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
-        for why, names in (
-            ("stopped", [table.name for table in tables if table.stopped]),
-            ("paused", [table.name for table in tables if table.paused]),
-        ):
-            if names:
-                return f"{why}: {', '.join(names)}"
-        return None
+        return held_tables(tables)
 
     def _port(self, now: float) -> PortStatus:
         listener = self._parts.target.listener
@@ -319,6 +313,17 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def held_tables(tables: Sequence[TableStatus]) -> str | None:
+    """Say which tables are held up by themselves; None where none is."""
+    for why, names in (
+        ("stopped", [table.name for table in tables if table.stopped]),
+        ("paused", [table.name for table in tables if table.paused]),
+    ):
+        if names:
+            return f"{why}: {some(names)}"
+    return None
 
 
 def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:

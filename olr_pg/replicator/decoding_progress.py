@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import STATE_WORDS, SourceStatus, ThreadStatus
 from olr_pg.observability.steady_time import clock_shift, steady_time
-from olr_pg.scalars import format_xid
+from olr_pg.scalars import MAX_SCN, format_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
-    from olr_pg.capture.capture_state import CapturePhase
+    from olr_pg.capture.capture_state import CaptureMonitor
     from olr_pg.capture.continuity import Gap, LogStream
     from olr_pg.decoding.split import Split
     from olr_pg.errors import OlrPgError
@@ -46,6 +47,7 @@ class DecodeProgress:
         self._written: dict[LogPosition, float] = {}
         self._grown: dict[LogPosition, tuple[int, float]] = {}
         self._noticed: dict[Gap, float] = {}
+        self._not_whole = 0, 0
         self.archived = Milestones()
         self.read = Milestones()
         self.queued = Milestones()
@@ -179,6 +181,27 @@ class DecodeProgress:
             not_interpreted=account.not_interpreted,
         )
 
+    def report(self, log: ArchivedLog, merger: Merger) -> None:
+        """Log that a log was decoded to its end, and what more of the run's redo is not whole."""
+        account = merger.account
+        _log.info(
+            "log decoded",
+            thread=log.header.thread,
+            sequence=log.header.sequence,
+            next_scn=log.next_scn,
+            transactions_so_far=account.committed,
+            rows_so_far=account.rows,
+            waiting=merger.waiting,
+        )
+        found = account.unmatched, account.lost
+        if found != self._not_whole and any(found):
+            _log.warning(
+                "the redo is not whole",
+                undo_without_change=found[0],
+                transactions_without_end=found[1],
+            )
+        self._not_whole = found
+
 
 def _file_time(log: ArchivedLog, now: float) -> float:
     """Return when a log was written.
@@ -194,24 +217,33 @@ def _file_time(log: ArchivedLog, now: float) -> float:
     return max((one for one in found if one <= now), default=now)
 
 
-def report_log(log: ArchivedLog, merger: Merger) -> None:
-    """Log that a log was decoded to its end, and what of the run's redo is not whole."""
-    account = merger.account
+_GOES_ON: Final = (CapturePhase.DECODING, CapturePhase.SPILLING, CapturePhase.CAUGHT_UP)
+
+
+def enter_phase(
+    monitors: Sequence[CaptureMonitor], phase: CapturePhase, reason: OlrPgError | None = None
+) -> bool:
+    """Tell the targets what is done, and the log that redo is waited for no more.
+
+    Returns:
+        Whether that is new for any target.
+    """
+    before = [monitor.state for monitor in monitors]
+    news = [monitor.enter(phase, reason) for monitor in monitors]
+    waited = [one.since for one in before if one.phase is CapturePhase.WAITING_FOR_REDO]
+    if waited and phase in _GOES_ON:
+        seconds = round(steady_time() - min(waited), 1)
+        _log.info("the redo that was waited for is there", waited_seconds=seconds)
+    return any(news)
+
+
+def tell_end_ahead(read_up_to: int, until: int) -> None:
+    """Log that a run waits for redo, since it has not come to its end."""
     _log.info(
-        "log decoded",
-        thread=log.header.thread,
-        sequence=log.header.sequence,
-        next_scn=log.next_scn,
-        transactions_so_far=account.committed,
-        rows_so_far=account.rows,
-        waiting=merger.waiting,
+        "waiting for redo: the end is not reached",
+        read_up_to_scn=read_up_to or "none yet",
+        until_scn="not known yet" if until == MAX_SCN else until,
     )
-    if account.unmatched or account.lost:
-        _log.warning(
-            "the redo is not whole",
-            undo_without_change=account.unmatched,
-            transactions_without_end=account.lost,
-        )
 
 
 def tell_waiting(phase: CapturePhase, reason: OlrPgError) -> None:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from olr_pg.appliance.status_observer import (
     first_lacking,
+    held_tables,
     missing_since,
     with_holding,
 )
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
-from olr_pg.monitor.status_values import PortStatus, ThreadStatus
+from olr_pg.monitor.status_values import PortStatus, TableStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
 
 
@@ -33,6 +34,15 @@ def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
     assert missing_since(waiting, progress) == 440.0  # behind the last one that is here
     progress.source = replace(progress.source, missing_since=100.0)
     assert missing_since(waiting, progress) == 100.0
+
+
+def test_the_state_names_some_of_the_tables_that_are_held_up() -> None:
+    many = [TableStatus(f"A.T{n}", stopped="OLR-05008: x") for n in range(282)]
+    assert held_tables(many) == "stopped: A.T0, A.T1, A.T2 and 279 more"
+    paused = TableStatus("A.P", paused=True)
+    assert held_tables([paused, *many[:1]]) == "stopped: A.T0"
+    assert held_tables([paused]) == "paused: A.P"
+    assert held_tables([TableStatus("A.B")]) is None
 
 
 def test_the_redo_thread_that_was_read_least_holds_the_others_back() -> None:

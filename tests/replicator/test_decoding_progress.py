@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.continuity import LogStream, join_logs
 from olr_pg.capture.logs import discover_logs
@@ -17,6 +19,8 @@ from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from olr_pg.ordering.merger import Merger
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +131,14 @@ def test_what_is_new_of_a_growing_log_was_written_since_the_look_before(source: 
     progress.scanned(LogStream((log,), ()), 1001.75)
     scn = log.next_scn - 1
     assert (progress.archived.passed(scn), progress.read.passed(scn)) == (1000.75, 1001.0)
+
+
+def test_redo_that_is_not_whole_is_told_when_there_is_more_of_it(source: DdlSource) -> None:
+    progress = DecodeProgress()
+    log = stream_without(source).logs[0]
+    with capture_logs() as lines:
+        for unmatched in (0, 2, 2, 2, 3, 3):
+            account = SimpleNamespace(committed=1, rows=1, unmatched=unmatched, lost=0)
+            progress.report(log, cast("Merger", SimpleNamespace(account=account, waiting=0)))
+    told = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["undo_without_change"] for line in told] == [2, 3]
