@@ -156,7 +156,7 @@ class ApplierSettings:
 
     @property
     def is_replica(self) -> bool:
-        """Is true where connections that write set ``session_replication_role = replica``."""
+        """Tell whether connections that write set ``session_replication_role = replica``."""
         return self.triggers is TriggerHandling.REPLICA
 
     def incomplete_policy(self, table: str, column: str) -> IncompletePolicy:

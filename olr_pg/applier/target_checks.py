@@ -14,7 +14,7 @@ from olr_pg.applier.statements.target_plan import (
     target_name,
 )
 from olr_pg.applier.target.catalogue import TargetColumn, read_table
-from olr_pg.applier.target.column_encoder import column_encoder, leave_out
+from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import may_round, modifier_of
@@ -167,7 +167,7 @@ def check_flags(
             "postgres.flags",
             f"{table.full_name}.{column.name} becomes boolean by `types.boolean`{allowed}; it"
             f" takes {note}: any other value stops its table",
-            f"if it is no flag: {leave_out(table.full_name, column)} in `apply`",
+            f"if it is no flag: {no_flag_setting(table.full_name, column)} in `apply`",
         )
 
 

@@ -82,7 +82,7 @@ def _columns(
 def _doubt(inventory: Inventory, table: InventoryTable, name: str, relation: Relation) -> str:
     """Say of a column that becomes boolean for its type alone what may be wrong with that."""
     column = relation.columns[name]
-    if not column.leave_out:
+    if not column.no_flag_setting:
         return ""
     checks = (
         one.condition
@@ -94,4 +94,4 @@ def _doubt(inventory: Inventory, table: InventoryTable, name: str, relation: Rel
     if strays == ():
         return ""
     known = f"its check allows {', '.join(strays)}" if strays else "no check says that it is a flag"
-    return f"; {known}: any other value stops the table. If it is no flag: {column.leave_out}"
+    return f"; {known}: any other value stops the table. If it is no flag: {column.no_flag_setting}"

@@ -447,12 +447,8 @@ def label_micros(data: Bytes, at: int, size: int) -> tuple[int, int, int]:
     moved, days = date_days(data, at)
     if moved < 0:
         return -1, 0, 0
-    seconds = (
-        (byte_at(data, at + 4) - 1) * 3600
-        + (byte_at(data, at + 5) - 1) * 60
-        + byte_at(data, at + 6)
-        - 1
-    )
+    hour, minute, second = byte_at(data, at + 4), byte_at(data, at + 5), byte_at(data, at + 6)
+    seconds = (hour - 1) * 3600 + (minute - 1) * 60 + second - 1
     nanos = 0
     if size == 11:
         nanos = (

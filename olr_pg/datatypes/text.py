@@ -87,16 +87,14 @@ def _encode(text: str, charset: Charset) -> bytes:
         return codecs.charmap_encode(text, "strict", _encoding_table(charset.table))[0]
     if charset.structure == "cesu-8":
         units = text.encode("utf-16-be")
-        pairs = (units[i : i + 2].decode("utf-16-be", "surrogatepass") for i in _evens(units))
+        pairs = (
+            units[i : i + 2].decode("utf-16-be", "surrogatepass") for i in range(0, len(units), 2)
+        )
         return "".join(pairs).encode("utf-8", "surrogatepass")
     special = {char: raw for raw, char in charset.overrides}
     if special.keys() & set(text):
         return b"".join(special.get(char) or char.encode(charset.codec) for char in text)
     return text.encode(charset.codec)
-
-
-def _evens(units: bytes) -> range:
-    return range(0, len(units), 2)
 
 
 @cache
@@ -323,6 +321,8 @@ def utf8_step(data: Bytes, at: int, end: int) -> int:
 def utf8_kernel(data: Bytes, offset: Longs, length: Longs, dirty: Flags) -> None:
     """Mark the values that are not UTF-8 as PostgreSQL takes it (no surrogates, no U+0000)."""
     for row in range(len(length)):
+        if length[row] <= 0:
+            continue  # of NULL, which has length −1, `ascii_run` would see no end
         at = offset[row]
         end = at + length[row]
         while True:
@@ -369,7 +369,7 @@ def single_byte_size_kernel(
         start = offset[row]
         count = 0
         for i in range(start, start + length[row]):
-            step = size[data[i]]
+            step = int(np.int64(size[data[i]]))
             if step == 0:
                 dirty[row] = True
             count += step
@@ -399,9 +399,10 @@ def single_byte_kernel(
         for i in range(start, start + length[row]):
             byte = data[i]
             out[at] = encoded[byte, 0]
-            for j in range(1, size[byte]):
+            count = int(np.int64(size[byte]))
+            for j in range(1, count):
                 out[at + j] = encoded[byte, j]
-            at += size[byte]
+            at += count
 
 
 @kernel

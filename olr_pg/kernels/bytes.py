@@ -45,8 +45,8 @@ def copy_forward(out: Any, at: int, data: Any, begin: int, end: int) -> int:
 
 def store(out: Any, at: int, value: Any, big: bool) -> None:
     """Store an integer of 16, 32 or 64 bits, by its type, at `at` of `out`."""
-    data = int(value).to_bytes(value.itemsize, "big" if big else "little")
-    out[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    data = np.array([value]).view(np.uint8)
+    out[at : at + data.size] = data[::-1] if big else data
 
 
 @_machine

@@ -24,15 +24,15 @@ UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 
 
 class SourcePartition(Protocol):
-    """Is the part of a table that one task reads; goes to it by pickle."""
+    """A part of a table, which one task reads; it goes there by pickle."""
 
     @property
     def rows(self) -> int:
-        """Is the number of rows; 0 where it is not known."""
+        """The number of rows; 0 where it is not known."""
 
     @property
     def place(self) -> dict[str, Place]:
-        """Is where it is, for messages."""
+        """The place of its rows, for messages."""
 
     def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
         """Yield its rows, every time the same; those with large values one by one.

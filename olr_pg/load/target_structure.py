@@ -107,7 +107,7 @@ class StructureBuilder:
 
     @property
     def parts(self) -> list[StructurePart]:
-        """Is what became of everything so far."""
+        """Return what became of every part so far."""
         return list(self._made.values())
 
     def make_unique_keys(self, connection: Connection[Any], table: str) -> None:

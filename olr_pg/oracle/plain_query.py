@@ -52,7 +52,7 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Is the word in upper case; empty where it is none."""
+        """The word in upper case; empty where it is none."""
         return self.text.upper() if self.kind == "word" else ""
 
 

@@ -56,7 +56,7 @@ class ContainerDatabases:
 
     @property
     def first(self) -> OracleDatabase:
-        """Is the container that is asked for what belongs to the whole database."""
+        """The container that is asked for what belongs to the whole database."""
         return next(iter(self.databases.values()))
 
     @property

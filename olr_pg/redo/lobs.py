@@ -94,7 +94,7 @@ def table_of_lob(objects: ColumnTable, con_id: int, number: int) -> int:
 
 
 @inlined
-def find_table(objects: ObjectTables, con_id: int, number: int) -> int:
+def find_lob_table(objects: ObjectTables, con_id: int, number: int) -> int:
     """Find the table with LOB columns that an OBJ# belongs to, −1 = none."""
     key = np.uint64(con_id) << np.uint64(32) | np.uint64(number)
     at = np.searchsorted(objects.tables.key, key)
@@ -129,7 +129,7 @@ def lob_alone(
         if first and length[3] < LLB_BEGIN_SIZE:
             return 0, 0, -1
         obj = u32(payload, at + (LLB_BEGIN_OBJN if first else LLB_END_OBJN), big)
-        table = find_table(objects, vector.con_id, obj)
+        table = find_lob_table(objects, vector.con_id, obj)
         if table < 0:
             return 0, 0, -1
         pushed = push_operation(payload, big, offset, length, count, sink)
@@ -156,7 +156,9 @@ def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, i
     if logged >= 0:
         xid = read_xid(payload, logged + KDLI_SUPLOG_XID, big)
         if table < 0:
-            table = find_table(objects, vector.con_id, u32(payload, logged + KDLI_SUPLOG_OBJN, big))
+            table = find_lob_table(
+                objects, vector.con_id, u32(payload, logged + KDLI_SUPLOG_OBJN, big)
+            )
     return xid, table
 
 
@@ -175,7 +177,7 @@ def lob_pair(
     if table < 0:
         table = find_lob(objects.lob_data, vector.con_id, dataobj, is_index)
     if is_index == 0 and table < 0:
-        table = find_table(objects, vector.con_id, obj)
+        table = find_lob_table(objects, vector.con_id, obj)
     if table < 0:
         return 0, -1
     if is_index:

@@ -164,7 +164,7 @@ class Vector(NamedTuple):
     @property
     def name(self) -> str:
         """The opcode as ``layer.code``."""
-        return opcode_name(self.opcode)
+        return f"{self.opcode >> 8}.{self.opcode & 255}"
 
     @property
     def undo_segment(self) -> int:
@@ -205,11 +205,6 @@ def u16_list(data: bytes, *, big: bool) -> list[int]:
     """Bytes as unsigned 16-bit integers; an odd last byte is left out."""
     order: Literal["big", "little"] = "big" if big else "little"
     return [int.from_bytes(data[k : k + 2], order) for k in range(0, len(data) - 1, 2)]
-
-
-def opcode_name(opcode: int) -> str:
-    """``11.2`` for 0x0B02."""
-    return f"{opcode >> 8}.{opcode & 255}"
 
 
 def records_of(window: Window) -> Iterator[Record]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.applier.target.column_encoder import leave_out
+from olr_pg.applier.target.column_encoder import no_flag_setting
 from olr_pg.datatypes.boolean import flag_numbers, flag_texts
 from olr_pg.datatypes.mapping import PgKind, refusal
 from olr_pg.datatypes.policies import BooleanPairs
@@ -60,14 +60,14 @@ class RelationColumn(NamedTuple):
         fact: what its values are to Oracle.
         made: its type in the target; None where it cannot be made.
         pairs: what stands for true and false, of a flag that is boolean in the target.
-        leave_out: of a flag that is one for its type alone, what in `apply` makes it none.
+        no_flag_setting: of a flag that is one for its type alone, what in `apply` makes it none.
     """
 
     name: str
     fact: Fact
     made: PgType | None = None
     pairs: BooleanPairs = ()
-    leave_out: str = ""
+    no_flag_setting: str = ""
 
     def reading(self, sql: str) -> tuple[str, str]:
         """Return the value as Oracle has it, and why that cannot be told, where it cannot."""
@@ -131,5 +131,5 @@ def relation_column(
         return RelationColumn(name, fact, made)
     policies = settings.choices.policies(table, column.name, settings.policies)
     by_type = settings.choices.is_flag_by_type(table, typed)
-    out = leave_out(table, typed) if by_type else ""
+    out = no_flag_setting(table, typed) if by_type else ""
     return RelationColumn(name, fact, made, policies.boolean_pairs, out)

@@ -30,7 +30,7 @@ BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")])
 
 
 class Statement(NamedTuple):
-    """One statement, or what has none.
+    """A statement for the target, or an object of the source for which there is none.
 
     Attributes:
         kind: of `KINDS`.
@@ -52,7 +52,7 @@ class Statement(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Is true where it is a statement to run."""
+        """Tell whether it is a statement to run."""
         return bool(self.sql) and not self.reason
 
     def refused(self, reason: str) -> Statement:

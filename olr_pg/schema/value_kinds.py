@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ValueKind(Enum):
-    """What Oracle's operators ask of a value."""
+    """The kinds of value that Oracle's operators tell apart."""
 
     UNKNOWN = "unknown"
     INTEGER = "integer"
@@ -32,7 +32,7 @@ MOMENTS: Final = frozenset({ValueKind.DATE, ValueKind.TIMESTAMP, ValueKind.TIMES
 
 
 class Fact(NamedTuple):
-    """What is known of a value.
+    """The facts that are known of a value.
 
     Attributes:
         length: characters of a CHAR.

@@ -72,11 +72,11 @@ class Backlog:
             left.unlink(missing_ok=True)
 
     def has_room(self, size: int) -> bool:
-        """Tell whether so many bytes more may be put behind the others, or tried again to."""
+        """Tell whether so many bytes more fit, and may be written: not soon after a failure."""
         return self.size + size <= self.bytes_max and time.monotonic() >= self._again_at
 
     def append(self, run: ReadyRun) -> int:
-        """Put more of them behind all others; return of how many there was room."""
+        """Put transactions behind all others; return how many there was room for."""
         run, _ = run.cut(run.count_fitting(self.bytes_max - self.size))
         rest = run
         while rest:
@@ -97,7 +97,7 @@ class Backlog:
         return taken
 
     def pop(self) -> Sequence[ReadyRun]:
-        """Take the oldest ones; nothing where there are none.
+        """Take the oldest transactions; nothing where there are none.
 
         Raises:
             OlrPgError: 4042, their file cannot be read.

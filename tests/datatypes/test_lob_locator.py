@@ -9,6 +9,18 @@ from hypothesis import strategies as st
 
 from olr_pg.datatypes import lob_locator
 from olr_pg.datatypes.lob_locator import (
+    COMPRESSION,
+    COUNT,
+    FACTS,
+    FORM,
+    KIND,
+    LENGTH,
+    LOB_ID,
+    REST,
+    SIZE,
+    START,
+    STORED,
+    TEXT,
     LobCompression,
     LobForm,
     LobText,
@@ -17,6 +29,7 @@ from olr_pg.datatypes.lob_locator import (
     read_locator,
 )
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import interpreted
 
 HUNDRED = bytes(range(100))
 
@@ -107,3 +120,129 @@ def test_interpreted_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lob_locator, name, getattr(lob_locator, name).py_func)
     monkeypatch.setattr(lob_locator, "read_locator", read_locator.py_func)  # type: ignore[attr-defined]
     assert [decode_locator(raw_of(example[0])) for example in EXAMPLES] == expected
+
+
+# --- every fact of a locator, by hand from values-and-lobs §16 ---
+
+
+def facts_of(raw: bytes) -> tuple[int, dict[int, int]]:
+    """Why it is none, or 0; what it says, offsets from its begin. It stands between other bytes."""
+    data = np.frombuffer(b"\xee" * 3 + raw + b"\xee" * 9, np.uint8)
+    facts = np.full(FACTS, 0x5A5A, np.int64)
+    status = int(interpreted(read_locator)(data, 3, len(raw), facts))
+    if facts[START]:
+        facts[START] -= 3
+    return status, {name: int(fact) for name, fact in enumerate(facts) if fact}
+
+
+BLOB, ID = "00700001 010c0000 0001 00000001 ", "00000000a7c1 "
+NUMBER = 0xA7C1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BLOB + ID + "0010 0900 00000000 0000 000000000000", {START: 36}),
+        (BLOB + ID + "0013 0900 00000000 0003 000000000001 616263",
+         {FORM: LobForm.INLINE, LENGTH: 3, STORED: 3, START: 36, SIZE: 3}),
+        (BLOB + ID + "001c 0400 00000002 0064 000000000001 01800010 01800011 01800012",
+         {FORM: LobForm.POINTERS, LENGTH: -1, START: 36, SIZE: 12, COUNT: 2, REST: 100}),
+        (BLOB + ID + "0014 0400 00000000 0007 000000000001 01800010",
+         {FORM: LobForm.POINTERS, LENGTH: -1, START: 36, SIZE: 4, REST: 7}),
+        (BLOB + ID + "0014 0400 00000001 0000 000000000001 01800010",
+         {FORM: LobForm.POINTERS, LENGTH: -1, START: 36, SIZE: 4, COUNT: 1}),
+        (BLOB + ID + "0010 0400 00000000 0000 000000000001", {START: 36}),
+        ("00700001 01080000 0001 00000001" + ID, {FORM: LobForm.INDEXED, LENGTH: -1}),
+        ("00700001 210c0080 0001 00000001" + ID + "000a 4890 0004 00 00 00 00", {}),
+        ("00700001 010c0080 0001 00000001" + ID + "0012 4090 000c 20 01 64 0001 00 00 030002f3 01",
+         {FORM: LobForm.EXTENTS, LENGTH: 100, STORED: 100, START: 32, SIZE: 6, COUNT: 1}),
+        ("00700001 010c0080 0001 00000001" + ID
+         + "0019 4090 0013 22 00 19dd15 01 01 02 01c005ca 36 02 01c00601 9d",
+         {FORM: LobForm.EXTENTS, LENGTH: 1_694_997, STORED: 1_694_997, START: 33, SIZE: 12,
+          COUNT: 2}),
+        ("00700001 010c0080 0001 00000001" + ID
+         + "001d 4092 0005 0010 318105013d 32 00 0186a0 01 00 02 0300032e 01 0186a0",
+         {FORM: LobForm.EXTENTS, LENGTH: 100_000, STORED: 317, START: 40, SIZE: 9, COUNT: 1,
+          COMPRESSION: LobCompression.STREAM}),
+        ("00700001 010c0080 0001 00000001" + ID
+         + "0019 4092 0006 000b 31020604a340 53 c0 05f5e100 18 03000781",
+         {FORM: LobForm.HEADER, LENGTH: 100_000_000, STORED: 303_936, COUNT: 0x03000781,
+          COMPRESSION: LobCompression.CHUNK_MAP}),
+        ("00700001 010c0080 0001 00000001" + ID + "0016 40d2 80 0004 0009 21800427 11 00 0bb8 01"
+         "0002 7801", {FORM: LobForm.INLINE, LENGTH: 3000, STORED: 2, START: 40, SIZE: 2,
+                       COMPRESSION: LobCompression.STREAM}),
+        ("00700001 010c0080 0001 00000001" + ID + "0011 48d2 80 0001 0007 01 00 00 03 01 616263",
+         {FORM: LobForm.INLINE, LENGTH: 3, STORED: 3, START: 34, SIZE: 3}),
+    ],
+)  # fmt: skip
+def test_the_facts_of_a_locator(text: str, expected: dict[int, int]) -> None:
+    assert facts_of(raw_of(text)) == (0, {KIND: 1, LOB_ID: NUMBER, **expected})
+
+
+@pytest.mark.parametrize(
+    ("kind", "wide", "storage", "text"),
+    [
+        (2, 0x00, 0x00, LobText.CHARSET), (2, 0x80, 0x00, LobText.UTF16_BE),
+        (2, 0x00, 0x40, LobText.UTF16_LE), (2, 0x80, 0x40, LobText.UTF16_LE),
+        (4, 0x00, 0x00, LobText.UTF16_BE), (4, 0x00, 0x40, LobText.UTF16_LE),
+        (1, 0x80, 0x00, LobText.BYTES), (1, 0x00, 0x40, LobText.BYTES),
+        (0x22, 0x80, 0x00, LobText.UTF16_BE), (0x42, 0x00, 0x01, LobText.CHARSET),
+    ],
+)  # fmt: skip
+def test_what_the_text_of_a_character_lob_is(
+    kind: int, wide: int, storage: int, text: LobText
+) -> None:
+    raw = bytes.fromhex("00700001") + bytes((kind, 8, wide, storage)) + raw_of("000200000001" + ID)
+    expected = {FORM: LobForm.INDEXED, KIND: kind & 15, TEXT: text, LENGTH: -1, LOB_ID: NUMBER}
+    assert facts_of(raw) == (0, {name: fact for name, fact in expected.items() if fact})
+
+
+def test_a_file_outside_of_the_database() -> None:
+    raw = raw_of("00700001 08080000 0001 00000000" + ID + "0003444952 000161")
+    assert facts_of(raw) == (0, {FORM: LobForm.BFILE, KIND: 8, LOB_ID: NUMBER})
+
+
+TOO_SHORT, WRONG_LENGTH, UNKNOWN_FORM, WRONG_ID = 1, 2, 3, 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BLOB + ID[:10], TOO_SHORT),
+        ("00700001 010c0000 0001 00000002" + ID + "0010 0900 00000000 0000 000000000000", WRONG_ID),
+        ("00700001 01080000 0001 00010001" + ID, WRONG_ID),
+        (BLOB + ID, WRONG_LENGTH),
+        (BLOB + ID + "0003 09", WRONG_LENGTH),
+        (BLOB + ID + "0011 0900 00000000 0000 000000000000", WRONG_LENGTH),
+        (BLOB + ID + "000f 0900 00000000 0000 0000000000", TOO_SHORT),
+        (BLOB + ID + "0011 0900 00000000 0000 000000000000 61", WRONG_LENGTH),
+        (BLOB + ID + "0010 0900 00000000 0001 000000000000", WRONG_LENGTH),
+        (BLOB + ID + "0010 0800 00000000 0000 000000000000", UNKNOWN_FORM),
+        (BLOB + ID + "0013 0400 00000000 0007 000000000001 018000", UNKNOWN_FORM),
+    ],
+)
+def test_why_bytes_are_no_locator(text: str, reason: int) -> None:
+    assert facts_of(raw_of(text))[0] == reason
+
+
+@pytest.mark.parametrize("example", [raw_of(one[0]) for one in EXAMPLES if len(one[0]) > 50])
+def test_a_locator_of_another_length_is_none(example: bytes) -> None:
+    if not example[5] & 4:
+        return
+    for raw in (*(example[:at] for at in range(24, len(example))), example + b"\0"):
+        assert facts_of(raw)[0] == WRONG_LENGTH
+        patched = raw[:20] + (len(raw) - 20).to_bytes(2) + raw[22:]
+        assert facts_of(patched)[0] != 0
+
+
+def test_an_extent_of_many_blocks_has_a_wide_count() -> None:
+    """Flag 20: u16 blocks; of a compressed value more bytes follow (values-and-lobs §16.4)."""
+    data = np.frombuffer(raw_of("22 01c005ca 0136 00a0b0 01 01c00601 9d 0102"), np.uint8)
+    extent = interpreted(extent_at)
+    assert extent(data, 0, 10, True) == (0x01C005CA, 0x136, 10)
+    assert extent(data, 0, 10, False) == (0x01C005CA, 0x136, 7)
+    assert extent(data, 10, 18, True) == (0x01C00601, 0x9D, 18)
+    assert extent(data, 10, 16, False) == (0x01C00601, 0x9D, 16)
+    for end in (5, 6):
+        assert extent(data, 0, end, False)[1] == -1
+    assert extent(data, 10, 15, False)[1] == -1

@@ -123,3 +123,46 @@ def test_which_columns_have_one(column: Any, kind: PgKind, form: PlainForm) -> N
 def test_text_of_a_single_byte_database_is_plain_where_it_is_ascii() -> None:
     facts = DatabaseFacts(charset="WE8MSWIN1252")
     assert plain_form(FakeColumn(1, charset_form=1), PgKind.TEXT, facts) is PlainForm.ASCII
+
+
+@pytest.mark.parametrize(
+    ("raw", "form", "expected"),
+    [
+        ("80", PlainForm.INT2, "0000"), ("80", PlainForm.INT8, "0000000000000000"),
+        ("80", PlainForm.NUMERIC, "0000000000000000"), ("8002", PlainForm.INT8, None),
+        ("c3041c44", PlainForm.INT2, "7fff"), ("c3041c45", PlainForm.INT2, None),
+        ("3c624a2166", PlainForm.INT2, "8000"), ("3c624a2066", PlainForm.INT2, None),
+        ("c51630312530", PlainForm.INT4, "7fffffff"), ("c51630312531", PlainForm.INT4, None),
+        ("3a503635413566", PlainForm.INT4, "80000000"), ("3a503635413466", PlainForm.INT4, None),
+        ("c51630312531", PlainForm.INT8, "0000000080000000"),
+        ("3a503635413466", PlainForm.INT8, "ffffffff7fffffff"),
+        ("c033", PlainForm.INT8, None), ("c1", PlainForm.INT4, None),
+        ("ff65", PlainForm.INT8, None),
+        ("c2021744", PlainForm.NUMERIC, "00020000 0000 0002 007a 1a2c"),
+        ("3c5c020266", PlainForm.NUMERIC, "0002 0001 4000 0000 0009 270f"),
+        ("ff65", PlainForm.NUMERIC, None), ("00", PlainForm.NUMERIC, None),
+    ],
+)  # fmt: skip
+def test_the_bytes_of_a_number(raw: str, form: PlainForm, expected: str | None) -> None:
+    """Of values-and-lobs §3; what does not fit, or is no plain number, the encoder gets."""
+    given = written(bytes.fromhex(raw), form)
+    assert given == (LEFT if expected is None else bytes.fromhex(expected))
+
+
+@pytest.mark.parametrize(
+    ("raw", "form", "micros"),
+    [
+        ("78640102020202", PlainForm.TIMESTAMP, 86_400_000_000 + 3_661_000_000),
+        ("786401010101010f424000", PlainForm.TIMESTAMP, 256_000),
+        ("786401010101010f424000143c", PlainForm.TIMESTAMP_TZ, 256_000),
+        ("78640101010102143c", PlainForm.TIMESTAMP_TZ, 1_000_000),
+        ("7864010101010100000001", PlainForm.TIMESTAMP, None),
+        ("7364021d010101", PlainForm.TIMESTAMP, None),
+        ("78640d01010101", PlainForm.TIMESTAMP, None),
+        ("78640101010101143c", PlainForm.TIMESTAMP, None),
+        ("78640101010102", PlainForm.TIMESTAMP_TZ, None),
+    ],
+)
+def test_the_microseconds_of_a_label(raw: str, form: PlainForm, micros: int | None) -> None:
+    given = written(bytes.fromhex(raw), form)
+    assert given == (LEFT if micros is None else micros.to_bytes(8))

@@ -13,8 +13,17 @@ from olr_pg.datatypes import text
 from olr_pg.datatypes.charsets import Charset, charset, supported_charsets
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.policies import Policies
-from olr_pg.datatypes.text import encode_text, strip_blanks, text_to_utf8
+from olr_pg.datatypes.text import (
+    ascii_kernel,
+    ascii_run,
+    encode_text,
+    strip_blanks,
+    text_to_utf8,
+    utf8_kernel,
+    utf8_step,
+)
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import interpreted
 from tests.datatypes.strict_text import decode_text
 
 if TYPE_CHECKING:
@@ -138,6 +147,73 @@ def test_the_utf16_kernel_agrees_with_its_interpreted_form(raws: list[bytes]) ->
             (used, out[:used].tobytes(), offset.tolist(), length.tolist(), dirty.tolist())
         )
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("bad", [0x00, 0x80, 0xFF])
+def test_ascii_ends_before_the_first_other_byte(bad: int) -> None:
+    run = interpreted(ascii_run)
+    for at in range(27):
+        data = np.frombuffer(b"\x01\x7f~" * 9, np.uint8).copy()
+        data[at] = bad
+        for start in (0, 1, 7, 8):
+            for end in (at, at + 1, 27):
+                assert run(data, start, end) == (at if start <= at else max(start, end))
+                if start > at:
+                    break
+
+
+@pytest.mark.parametrize(
+    ("raw", "size"),
+    [
+        ("01", 1), ("7f", 1), ("00", 0), ("80", 0), ("c080", 0), ("c1bf", 0), ("c280", 2),
+        ("dfbf", 2), ("c27f", 0), ("c2c0", 0), ("e09f80", 0), ("e0a080", 3), ("e0bfbf", 3),
+        ("e18080", 3), ("ed9fbf", 3), ("eda080", 0), ("ee8080", 3), ("efbfbf", 3), ("e18020", 0),
+        ("e180c0", 0), ("f08fbfbf", 0), ("f0908080", 4), ("f3bfbfbf", 4), ("f48fbfbf", 4),
+        ("f4908080", 0), ("f5808080", 0), ("f1808020", 0), ("f1802080", 0), ("c2", 0), ("e0a0", 0),
+        ("f09080", 0), ("ff", 0),
+    ],
+)  # fmt: skip
+def test_the_first_and_last_characters_of_each_size(raw: str, size: int) -> None:
+    """Unicode's table of well-formed byte sequences; U+0000 is none that PostgreSQL takes."""
+    data = np.frombuffer(b"\x80" + bytes.fromhex(raw) + b"\x80\x80\x80", np.uint8)
+    assert interpreted(utf8_step)(data, 1, 1 + len(raw) // 2) == size
+    dirty = np.zeros(1, np.bool_)
+    utf8_kernel(data, np.array([1]), np.array([len(raw) // 2]), dirty)
+    assert dirty[0] == (size == 0)
+
+
+@pytest.mark.parametrize(
+    "char",
+    [
+        "\x01", "\x7f", "\x80", "\u017f", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff",
+        "\U00010000", "\U0010ffff",
+    ],
+)  # fmt: skip
+def test_characters_of_utf_16_at_the_ends_of_each_size(char: str) -> None:
+    for value in (char, "a" + char + "b", char * 3):
+        raw = value.encode("utf-16-be")
+        given, _ = text_to_utf8(column_of([None, raw, b"\x00x", raw]), AL16UTF16)
+        assert given.values() == [None, value.encode(), b"x", value.encode()]
+
+
+@pytest.mark.parametrize(
+    "raw", ["d800", "d8000041", "dbffdbff", "dc00", "dfff0041", "41", "004100"]
+)
+def test_what_is_no_utf_16_disturbs_no_neighbour(raw: str) -> None:
+    given, counters = text_to_utf8(column_of([b"\0a", bytes.fromhex(raw), b"\0b"]), AL16UTF16)
+    assert (given.value(0), given.value(2)) == (b"a", b"b")
+    assert counters.undecodable == 1
+    assert b"\xef\xbf\xbd" in (given.value(1) or b"")
+
+
+def test_of_null_no_byte_is_read() -> None:
+    """What stands at its offset is another value, or behind the end of the buffer."""
+    data = np.frombuffer(b"abcdefgh\xff", np.uint8)
+    offset, length = np.array([0, 9, 0, 9]), np.array([-1, -1, 0, 0])
+    dirty = np.zeros(4, np.bool_)
+    interpreted(utf8_kernel)(data, offset, length, dirty)
+    interpreted(ascii_kernel)(data, offset, length, True, dirty)
+    assert not dirty.any()
 
 
 def test_clean_utf8_is_not_copied() -> None:

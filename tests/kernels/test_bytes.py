@@ -74,3 +74,12 @@ def test_integers_are_stored_in_their_order_at_any_place(big: bool, value: int, 
         number = np.uint64(value).astype(kind)
         store(interpreted, at + {2: 0, 4: 2, 8: 6}[size], number, big)
     assert compiled.tobytes() == interpreted.tobytes() == expected
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64])
+def test_interpreted_negative_integers_are_stored_as_they_are(kind: Any) -> None:
+    out, size = np.zeros(8, np.uint8), np.dtype(kind).itemsize
+    store(out, 0, kind(-2), True)
+    assert out[:size].tobytes() == (-2).to_bytes(size, "big", signed=True)
+    store(out, 0, kind(-2), False)
+    assert out[:size].tobytes() == (-2).to_bytes(size, "little", signed=True)

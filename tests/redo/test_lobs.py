@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
@@ -84,6 +84,21 @@ def test_segments_and_indexes_are_told_apart(number: int, is_index: int) -> None
     assert interpreted(table_of_lob)(lobs, CON_ID, number) == 0
 
 
+def test_each_object_is_of_its_own_table() -> None:
+    rows = [(con_id << 32 | number, number % 2 == 1, 10 * con_id + number)
+            for con_id in (2, 3) for number in range(5, 9)]  # fmt: skip
+    lobs = as_table(**lob_objects(rows)._asdict())
+    for con_id in (1, 2, 3, 4):
+        for number in range(4, 10):
+            is_known = con_id in (2, 3) and 5 <= number <= 8
+            table = 10 * con_id + number if is_known else -1
+            assert interpreted(is_lob_object)(lobs, con_id, number) == is_known
+            assert interpreted(find_lob)(lobs, con_id, number, number % 2) == table
+            assert interpreted(find_lob)(lobs, con_id, number, 1 - number % 2) == -1
+            if is_known:
+                assert interpreted(table_of_lob)(lobs, con_id, number) == table
+
+
 def test_the_same_number_of_another_container_is_another_object() -> None:
     lobs = objects().lob_data
     assert interpreted(find_lob)(lobs, CON_ID + 1, SEGMENT, 0) == -1
@@ -145,10 +160,7 @@ def fields_of(order: str, fields: Sequence[bytes]) -> LobFields:
 
 def owner(order: str, op: int, *fields: bytes) -> tuple[int, int, int]:
     sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
-    return cast(
-        "tuple[int, int, int]",
-        interpreted(lob_alone)(op, fields_of(order, fields), objects(), sink),
-    )
+    return interpreted(lob_alone)(op, fields_of(order, fields), objects(), sink)
 
 
 def xid_bytes(order: str) -> bytes:
@@ -217,8 +229,7 @@ def pair(order: str, op: int, objn: int, objd: int, fields: Sequence[bytes]) -> 
     data = as_table(**lob_objects([
         (CON_ID << 32 | SEGMENT + 100, False, 0), (CON_ID << 32 | INDEX + 100, True, 0),
     ])._asdict())  # fmt: skip
-    found = interpreted(lob_pair)(op, vector, undo, by_number._replace(lob_data=data), sink)
-    return cast("tuple[int, int]", found)
+    return interpreted(lob_pair)(op, vector, undo, by_number._replace(lob_data=data), sink)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

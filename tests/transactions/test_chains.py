@@ -287,6 +287,34 @@ LAST_ONES: Final = {
     "a value cut in the piece before": (
         (updated(B, WHOLE, is_cut=True),), updated(A, HEAD_FIRST), ALONE,
     ),
+    "a value cut in the piece behind": (
+        (updated(B, WHOLE),), updated(A, HEAD_FIRST, is_cut=True), REFUSED,
+    ),
+    "a moving row's piece deleted that is not its last": (
+        (inserted(C, FB_FIRST | FB_LAST, row=A),), deleted(B, FB_FIRST, row=A), REFUSED,
+    ),
+    "a moving row's piece deleted that is not its first": (
+        (inserted(C, FB_FIRST | FB_LAST, row=A),), deleted(B, FB_LAST, row=A), REFUSED,
+    ),
+    "a stub over a row that moved from another slot": (
+        (inserted(B, FB_FIRST | FB_LAST, row=(A[0], A[1] + 1)),),
+        overwritten(A, WHOLE, FB_HEAD, B), REFUSED,
+    ),
+    "a first piece that splits, cut before": (
+        (inserted(B, 0, C, width=2),), GROWING_HEAD._replace(old_flags=HEAD_FIRST | FB_NEXT),
+        REFUSED,
+    ),
+    "a first piece that splits, cut afterwards": (
+        (inserted(B, 0, C, width=2),), GROWING_HEAD._replace(flags=HEAD_FIRST | FB_NEXT), REFUSED,
+    ),
+    "an address of another slot": (
+        (inserted(B, FB_FIRST | FB_LAST, row=A), deleted(C, FB_FIRST | FB_LAST, row=A)),
+        Part(CFA, (A[0], A[1] + 1), leads_to=B), REFUSED,
+    ),
+    "an address of another block": (
+        (inserted(B, FB_FIRST | FB_LAST, row=A), deleted(C, FB_FIRST | FB_LAST, row=A)),
+        Part(CFA, (A[0] + 1, A[1]), leads_to=B), REFUSED,
+    ),
     "an older row's later piece updated": ((), updated(B, 0), REFUSED),
     "an own row's piece of another table": (OWN_ROW, updated(B, 0, table=1), REFUSED),
     "an own row's piece that grows": (OWN_ROW, updated(B, 0, width=4), REFUSED),

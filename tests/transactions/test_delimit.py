@@ -6,11 +6,13 @@ import dataclasses
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_in_row
 from olr_pg.transactions.assembler import Assembler
-from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
+from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH, delimit, live_changes, slot_keys
 from tests.lobs.lob_decoding import Decoded, decode
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.chain import subscribe, transactions_of
@@ -118,3 +120,65 @@ def test_changes_are_taken_back_in_any_order() -> None:
     ]
     events = [begin, *changes, *undone, commit]
     assert values(events) == [bytes([0, 0, 0, number]) for number in (3, 4, 6)]
+
+
+def test_a_slot_is_told_by_container_segment_and_the_low_byte_of_its_number() -> None:
+    """5.6 and 5.11 have no more of it: no sequence, and the slot in a byte (redo-format §4.5)."""
+    events = [
+        Event(EventKind.BEGIN, pack_xid(0x1234, 0x5C, 9), 1, 0),
+        Event(EventKind.BEGIN, pack_xid(0x1234, 0x15C, 8), 1, 0),
+        Event(EventKind.BEGIN, pack_xid(0x1235, 0x5C, 9), 1, 0),
+        Event(EventKind.BEGIN, pack_xid(0x1234, 0x5D, 9), 1, 0),
+    ]
+    batch = batch_of(events)
+    batch.events.con_id[:] = 7
+    same = 7 << 32 | 0x1234 << 16 | 0x5C
+    assert slot_keys(batch.events).tolist() == [same, same, same + (1 << 16), same + 1]
+
+
+def test_an_instance_ends_where_another_transaction_has_its_slot() -> None:
+    """At a BEGIN, behind an end, and where the sequence is another one; 0 says nothing."""
+    later = XID + 1
+    kinds = [
+        (EventKind.CHANGE, XID), (EventKind.UNDONE, SLOT), (EventKind.CHANGE, XID),
+        (EventKind.CHANGE, later), (EventKind.COMMIT, later), (EventKind.UNDONE, SLOT),
+        (EventKind.BEGIN, XID), (EventKind.ROLLBACK, XID),
+    ]  # fmt: skip
+    events = [Event(kind, xid, 1, at) for at, (kind, xid) in enumerate(kinds)]
+    found = delimit(batch_of(events).events)
+    assert found.first.tolist() == [0, 3, 5, 6, 8]
+    assert found.begin.tolist() == [-1, -1, -1, 6]
+    assert found.end.tolist() == [-1, 4, -1, 7]
+
+
+def live(events: list[Event]) -> tuple[list[int], int, int]:
+    """(values of the changes that are left, how many were undone, markers without a change)."""
+    batch = batch_of(events)
+    count = len(events)
+    kept, undoable = np.empty((2, count), np.int64)
+    left, undone, unmatched = live_changes(batch.events, np.arange(count), 0, count, kept, undoable)
+    return kept[:left].tolist(), undone, unmatched
+
+
+def marker(rci: int, *, undo_dba: int = 50, wrp: int = 3, **more: int) -> Event:
+    return Event(EventKind.UNDONE, SLOT, 10, 9, undo_dba=undo_dba, rci=rci, wrp=wrp, **more)
+
+
+def test_a_marker_means_the_change_with_its_undo_record() -> None:
+    """5.6: block, record and wrap of the undo record, all three (redo-format §4.5)."""
+    changes = [change(number, 50, number) for number in (1, 2, 3)]
+    assert live([*changes, marker(2)]) == ([0, 2], 1, 0)
+    assert live([*changes, marker(3), marker(2), marker(1)]) == ([], 3, 0)
+    for other in (marker(4), marker(2, undo_dba=51), marker(2, wrp=4)):
+        assert live([*changes, other]) == ([0, 1, 2], 0, 1)
+    assert live([marker(1), *changes]) == ([1, 2, 3], 0, 1)
+    assert live([change(1, 50, 1), change(2, 50, 1), marker(1)]) == ([0], 1, 0)
+
+
+def test_a_marker_of_the_header_means_the_first_record_of_its_undo_block() -> None:
+    """5.11: record 0 in both and the same block before, whatever the block itself."""
+    first = dataclasses.replace(change(1, 50, 0), prev_dba=40)
+    assert live([first, marker(0, undo_dba=9, wrp=9, slot_head=1, prev_dba=40)]) == ([], 1, 0)
+    assert live([first, marker(0, slot_head=1, prev_dba=41)]) == ([0], 0, 1)
+    second = dataclasses.replace(change(1, 50, 2), prev_dba=40)
+    assert live([second, marker(2, slot_head=1, prev_dba=40)]) == ([0], 0, 1)

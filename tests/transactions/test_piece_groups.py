@@ -121,7 +121,7 @@ def test_what_stands_behind_a_closed_group_moves_up() -> None:
     for number, name in enumerate(GROUP.names or ()):
         job.groups[name][:4] = 10 * number + np.arange(4)
     before = job.groups[:4].tolist()
-    assert interpreted(_close_group)(job, 4, 1) == job.groups.dtype.names.index("head") * 10 + 1
+    assert interpreted(_close_group)(job, 4, 1) == 10 * (GROUP.names or ()).index("head") + 1
     assert job.groups[:3].tolist() == [before[0], before[2], before[3]]
 
 

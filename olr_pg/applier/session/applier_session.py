@@ -280,7 +280,7 @@ class Applier:
 
     @property
     def is_ending(self) -> bool:
-        """Is true where it was told to end; from any thread."""
+        """Tell whether it was told to end; from any thread."""
         return self._stop.is_set() or self._drain.is_set()
 
     def _make_workers(self) -> Workers:

@@ -67,7 +67,7 @@ def column_encoder(
         policies=settings.choices.policies(table, column.name, settings.policies),
     )
     if encoder.kind is PgKind.BOOL and column.type_code != OracleType.BOOLEAN:
-        out = leave_out(table, column)
+        out = no_flag_setting(table, column)
         encoder = replace(encoder, encode=partial(_flags, encode=encoder.encode, out=out))
     check = _check(column, target) if settings.choices.chosen_type(table, column) else None
     if check is None:
@@ -77,7 +77,7 @@ def column_encoder(
     )
 
 
-def leave_out(table: str, column: OracleColumn) -> str:
+def no_flag_setting(table: str, column: OracleColumn) -> str:
     """Return what in `apply` keeps a column of ``OWNER.NAME`` from becoming boolean."""
     return f'"columns": {{"{table}.{column.name}": {{"type": "{pg_type(column).name}"}}}}'
 

@@ -112,7 +112,7 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
 
 
 class OutageWatch(Protocol):
-    """Is told what connections meet; implemented by `outage.TargetOutage`."""
+    """Hears what connections meet; `outage.TargetOutage` implements it."""
 
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Note an error that a connection met."""

@@ -57,7 +57,7 @@ class TargetOutage:
 
     @property
     def current(self) -> Outage | None:
-        """Is the outage that goes on; None where the target answers."""
+        """The outage that goes on; None where the target answers."""
         return self._current
 
     def failed(self, connection: object, error: psycopg.Error) -> None:

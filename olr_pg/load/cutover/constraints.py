@@ -62,7 +62,7 @@ class TargetConstraint(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Is the constraint's name for people."""
+        """The constraint's name, for people."""
         return f"{self.schema}.{self.table}: {self.name}"
 
 

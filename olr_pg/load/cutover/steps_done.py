@@ -50,7 +50,7 @@ class StepState(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Is true where the next step may begin."""
+        """Tell whether the next step may begin."""
         return self.state in (DONE, SKIPPED)
 
 

@@ -122,7 +122,7 @@ class VerifiedTable(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Is true where nothing differs in what was compared."""
+        """Tell whether nothing differs in what was compared."""
         return self.differing == 0
 
 
@@ -139,7 +139,7 @@ class Verification(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Is true where every table was compared, and nothing differs."""
+        """Tell whether every table was compared, and nothing differs."""
         return not self.failures and all(one.identical for one in self.tables)
 
 

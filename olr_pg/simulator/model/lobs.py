@@ -8,9 +8,9 @@ its first byte on (docs/lobs.md). What SQL sees is `StoredLob.content`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.simulator.fields.cells import Cell, json_text
 from olr_pg.simulator.fields.lob_layout import (
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 UTF16: Final = "utf-16-be"
 RUN_BLOCKS_MAX: Final = 200
 """Blocks of an extent: a locator has one byte for them."""
-
-
-class LobForm(Enum):
-    """The place of a value's bytes; as `datatypes.lob_locator.LobForm`."""
-
-    INLINE = "in the row"
-    EXTENTS = "extents in the locator"
-    HEADER = "extents behind a header block"
-    POINTERS = "blocks in the locator, then in the index"
-    INDEXED = "blocks in the index"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ _HIGHEST_SCN: Final = (1 << 48) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class LogMember:
+class MemberFile:
     """A file of a group.
 
     Attributes:
@@ -58,7 +58,7 @@ class Group:
 
     number: int
     thread: int
-    members: tuple[LogMember, ...]
+    members: tuple[MemberFile, ...]
     header: HeaderBlock | None = None
     status: str = UNUSED
     is_archived: bool = True
@@ -90,7 +90,7 @@ class ControlFile:
             for number in range(1 + place * groups, 1 + (place + 1) * groups):
                 names = (f"redo{number:02}{letter}.log" for letter in string.ascii_lowercase)
                 files = tuple(
-                    LogMember(name) for name, _ in zip(names, range(members), strict=False)
+                    MemberFile(name) for name, _ in zip(names, range(members), strict=False)
                 )
                 self.groups[number] = Group(number, thread, files)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-    from olr_pg.simulator.online_redo.control_file import ControlFile, LogMember
+    from olr_pg.simulator.online_redo.control_file import ControlFile, MemberFile
     from olr_pg.simulator.online_redo.steps import CreateFile, Step
 
 
@@ -52,7 +52,7 @@ class MemberFaults:
                 yield step(name)
 
     def _mend(
-        self, number: int, member: LogMember, create: Callable[[str], CreateFile]
+        self, number: int, member: MemberFile, create: Callable[[str], CreateFile]
     ) -> Iterator[Step]:
         self._control.change_member(number, member.name, is_written=True, is_readable=True)
         yield (

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.simulator.fields.lob_layout import BLOB
 from olr_pg.simulator.fields.lob_vectors import OPERATION_ERASE, OPERATION_TRIM, OPERATION_WRITE
-from olr_pg.simulator.model.lobs import LobCell, LobForm, StoredLob, is_inline
+from olr_pg.simulator.model.lobs import LobCell, StoredLob, is_inline
 from olr_pg.simulator.writer.lob_writer import VERSION_MAX, LobPlace, lob_cell
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.simulator.fields.cells import Cell
 from olr_pg.simulator.fields.lob_layout import (
     POINTERS_MAX,
@@ -54,7 +55,6 @@ from olr_pg.simulator.fields.vector_fields import (
 from olr_pg.simulator.model.lobs import (
     LobCell,
     LobDraft,
-    LobForm,
     PageImage,
     StoredLob,
     index_row_pages,

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.datatypes.lob_locator import LobForm
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
-from olr_pg.simulator.model.lobs import LobCell, LobForm
+from olr_pg.simulator.model.lobs import LobCell
 from olr_pg.simulator.simulated_files import prepare_directory
 from olr_pg.simulator.simulation import Simulation, lob_workload
 from olr_pg.transactions.finished_columns import DmlKind
