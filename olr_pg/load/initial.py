@@ -378,7 +378,14 @@ def _load(
     payloads = [pickle.dumps(task) for task in tasks]
     tables = len({task.table for task in tasks})
     says = f"load {counted(len(tasks), 'part')} of {counted(tables, 'table')}"
-    tasks_done = run_tasks(session(), payloads, copy_task, broadcast=job, description=says)
+    tasks_done = run_tasks(
+        session(),
+        payloads,
+        copy_task,
+        broadcast=job,
+        sizes=[task.partition.size for task in tasks],
+        description=says,
+    )
     with closing(tasks_done) as results:
         for index, packed in results:
             done = pickle.loads(packed)  # noqa: S301 - made by our task

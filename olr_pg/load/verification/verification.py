@@ -367,7 +367,14 @@ def _run(
         return
     payloads = [pickle.dumps(task) for _, task in tasks]
     says = f"verify {len(tasks)} parts of tables, of both sides"
-    tasks_done = run_tasks(session(), payloads, verify_task, broadcast=job, description=says)
+    tasks_done = run_tasks(
+        session(),
+        payloads,
+        verify_task,
+        broadcast=job,
+        sizes=[task.part.size for _, task in tasks],
+        description=says,
+    )
     with closing(tasks_done) as results:
         for index, packed in results:
             yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task
