@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,13 +102,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def is_quick(item: pytest.Item) -> bool:
     """Whether it is of those that are run after every change: ``pytest -m quick``."""
-    room, *_ = item.path.relative_to(ROOT / "tests").parts
-    fixtures = frozenset(getattr(item, "fixturenames", ()))
-    return (
-        room in QUICK_ROOMS
-        and not fixtures & SLOW_FIXTURES
-        and not item.path.as_posix().endswith(NOT_QUICK)
-    )
+    return is_quick_file(item.path) and SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+@cache
+def is_quick_file(path: Path) -> bool:
+    """Whether most tests of a file are quick."""
+    room, *_ = path.relative_to(ROOT / "tests").parts
+    return room in QUICK_ROOMS and not path.as_posix().endswith(NOT_QUICK)
 
 
 @pytest.hookimpl(tryfirst=True)
