@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from olr_pg.spark.session import SparkSettings
+
 # The first call of a kernel compiles it, which no deadline forgives.
 hypothesis.settings.register_profile("olr_pg", deadline=None)
 hypothesis.settings.load_profile("olr_pg")
@@ -234,12 +236,23 @@ def _database(postgres: str) -> Iterator[str]:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def spark_of_tests() -> SparkSettings:
+    """Two local cores; a task gets two attempts. The kernels are loaded once, not by each worker,
+    and what is grouped comes to two tasks, not to two hundred."""
+    from olr_pg.load.initial import PRELOAD as OF_LOADS
+    from olr_pg.replicator.spark_decoding import PRELOAD as OF_DECODING
+    from olr_pg.spark.session import SparkSettings
+
+    conf = {"spark.sql.shuffle.partitions": "2"}
+    return SparkSettings("local[2,2]", conf, (*OF_DECODING, *OF_LOADS))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One local Spark session on two cores for all tests; a task gets two attempts."""
-    from olr_pg.spark.session import SparkSettings, spark_session
+    """One Spark session for all tests."""
+    from olr_pg.spark.session import spark_session
 
-    with spark_session(SparkSettings("local[2,2]")) as session:
+    with spark_session(spark_of_tests()) as session:
         yield session
 
 
