@@ -85,11 +85,14 @@ QUICK_ROOMS = frozenset(
 NOT_QUICK = (
     "files/test_private.py",
     "kernels/test_cache.py",
+    "ordering/test_new_incarnation.py",
+    "ordering/test_run_end.py",
     "redo/test_corruption.py",
     "server/test_listener.py",
     "server/test_port_connection.py",
+    "transactions/test_large_finishing.py",
 )
-SLOW_FIXTURES = frozenset(("postgres_cluster", "spark", "cli", "start_cli"))
+SLOW_FIXTURES = frozenset(("postgres", "spark", "cli", "start_cli"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
