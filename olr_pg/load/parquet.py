@@ -40,12 +40,14 @@ class RowGroup(NamedTuple):
     Attributes:
         rows: how many.
         batch_rows: rows to convert at a time.
+        size: bytes of values, uncompressed.
     """
 
     path: str
     row_group: int
     rows: int
     batch_rows: int
+    size: int
 
     @property
     def place(self) -> dict[str, Place]:
@@ -126,7 +128,7 @@ def _row_groups(path: Path, metadata: Any) -> Iterator[RowGroup]:
         group = metadata.row_group(number)
         per_row = max(group.total_byte_size // max(group.num_rows, 1), 1)
         batch_rows = min(max(BATCH_BYTES // per_row, 1), BATCH_ROWS_MAX)
-        yield RowGroup(str(path), number, group.num_rows, batch_rows)
+        yield RowGroup(str(path), number, group.num_rows, batch_rows, group.total_byte_size)
 
 
 def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:
