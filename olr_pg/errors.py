@@ -12,6 +12,7 @@ An error says what went wrong (the message), where (`where`, an ordered mapping 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -1711,13 +1712,22 @@ def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> Ol
     return OlrPgError(code, detail, action=action, **where)
 
 
+_NOISE: Final = re.compile(r"\[(?:[Ee]rrno -?\d+|SSL(?:: \w+)?)\] | \(_ssl\.c:\d+\)")
+
+
+def without_noise(text: str) -> str:
+    """Return the words of a library without the number of an error, or a place in its source."""
+    return _NOISE.sub("", text)
+
+
 def plain_reason(error: BaseException) -> str:
-    """Say what an exception of a library or of Python says, without the name of its class."""
+    """Say what an exception of a library or of Python says, without classes and numbers."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        said = without_noise(error.strerror)
+        return f"{error.filename}: {said}" if error.filename else said
     if isinstance(error, KeyError) and error.args:
         return f"{error.args[0]} is missing"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in without_noise(str(error)).splitlines() if line.strip()]
     return lines[0] if lines else "no reason is given"
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from olr_pg.spark.session import SparkSettings
 
 # The first call of a kernel compiles it, which no deadline forgives.
 hypothesis.settings.register_profile("olr_pg", deadline=None)
@@ -82,11 +85,14 @@ QUICK_ROOMS = frozenset(
 NOT_QUICK = (
     "files/test_private.py",
     "kernels/test_cache.py",
+    "ordering/test_new_incarnation.py",
+    "ordering/test_run_end.py",
     "redo/test_corruption.py",
     "server/test_listener.py",
     "server/test_port_connection.py",
+    "transactions/test_large_finishing.py",
 )
-SLOW_FIXTURES = frozenset(("postgres_cluster", "spark", "cli", "start_cli"))
+SLOW_FIXTURES = frozenset(("postgres", "spark", "cli", "start_cli"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -101,13 +107,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def is_quick(item: pytest.Item) -> bool:
     """Whether it is of those that are run after every change: ``pytest -m quick``."""
-    room, *_ = item.path.relative_to(ROOT / "tests").parts
-    fixtures = frozenset(getattr(item, "fixturenames", ()))
-    return (
-        room in QUICK_ROOMS
-        and not fixtures & SLOW_FIXTURES
-        and not item.path.as_posix().endswith(NOT_QUICK)
-    )
+    return is_quick_file(item.path) and SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+@cache
+def is_quick_file(path: Path) -> bool:
+    """Whether most tests of a file are quick."""
+    room, *_ = path.relative_to(ROOT / "tests").parts
+    return room in QUICK_ROOMS and not path.as_posix().endswith(NOT_QUICK)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -232,12 +239,23 @@ def _database(postgres: str) -> Iterator[str]:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+def spark_of_tests() -> SparkSettings:
+    """Two local cores; a task gets two attempts. The kernels are loaded once, not by each worker,
+    and what is grouped comes to two tasks, not to two hundred."""
+    from olr_pg.load.initial import PRELOAD as OF_LOADS
+    from olr_pg.replicator.spark_decoding import PRELOAD as OF_DECODING
+    from olr_pg.spark.session import SparkSettings
+
+    conf = {"spark.sql.shuffle.partitions": "2"}
+    return SparkSettings("local[2,2]", conf, (*OF_DECODING, *OF_LOADS))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One local Spark session on two cores for all tests; a task gets two attempts."""
-    from olr_pg.spark.session import SparkSettings, spark_session
+    """One Spark session for all tests."""
+    from olr_pg.spark.session import spark_session
 
-    with spark_session(SparkSettings("local[2,2]")) as session:
+    with spark_session(spark_of_tests()) as session:
         yield session
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import ssl
 
 import pytest
 
@@ -65,6 +66,10 @@ def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
         (FileNotFoundError(2, "No such file or directory", "x.json"),
          "x.json: No such file or directory"),
         (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("[Errno 28] Error writing. Detail: [errno 28] No space"),
+         "Error writing. Detail: No space"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"),
+         "wrong version number"),
         (KeyError("format"), "format is missing"),
         (ValueError("\n first line \nsecond"), "first line"),
         (ValueError(), "no reason is given"),

@@ -34,6 +34,21 @@ OWN_ERRORS: Final = frozenset({"OlrPgError", "ConfigError"})
 """Errors of the catalogue, whose first argument is a member of `Code`."""
 
 
+NOISY: Final = frozenset(
+    (
+        *("OSError", "KeyError", "TypeError", "AttributeError", "ImportError", "IndexError"),
+        *("HTTPException", "ArrowException", "TimeoutExpired"),
+    )
+)
+"""Errors whose own text is not for people: it has numbers, or no more than a name. What of it is a
+message, `errors.plain_reason` says."""
+
+NOT_SHOWN: Final = frozenset(
+    {"capture.object_storage", "datasource.stream_offset", "spark.spark_failures"}
+)
+"""Modules that look into such a text, or that have a message for the name."""
+
+
 class Module(NamedTuple):
     """A module of the package.
 
@@ -176,6 +191,38 @@ def bare_errors(found: list[Module]) -> list[str]:
     ]
 
 
+def noisy_texts(found: list[Module]) -> list[str]:
+    """Places where the text of an error of `NOISY` is put into a message as it is."""
+    return [
+        f"{module.name}:{line}"
+        for module in found
+        if module.name not in NOT_SHOWN
+        for handler in ast.walk(module.tree)
+        if isinstance(handler, ast.ExceptHandler) and NOISY & _caught(handler.type)
+        for line in _said(handler)
+    ]
+
+
+def _caught(kind: ast.expr | None) -> set[str]:
+    match kind:
+        case ast.Tuple(elts=kinds):
+            return set().union(*map(_caught, kinds))
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return {name}
+    return set()
+
+
+def _said(handler: ast.ExceptHandler) -> Iterable[int]:
+    """Lines of a handler with ``str(error)`` or ``{error}``."""
+    for node in ast.walk(handler):
+        match node:
+            case (
+                ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)])
+                | ast.FormattedValue(value=ast.Name(id=name))
+            ) if name == handler.name:
+                yield node.lineno
+
+
 def untested(found: list[Module]) -> list[str]:
     """Modules without a test module of their name in the room of their name."""
     tests = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
@@ -209,7 +256,7 @@ def facts() -> list[Fact]:
         for folder, siblings in sorted(sibling_graphs(graph).items())
         for ring in circles(siblings)
     ]
-    bare, missing = bare_errors(found), untested(found)
+    bare, noisy, missing = bare_errors(found), noisy_texts(found), untested(found)
     share = 1 - len(missing) / len(found)
     longest = max(module.lines for module in found if module.name not in MAY_BE_LONG)
     too_long = (f"{p95:.1f}",) if p95 > FUNCTION_LINES_P95_MAX else ()
@@ -224,6 +271,7 @@ def facts() -> list[Fact]:
         _fact("circles", len(rings), 0, rings),
         _fact("module names in two folders", len(shared), SHARED_NAMES_MAX, too_many),
         _fact("errors with a bare number", len(bare), 0, bare),
+        _fact("messages with the number of an error", len(noisy), 0, noisy),
         Fact("modules with a test of their name", f"{share:.0%}", f"≥ {TESTED_SHARE_MIN:.0%}",
              tuple(too_few)),
     ]  # fmt: skip

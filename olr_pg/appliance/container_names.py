@@ -18,7 +18,7 @@ import orjson
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.dictionary.containers import join_containers, names_given
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, replace_file
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _read(path: Path) -> _Known:
     except (FileNotFoundError, NotADirectoryError):
         return _Known({}, {})
     except OSError as error:
-        raise _unusable(path, str(error)) from error
+        raise _unusable(path, plain_reason(error)) from error
     check_version(data, VERSION, path)
     try:
         document = orjson.loads(data)
@@ -134,7 +134,7 @@ def _write(path: Path, known: _Known) -> None:
     try:
         replace_file(path, orjson.dumps(document, option=orjson.OPT_INDENT_2))
     except OSError as error:
-        raise _unusable(path, str(error)) from error
+        raise _unusable(path, plain_reason(error)) from error
 
 
 def _unusable(path: Path, why: str) -> OlrPgError:

@@ -11,7 +11,7 @@ import fcntl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,9 @@ def hold_data_lock(data: Path) -> Iterator[None]:
     try:
         file = path.open("ab")
     except OSError as error:
-        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, str(error), path=str(data)) from error
+        raise OlrPgError(
+            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(data)
+        ) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,6 +42,8 @@ def hold_data_lock(data: Path) -> Iterator[None]:
             raise OlrPgError(Code.ANOTHER_APPLIANCE, "its lock is held", path=str(data)) from error
         except OSError as error:
             raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, f"{path} cannot be locked: {error}", path=str(data)
+                Code.DATA_DIRECTORY_UNUSABLE,
+                f"{path} cannot be locked: {plain_reason(error)}",
+                path=str(data),
             ) from error
         yield

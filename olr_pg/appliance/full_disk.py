@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.disk_room import tells_of_full_disk
 
 if TYPE_CHECKING:
@@ -28,4 +28,4 @@ def full_disk_told(data: Path) -> Iterator[None]:
     except OSError as error:
         if not tells_of_full_disk(error):
             raise
-        raise OlrPgError(Code.DATA_DISK_FULL, str(error), path=str(data)) from error
+        raise OlrPgError(Code.DATA_DISK_FULL, plain_reason(error), path=str(data)) from error

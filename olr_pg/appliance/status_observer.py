@@ -29,7 +29,8 @@ from olr_pg.monitor.status_values import (
 )
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.recent import recent_events
-from olr_pg.observability.wording import counted
+from olr_pg.observability.steady_time import clock_shift, steady_time
+from olr_pg.observability.wording import counted, some
 from olr_pg.replicator.spark_decoding import SplitCounts
 
 if TYPE_CHECKING:
@@ -100,10 +101,10 @@ class Observer:
 
     Args:
         parts: what is looked at.
-        clock: seconds of Unix time.
+        clock: seconds of Unix time, as all parts take it.
     """
 
-    def __init__(self, parts: Parts, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, parts: Parts, clock: Callable[[], float] = steady_time) -> None:
         self._parts = parts
         self._version = importlib.metadata.version("olr-pg")
         self._clock = clock
@@ -126,7 +127,7 @@ class Observer:
         status = self.status()
         changes = sum(t.inserted + t.updated + t.deleted for t in status.tables)
         source = status.source
-        self._samples.append(_Sample(status.at, source.redo_bytes, source.rows, changes))
+        self._samples.append(_Sample(self._clock(), source.redo_bytes, source.rows, changes))
 
     def _source(self) -> SourceStatus:
         parts = self._parts
@@ -147,7 +148,7 @@ class Observer:
         applier = parts.target.applier
         progress = parts.target.delivery.progress
         port = self._port(now)
-        confirmed_scn = 0 if applier is None else applier.confirmed_scn
+        confirmed_scn = None if applier is None else applier.confirmed_scn or None
         tables = self._tables(first_lacking(port, confirmed_scn), now)
         newest = progress.archived.at
         free = _free(parts.target.config)
@@ -177,7 +178,7 @@ class Observer:
         warnings = (listener.silence, ahead)
         # What waits for room is told by its state.
         failure = None if parts.target.full is not None else parts.target.failure
-        return with_problems(status, failure, warnings)
+        return with_problems(status.moved(clock_shift()), failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:
         """Return what decoding does; all is caught up only where the target has it all."""
@@ -228,19 +229,13 @@ class Observer:
         if unconfirmed:
             waiting = counted(unconfirmed, "transaction")
             return f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
-        for why, names in (
-            ("stopped", [table.name for table in tables if table.stopped]),
-            ("paused", [table.name for table in tables if table.paused]),
-        ):
-            if names:
-                return f"{why}: {', '.join(names)}"
-        return None
+        return held_tables(tables)
 
     def _port(self, now: float) -> PortStatus:
         listener = self._parts.target.listener
         host, number = listener.address
         address = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
-        saved = self._parts.target.checkpoint.saved or 0
+        saved = self._parts.target.checkpoint.saved
         refused = listener.refusals.counts()
         session = listener.replicating
         queue = None if session is None else session.queue
@@ -269,7 +264,7 @@ class Observer:
             session.peer,
             refused,
             saved,
-            taken_scn,
+            taken_scn or None,
             held.ready + held.transmitting,
             held.transmitted,
             held.held_bytes,
@@ -320,12 +315,24 @@ class Observer:
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
 
 
+def held_tables(tables: Sequence[TableStatus]) -> str | None:
+    """Say which tables are held up by themselves; None where none is."""
+    for why, names in (
+        ("stopped", [table.name for table in tables if table.stopped]),
+        ("paused", [table.name for table in tables if table.paused]),
+    ):
+        if names:
+            return f"{why}: {some(names)}"
+    return None
+
+
 def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:
     """Mark the redo thread that was read least, where transactions wait for others than theirs."""
-    least = min((thread.decoded_scn for thread in threads), default=0)
+    read = [thread.decoded_scn or 0 for thread in threads]
     waits = waiting and len(threads) > 1
     return tuple(
-        replace(thread, holds_back=waits and thread.decoded_scn == least) for thread in threads
+        replace(thread, holds_back=waits and scn == min(read))
+        for thread, scn in zip(threads, read, strict=True)
     )
 
 
@@ -341,7 +348,7 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         lag = held_lag(lag, held.since, now)
     return TableStatus(
         found.name,
-        found.commit_scn if held is None else held.commit_scn - 1,
+        (found.commit_scn or None) if held is None else held.commit_scn - 1,
         found.waiting,
         counters.transactions,
         counters.inserted,
@@ -352,10 +359,10 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         lag,
         lag.total,
         found.altered,
-        0 if held is None else held.commit_scn,
+        None if held is None else held.commit_scn,
         None if held is None else held.since,
         found.incomplete,
-        0 if held is None else held.error_id,
+        None if held is None else held.error_id,
         found.paused,
     )
 
@@ -378,14 +385,14 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
     return state.since if last is None else min(last, state.since)
 
 
-def first_lacking(port: PortStatus, confirmed_scn: int) -> int:
+def first_lacking(port: PortStatus, confirmed_scn: int | None) -> int:
     """SCN of the first commit that a table without one on its way may lack.
 
     Args:
         confirmed_scn: the last that the applier has confirmed; where it has not subscribed (it
             waits for PostgreSQL, say), nobody has taken more.
     """
-    return port.taken_scn or max(port.saved_scn, confirmed_scn + 1)
+    return port.taken_scn or max(port.saved_scn or 0, (confirmed_scn or 0) + 1)
 
 
 def _free(config: Config) -> tuple[int, float] | None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.applier.target.orphaned_transactions import orphaned_transactions
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.disk_room import has_room, tells_of_full_disk
 from olr_pg.files.private import make_private_directory
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +128,7 @@ class RunningTarget:
         """Start the applier in a thread, so that the main one is free for signals."""
         is_again, self.failure = self._started > 0, None
         if self.full is not None:
-            seconds = round(time.time() - self.full.since, 1)
+            seconds = round(steady_time() - self.full.since, 1)
             _log.info("the disk has room again", full_seconds=seconds, **self.delivery.named)
             self.full = None
         self._started = time.monotonic()
@@ -244,11 +245,11 @@ class RunningTarget:
         """
         path = Path(self.config.context.data)
         refused = isinstance(failure, OlrPgError) and failure.code == Code.SERVER_REFUSED
-        is_told = tells_of_full_disk(failure) or (refused and f"Errno {ENOSPC}" in str(failure))
+        is_told = tells_of_full_disk(failure) or (refused and os.strerror(ENOSPC) in str(failure))
         if not is_told and has_room(path):
             return None
         error = OlrPgError(Code.DATA_DISK_FULL, str(failure), path=str(path))
-        return FullDisk(time.time(), error)
+        return FullDisk(steady_time(), error)
 
     def report(self) -> None:
         """Log what its applier did."""
@@ -314,5 +315,7 @@ def _made(directory: Path, config: Config) -> Path:
     try:
         make_private_directory(directory, passable=is_passable(config))
     except OSError as error:
-        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, str(error), path=str(directory)) from error
+        raise OlrPgError(
+            Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(directory)
+        ) from error
     return directory

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.capture.orphans import ends_of
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ class Lineage:
         except FileNotFoundError:
             return
         except (OSError, ValidationError) as error:
-            raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(path)) from error
+            reason = (
+                error.errors()[0]["msg"]
+                if isinstance(error, ValidationError)
+                else plain_reason(error)
+            )
+            raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(path)) from error
         if self._known.version > VERSION:
             raise OlrPgError(
                 Code.FILE_OF_NEWER_VERSION,
@@ -133,7 +138,7 @@ class Lineage:
             replace_file(self._path, known.model_dump_json().encode())
         except OSError as error:
             raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(self._path)
+                Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
             ) from error
         # Only now: what is not in the file has to be written by whoever tries again.
         self._known = known

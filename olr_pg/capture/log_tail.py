@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.archived_log import ArchivedLog, LogPosition
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.redo.format.file_fields import BLOCK, BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import Behind, LogEnd, find_end
 
@@ -204,7 +204,9 @@ class LogTail:
                 rest, offset = rest[count:], offset + count
         except OSError as error:
             raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, error.strerror or str(error), path=str(self._path)
+                Code.DATA_DIRECTORY_UNUSABLE,
+                error.strerror or plain_reason(error),
+                path=str(self._path),
             ) from error
 
     def remove(self) -> None:

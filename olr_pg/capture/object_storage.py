@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -224,11 +224,11 @@ def _coded(url: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise OlrPgError(Code.LOG_UNREADABLE, "there is no such file", file=url) from error
     except (OSError, ValueError) as error:
-        text = str(error)
+        text, reason = str(error), plain_reason(error)
         for code, words in _ANSWERS.items():
             if any(word in text for word in words):
-                raise OlrPgError(code, text, file=url) from error
-        raise OlrPgError(Code.LOG_UNREADABLE, text, file=url) from error
+                raise OlrPgError(code, reason, file=url) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, reason, file=url) from error
 
 
 def check_url(url: str) -> None:
@@ -288,7 +288,7 @@ def _usable(url: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise OlrPgError(Code.LOG_URL_UNUSABLE, str(error), file=url) from error
+        raise OlrPgError(Code.LOG_URL_UNUSABLE, plain_reason(error), file=url) from error
     except ValueError as error:  # ArrowInvalid
         raise OlrPgError(Code.LOG_URL_UNUSABLE, str(error), file=url) from error
     except OSError:

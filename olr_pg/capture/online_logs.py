@@ -18,7 +18,7 @@ import structlog
 from olr_pg.capture.archived_log import LogPosition
 from olr_pg.capture.log_tail import LogTail
 from olr_pg.capture.online_file import OnlineFile
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.private import make_private_directory
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ class OnlineLogs:
                 left.unlink()
         except OSError as error:
             raise OlrPgError(
-                Code.DATA_DIRECTORY_UNUSABLE, error.strerror or str(error), path=str(folder)
+                Code.DATA_DIRECTORY_UNUSABLE,
+                error.strerror or plain_reason(error),
+                path=str(folder),
             ) from error
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import json
 import threading
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class KnownThreads:
                 self.known = frozenset(map(int, document["threads"]))
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 raise OlrPgError(
-                    Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(path)
+                    Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(path)
                 ) from error
 
     def _check_version(self, version: int) -> None:
@@ -82,7 +82,7 @@ class KnownThreads:
                 replace_file(self._path, document.encode())
             except OSError as error:
                 raise OlrPgError(
-                    Code.DATA_DIRECTORY_UNUSABLE, f"{error}", path=str(self._path)
+                    Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(self._path)
                 ) from error
         # Only now: what is not in the file has to be written by whoever tries again.
         self.known = known

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -21,11 +22,12 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from olr_pg.cli.advice import with_config
-from olr_pg.cli.help_texts import as_shown, describe
+from olr_pg.cli.help_texts import describe, format_help
 from olr_pg.cli.printing import flush
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
@@ -47,40 +49,49 @@ class ReportingGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help of the program."""
-        TyperGroup.format_help(as_shown(self, ctx), ctx, formatter)
+        format_help(self, ctx, formatter, TyperGroup)
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read the command line, or print the help of the program."""
+        with _told(as_json=False):
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
         _take_signals()
         _ensure_stdout()
-        as_json = bool(ctx.params.get("json_errors"))
-        try:
+        with _told(as_json=bool(ctx.params.get("json_errors"))):
             result = super().invoke(ctx)
             # Here, so that a reader who has gone is noticed here too.
             flush()
-        except (typer.Exit, typer.Abort, TyperException):
-            raise
-        except BrokenPipeError:
-            _close_stdout()
-            raise typer.Exit(EXIT_PIPE_CLOSED) from None
-        except SystemExit as ending:
-            if ending.code != EXIT_TERMINATED:
-                raise
-            _discard_unwritten()
-            sys.stderr.write("terminated\n")
-            raise typer.Exit(EXIT_TERMINATED) from None
-        except KeyboardInterrupt:
-            _discard_unwritten()
-            sys.stderr.write("interrupted\n")
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-        except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
-            _discard_unwritten()
-            failure = with_config(coded(error))
-            report(
-                failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None
-            )
-            raise typer.Exit(failure.exit_code) from None
         return result
+
+
+@contextmanager
+def _told(*, as_json: bool) -> Iterator[None]:
+    """Tell how the span ended, and turn that into an exit code."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort, TyperException):
+        raise
+    except BrokenPipeError:
+        _close_stdout()
+        raise typer.Exit(EXIT_PIPE_CLOSED) from None
+    except SystemExit as ending:
+        if ending.code != EXIT_TERMINATED:
+            raise
+        _discard_unwritten()
+        sys.stderr.write("terminated\n")
+        raise typer.Exit(EXIT_TERMINATED) from None
+    except KeyboardInterrupt:
+        _discard_unwritten()
+        sys.stderr.write("interrupted\n")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except Exception as error:  # noqa: BLE001 - every ending is told, a defect with its calls
+        _discard_unwritten()
+        failure = with_config(coded(error))
+        report(failure, as_json=as_json, defect=error if failure.code == Code.INTERNAL else None)
+        raise typer.Exit(failure.exit_code) from None
 
 
 def coded(error: Exception) -> OlrPgError:

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from typer.core import TyperArgument, TyperOption
 
+from olr_pg.cli.printing import unwritten
+
 _VALUE_NAMES: Final = {
     "<int>": "N",
     "<int range>": "N",
@@ -53,9 +55,21 @@ def describe(command: Any, ctx: Any) -> None:
         describe(below, ctx)
 
 
-def format_help(command: Any, ctx: Any, formatter: Any) -> None:
-    """Print the help of a command."""
-    type(command).format_help(as_shown(command, ctx), ctx, formatter)
+def format_help(command: Any, ctx: Any, formatter: Any, kind: Any = None) -> None:
+    """Print the help of a command; errors as of `print_line`.
+
+    Args:
+        kind: the class in whose form; None: its own.
+    """
+    try:
+        (kind or type(command)).format_help(as_shown(command, ctx), ctx, formatter)
+    except OSError as error:
+        raise unwritten(error) from error
+    except SystemExit as ending:
+        if ending.code != 1:
+            raise
+        # So Rich ends a program that nobody listens to.
+        raise BrokenPipeError from None
 
 
 def as_shown(command: Any, ctx: Any) -> Any:

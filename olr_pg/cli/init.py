@@ -11,7 +11,7 @@ import typer
 
 from olr_pg.cli.config import USUAL_FILES
 from olr_pg.cli.printing import print_line
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,11 @@ def init(
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", metavar="OWNER.NAME", help="A table to replicate. Repeatable."),
+        typer.Option(
+            "--table",
+            metavar="OWNER.NAME",
+            help="A table to replicate, or a pattern as SHOP.*. Repeatable.",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
@@ -83,14 +87,17 @@ def init(
     connect_string = _answer(
         target, "--target", "PostgreSQL (embedded: one of its own)", "embedded"
     )
-    tables = table or _answer(None, "--table", "Tables, as OWNER.NAME, with blanks between").split()
+    tables = (
+        table
+        or _answer(None, "--table", "Tables, as OWNER.NAME or SHOP.*, with blanks between").split()
+    )
     text = starter_text(source, connect_string, tables)
     # Before it is written; the secrets need not be known yet.
     parse_text(text, out.absolute().parent, dict.fromkeys(SECRETS, "secret"), file=str(out))
     try:
         replace_file(out, text.encode())
     except OSError as error:
-        raise OlrPgError(Code.CONFIG_UNWRITABLE, str(error), file=str(out)) from error
+        raise OlrPgError(Code.CONFIG_UNWRITABLE, plain_reason(error), file=str(out)) from error
     print_line(f"{out} is written. What comes next:")
     for secret in SECRETS:
         if f"${{{secret}}}" in text:

@@ -33,7 +33,7 @@ def print_line(text: str, *, at_once: bool = False) -> None:
     try:
         sys.stdout.write(text + "\n")
     except OSError as error:
-        raise _unwritten(error) from error
+        raise unwritten(error) from error
     if at_once:
         flush()
 
@@ -51,7 +51,7 @@ def write_bytes(data: Buffer) -> None:
     try:
         sys.stdout.buffer.write(data)
     except OSError as error:
-        raise _unwritten(error) from error
+        raise unwritten(error) from error
 
 
 def flush() -> None:
@@ -59,10 +59,10 @@ def flush() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        raise _unwritten(error) from error
+        raise unwritten(error) from error
 
 
-def _unwritten(error: OSError) -> Exception:
+def unwritten(error: OSError) -> Exception:
     """Return what an error of stdout is raised as."""
     return (
         error
@@ -83,7 +83,10 @@ def report_console(**options: Any) -> Console:
             try:
                 super().print(*objects, **style)
             except OSError as error:
-                raise _unwritten(error) from error
+                raise unwritten(error) from error
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
 
     if not sys.stdout.isatty():
         options.setdefault("width", UNCUT_WIDTH)

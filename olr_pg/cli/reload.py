@@ -7,7 +7,7 @@ import signal
 
 from olr_pg.cli.config import ConfigOption
 from olr_pg.cli.printing import print_line
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 
 def reload(config: ConfigOption) -> None:
@@ -29,5 +29,5 @@ def reload(config: ConfigOption) -> None:
     try:
         os.kill(number, signal.SIGHUP)
     except OSError as error:
-        raise OlrPgError(Code.NO_APPLIANCE, str(error), pid=number) from error
+        raise OlrPgError(Code.NO_APPLIANCE, plain_reason(error), pid=number) from error
     print_line(f"process {number} reads its configuration again; its log says what was taken")

@@ -11,7 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.config.names import TableName, table_list_query
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, replace_file
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def read_changes(path: Path) -> TableChanges:
     except (FileNotFoundError, NotADirectoryError):
         return TableChanges()
     except OSError as error:
-        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, str(error), file=str(path)) from error
+        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, plain_reason(error), file=str(path)) from error
     check_version(data, VERSION, path)
     try:
         document: dict[str, Any] = json.loads(data)
@@ -99,4 +99,4 @@ def write_changes(path: Path, changes: TableChanges) -> None:
     try:
         replace_file(path, json.dumps(document).encode() + b"\n")
     except OSError as error:
-        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, str(error), file=str(path)) from error
+        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, plain_reason(error), file=str(path)) from error

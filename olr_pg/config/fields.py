@@ -297,6 +297,11 @@ def _listed(value: object) -> TableName | TablePattern:
             ) from error
         if pattern is not None:
             return pattern
+        if "%" in re.sub(r'"[^"]*"', "", value):
+            raise problem(
+                "a table as OWNER.NAME, or a pattern of it, where * stands for any characters"
+                " (a name with % in it is to be in double quotes)"
+            )
     return value if isinstance(value, TablePattern) else _table(value)
 
 

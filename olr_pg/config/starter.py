@@ -44,7 +44,7 @@ _OFFLINE: Final = """
 _APPLY: Final = """
   "apply": {{
     "connect-string": {target},
-    "tables": {tables}, // OWNER.NAME each
+    "tables": {tables}, // OWNER.NAME each, or patterns as SHOP.*
     "create-tables": true, // those that the target lacks
   }},
 }}

@@ -23,7 +23,7 @@ from pyarrow import fs
 from olr_pg.capture.object_storage import is_url, opened_url
 from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.decoding.heap import keep_freed_memory
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +139,7 @@ def unwritable(place: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise OlrPgError(Code.OUTPUT_UNWRITABLE, str(error), path=place) from error
+        raise OlrPgError(Code.OUTPUT_UNWRITABLE, plain_reason(error), path=place) from error
 
 
 @lru_cache(maxsize=1)

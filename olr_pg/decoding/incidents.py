@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import structlog
 
 from olr_pg.decoding.split import open_for_decoding
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.redo.dump.incident import collect_incident, payload_position, write_incident
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.record_view import records_of, vector_xids
@@ -91,7 +91,7 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
         path.write_bytes(content)
     except (OSError, OlrPgError) as reason:
         # The error itself matters more than what explains it.
-        _log.warning("no incident file was written", reason=str(reason))
+        _log.warning("no incident file was written", reason=plain_reason(reason))
         return error
     where = {**error.where, "incident": str(path)}
     return OlrPgError(error.code, error.detail, action=error.action, **where)

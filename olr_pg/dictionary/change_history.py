@@ -21,7 +21,7 @@ from olr_pg.dictionary.committed_changes import (
     SysRowChange,
     SysRowOperation,
 )
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -94,7 +94,10 @@ class DictionaryHistory:
                     raise
         except OSError as error:
             raise OlrPgError(
-                Code.DICTIONARY_HISTORY_UNUSABLE, f"{error}", action=_KEEP_IT, file=str(self._path)
+                Code.DICTIONARY_HISTORY_UNUSABLE,
+                plain_reason(error),
+                action=_KEEP_IT,
+                file=str(self._path),
             ) from error
 
     def _load(self, database: str, snapshot_scn: int) -> None:
@@ -122,7 +125,7 @@ class DictionaryHistory:
             found = [_from_json(document) for document in rest]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OlrPgError(
-                Code.DICTIONARY_HISTORY_UNUSABLE, f"{error}", file=str(self._path)
+                Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(self._path)
             ) from error
         self.transactions = [t for t in found if t.commit_scn > snapshot_scn]
         self._known = {t.order for t in found}

@@ -125,12 +125,20 @@ else:
         """
 
         def decorator(function):
-            # Compiled as soon as it is imported, so it must be found on disk.
             dispatcher = _dispatcher(_SMALL, function)
-            if dispatcher is not function:
-                for signature in signatures:
-                    dispatcher.compile(signature)
-                dispatcher.disable_compile()
+            if dispatcher is function:
+                return dispatcher
+            template_of = dispatcher.get_call_template
+
+            def get_call_template(args, kws):
+                # The first kernel that is compiled with it asks: one from the disk never does.
+                if dispatcher._can_compile:
+                    for signature in signatures:
+                        dispatcher.compile(signature)
+                    dispatcher.disable_compile()
+                return template_of(args, kws)
+
+            dispatcher.get_call_template = get_call_template
             return dispatcher
 
         return decorator

@@ -27,10 +27,10 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.load_progress import TableLoadProgress, lock_subscription
+from olr_pg.load.part_tasks import part_results
 from olr_pg.load.table_data import UNDO_GONE, SourceTable
 from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.observability.wording import counted
-from olr_pg.spark.jobs import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -142,7 +142,7 @@ def initial_load(
     Args:
         settings: of the target; `create_tables` lets missing tables be made.
         sources: the tables.
-        session: gives the Spark session when there is something to do.
+        session: gives the Spark session when there is much to do.
         options: how to begin.
 
     Raises:
@@ -378,7 +378,8 @@ def _load(
     payloads = [pickle.dumps(task) for task in tasks]
     tables = len({task.table for task in tasks})
     says = f"load {counted(len(tasks), 'part')} of {counted(tables, 'table')}"
-    tasks_done = run_tasks(session(), payloads, copy_task, broadcast=job, description=says)
+    sizes = [task.partition.size for task in tasks]
+    tasks_done = part_results(session, payloads, copy_task, job, sizes, says)
     with closing(tasks_done) as results:
         for index, packed in results:
             done = pickle.loads(packed)  # noqa: S301 - made by our task

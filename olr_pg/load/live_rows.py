@@ -20,7 +20,7 @@ from sqlalchemy import func, select
 from olr_pg.dictionary.containers import join_containers, unqualified
 from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.table_data import UNDO_GONE, SourceTable, TableData, named_tables
+from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
 from olr_pg.oracle.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
 from olr_pg.oracle.facts import ReadableScn, is_physical_standby, read_readable_scn, read_scn
@@ -95,6 +95,11 @@ class LivePartition(NamedTuple):
     def rows(self) -> int:
         """See `SourcePartition.rows`."""
         return 0
+
+    @property
+    def size(self) -> int:
+        """See `SourcePartition.size`: not known."""
+        return RANGE_BYTES
 
     @property
     def place(self) -> dict[str, Place]:

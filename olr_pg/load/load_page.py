@@ -157,5 +157,5 @@ class _Loading:
     def _with_amount(self, load: LoadStatus, amount: Amount) -> LoadStatus:
         """Return the load with what PostgreSQL is taking in just now."""
         rows, size = max(load.rows, amount.rows), max(load.bytes, amount.bytes)
-        expected = self._expected.get(load.table, 0)
+        expected = self._expected.get(load.table) or None
         return replace(load, rows=rows, bytes=size, rows_expected=expected)

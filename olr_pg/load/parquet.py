@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.load.table_data import TableData
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ class RowGroup(NamedTuple):
     Attributes:
         rows: how many.
         batch_rows: rows to convert at a time.
+        size: bytes of values, uncompressed.
     """
 
     path: str
     row_group: int
     rows: int
     batch_rows: int
+    size: int
 
     @property
     def place(self) -> dict[str, Place]:
@@ -66,7 +68,7 @@ class RowGroup(NamedTuple):
                     use_threads=False,
                 )
         except (OSError, pa.ArrowException) as error:
-            reason = str(error).splitlines()[0]
+            reason = plain_reason(error)
             raise OlrPgError(Code.TABLE_DATA_UNUSABLE, reason, action=None, **self.place) from error
 
 
@@ -89,7 +91,7 @@ def find_table(folder: Path, name: str) -> TableData:
             status = path.stat()
         except (OSError, pa.ArrowException) as error:
             raise OlrPgError(
-                Code.TABLE_DATA_UNUSABLE, str(error).splitlines()[0], file=str(path)
+                Code.TABLE_DATA_UNUSABLE, plain_reason(error), file=str(path)
             ) from error
         identity.append(f"{path.name}:{status.st_size}:{status.st_mtime_ns}")
         found.append(tuple(_scn(own, key, path) for key in (SCN_KEY, START_SCN_KEY)))  # type: ignore[arg-type]
@@ -126,7 +128,7 @@ def _row_groups(path: Path, metadata: Any) -> Iterator[RowGroup]:
         group = metadata.row_group(number)
         per_row = max(group.total_byte_size // max(group.num_rows, 1), 1)
         batch_rows = min(max(BATCH_BYTES // per_row, 1), BATCH_ROWS_MAX)
-        yield RowGroup(str(path), number, group.num_rows, batch_rows)
+        yield RowGroup(str(path), number, group.num_rows, batch_rows, group.total_byte_size)
 
 
 def _scn(schema: pa.Schema, key: bytes, path: Path) -> int | None:

@@ -46,6 +46,11 @@ class FilteredPartition(NamedTuple):
         return 0
 
     @property
+    def size(self) -> int:
+        """See `SourcePartition.size`: all of it is read."""
+        return self.inner.size
+
+    @property
     def place(self) -> dict[str, Place]:
         """See `SourcePartition.place`."""
         return self.inner.place

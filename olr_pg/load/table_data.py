@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 UNDO_GONE: Final = Code.LOAD_SCN_TOO_OLD
 """The source cannot read the rows as of the SCN any more."""
 
+RANGE_BYTES: Final = 64 << 20
+"""Of a range of a live table, at most (`oracle.rowids` cuts them so), or of anything unknown."""
+
 
 class SourcePartition(Protocol):
     """A part of a table, which one task reads; it goes there by pickle."""
@@ -29,6 +32,10 @@ class SourcePartition(Protocol):
     @property
     def rows(self) -> int:
         """The number of rows; 0 where it is not known."""
+
+    @property
+    def size(self) -> int:
+        """Is about how many bytes are read; `RANGE_BYTES` where it is not known."""
 
     @property
     def place(self) -> dict[str, Place]:

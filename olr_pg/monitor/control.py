@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -279,7 +279,7 @@ class Job:
                 env={**os.environ, **environ, "NO_COLOR": "1", "COLUMNS": "200"},
             )
         except OSError as error:
-            self.end(70, str(error))
+            self.end(70, plain_reason(error))
             return
         waiting = threading.Thread(
             target=self._follow, args=(self._process, named), name=f"olr-control-{self.number}"

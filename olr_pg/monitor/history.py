@@ -50,7 +50,8 @@ CREATE TABLE reading (
 ) WITHOUT ROWID
 """
 _ADD: Final = "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_LAST: Final = "SELECT max(slot) FROM reading WHERE level = ? AND target = ?"
+# Not the last of all: a clock that was put back has left some that are to come.
+_LAST: Final = "SELECT max(slot) FROM reading WHERE level = ? AND target = ? AND slot <= ?"
 _BETWEEN: Final = """
 SELECT name, redo_bytes, rows, changes, reading, decoding, queue, apply, waiting, queued_bytes,
     slot
@@ -249,7 +250,7 @@ def _add(
 ) -> None:
     slot = int(at) // LEVELS[0].step * LEVELS[0].step
     with connection:
-        before = connection.execute(_LAST, (0, target)).fetchone()[0]
+        before = connection.execute(_LAST, (0, target, slot)).fetchone()[0]
         if before is not None:
             for number in range(1, len(LEVELS)):
                 step = LEVELS[number].step

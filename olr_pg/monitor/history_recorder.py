@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.monitor.history import LEVELS, WHOLE, Reading
 from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.steady_time import clock_shift
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ class HistoryRecorder:
 
     Args:
         statuses: the status of each target, by its name.
-        clock: seconds of Unix time.
+        clock: seconds of Unix time, as people have them.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class HistoryRecorder:
 
 def _counted(status: Status) -> _Counts:
     changes = {t.name: t.inserted + t.updated + t.deleted for t in status.tables}
-    return _Counts(status.at, status.source.redo_bytes, status.source.rows, changes)
+    # A clock that is moved meanwhile makes no rate.
+    return _Counts(status.at - clock_shift(), status.source.redo_bytes, status.source.rows, changes)
 
 
 def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Reading]:

@@ -56,12 +56,10 @@ _VALUES = (
     _Gauge("problems", "Problems that need somebody", lambda s: len(s.problems)),
     _Gauge("uptime_seconds", "Since the start", lambda s: s.at - s.started_at),
     _Gauge("archive_seconds", "Since the newest redo was written", lambda s: s.archive_seconds),
-    _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn or None),
-    _Gauge(
-        "taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn or None
-    ),
-    _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn or None),
-    _Gauge("saved_scn", "What GetSavedSCN answers", lambda s: s.port.saved_scn or None),
+    _Gauge("decoded_scn", "Commits below it are decoded", lambda s: s.source.decoded_scn),
+    _Gauge("taken_scn", "Commits below it are taken by the client", lambda s: s.port.taken_scn),
+    _Gauge("confirmed_scn", "Confirmed by the bundled applier", lambda s: s.confirmed_scn),
+    _Gauge("saved_scn", "What GetSavedSCN answers", lambda s: s.port.saved_scn),
     _Gauge("logs", "Archived logs decoded", lambda s: s.source.logs, is_counter=True),
     _Gauge("redo_bytes", "Bytes of redo decoded", lambda s: s.source.redo_bytes, is_counter=True),
     _Gauge("transactions", "Decoded", lambda s: s.source.transactions, is_counter=True),
@@ -117,14 +115,14 @@ _VALUES = (
 )
 
 _TABLE_VALUES = (
-    _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn or None),
+    _TableValue("table_applied_scn", "Of the last durable commit", lambda t: t.applied_scn),
     _TableValue("table_waiting", "Changes received, not applied", lambda t: t.waiting),
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
     _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
         "table_held_scn",
         "Commit SCN of the first change that a stopped table lacks, where there is one",
-        lambda t: t.held_scn or None,
+        lambda t: t.held_scn,
     ),
     _TableValue("table_inserted", "Rows inserted", lambda t: t.inserted, is_counter=True),
     _TableValue("table_updated", "Rows updated", lambda t: t.updated, is_counter=True),
@@ -145,12 +143,12 @@ _TABLE_VALUES = (
 
 _THREAD_VALUES = (
     _ThreadValue(
-        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn or None
+        "thread_archived_scn", "Exclusive end of the last log", lambda t, _: t.archived_scn
     ),
     _ThreadValue(
         "thread_decoded_scn",
         "Up to which the redo thread was read",
-        lambda t, _: t.decoded_scn or None,
+        lambda t, _: t.decoded_scn,
     ),
     _ThreadValue("thread_archived_sequence", "Of the last log", lambda t, _: t.archived_sequence),
     _ThreadValue(

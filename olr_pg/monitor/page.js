@@ -120,7 +120,7 @@ function head(s) {
 }
 /* What is wrong, and what to do about it, as errors say it: "what; action". */
 function told(problem) {
-  const end = problem.search(/; (?!\[)/);  // the second half of what a driver says begins with [
+  const end = problem.indexOf("; ");
   if (end < 0) return [make("p", "what", ...prose(problem))];
   const action = problem.slice(end + 2);
   return [make("p", "what", ...prose(problem.slice(0, end))),

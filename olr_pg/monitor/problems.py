@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.observability.advised_commands import commands_of_error, complete_commands
+from olr_pg.observability.wording import some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +23,6 @@ TROUBLED: Final = (
     "WAITING_FOR_DISK",
 )
 """States that are a problem."""
-
-_NAMED: Final = 3
-"""How many of the tables that stopped for one cause are named."""
 
 
 class Problem(NamedTuple):
@@ -137,12 +135,11 @@ def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]
 
 def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Problem:
     first = tables[0]
-    number = str(first.error_id)
+    number = str(first.error_id)  # where there is one
     show = command("errors show", number) if first.error_id else command("errors list")
     if len(tables) > 1:
-        names = ", ".join(table.name for table in tables[:_NAMED])
-        more = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
-        text = f"{len(tables)} tables have stopped: {names}{more}; the first one: {first.stopped}"
+        names = some([table.name for table in tables])
+        text = f"{len(tables)} tables have stopped: {names}; the first one: {first.stopped}"
         return Problem(text, (command("errors list"), show, command("errors retry")))
     text = f"table {first.name} has stopped{_behind(first)}: {first.stopped}"
     commands = (show, command("errors retry", first.name))

@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.monitor.service import FILE_NAME, INSTANCE_HEADER
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def ask_status(
     except FileNotFoundError as error:
         raise OlrPgError(Code.NO_APPLIANCE, "it has left no address", file=str(file)) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(Code.APPLIANCE_SILENT, str(error), file=str(file)) from error
+        raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), file=str(file)) from error
     tls = config.status.tls
     context = None if tls is None else _trusting(tls, certificate, key)
     # Nothing between: a proxy of the environment has no part in this.
@@ -71,10 +71,11 @@ def ask_status(
             if isinstance(error.reason, ConnectionRefusedError)
             else Code.APPLIANCE_SILENT
         )
-        raise OlrPgError(code, str(error.reason), address=url) from error
+        reason = error.reason if isinstance(error.reason, str) else plain_reason(error.reason)
+        raise OlrPgError(code, reason, address=url) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         # The port of one that was killed may be another service's by now.
-        raise OlrPgError(Code.APPLIANCE_SILENT, str(error), address=url) from error
+        raise OlrPgError(Code.APPLIANCE_SILENT, plain_reason(error), address=url) from error
     return record
 
 
@@ -110,6 +111,6 @@ def _trusting(tls: Tls, certificate: Path | None, key: Path | None) -> ssl.SSLCo
             context.load_cert_chain(certificate, key)
     except OSError as error:
         raise OlrPgError(
-            Code.TLS_FILES_UNUSABLE, str(error), file=str(certificate or tls.certificate)
+            Code.TLS_FILES_UNUSABLE, plain_reason(error), file=str(certificate or tls.certificate)
         ) from error
     return context

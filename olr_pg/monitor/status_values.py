@@ -1,12 +1,13 @@
 """The status of a running appliance, as values: what the page, the metrics and the command show.
 
-Times are seconds of Unix time, ages and lags seconds, SCNs plain integers with 0 for none. As JSON
-(`Status.as_record`) what nobody knows yet is null, so that no reader takes it for a position.
+Times are seconds of Unix time, ages and lags seconds, SCNs plain integers. A position that nobody
+knows yet, or that there is not, is None, and null as JSON (`Status.as_record`): nobody takes it for
+one.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.monitor.lag import Lag
@@ -36,14 +37,6 @@ STATE_WORDS: Final = {
 
 _NOTHING_ASKED: Final = frozenset(("LOADING", "STARTING", "WAITING_FOR_CLIENT"))
 """States in which nobody has said where to start."""
-
-_POSITIONS: Final = frozenset(
-    (
-        *("applied_scn", "archived_scn", "confirmed_scn", "decoded_scn", "decoded_sequence"),
-        *("error_id", "held_scn", "oldest_open_scn", "rows_expected", "saved_scn", "taken_scn"),
-    )
-)
-"""Keys of a record whose 0 stands for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,7 @@ class LoadStatus:
         parts, parts_done: partitions in all, and those that are in.
         rows, bytes: that are in.
         began: in seconds of Unix time.
-        rows_expected: as far as the source tells; 0 where it does not.
+        rows_expected: as far as the source tells.
     """
 
     table: str
@@ -109,7 +102,7 @@ class LoadStatus:
     rows: int
     bytes: int
     began: float
-    rows_expected: int = 0
+    rows_expected: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +113,17 @@ class ThreadStatus:
         archived_sequence, archived_scn: the last log that is there, and its exclusive end; of an
             online log, how far it is written.
         archived_at: when the newest redo of it was written.
-        decoded_sequence: the last log that was read to its end; 0 for none.
+        decoded_sequence: the last log that was read to its end.
         decoded_scn: up to which the thread has been read.
         holds_back: whether finished transactions of other threads wait for redo of this one.
     """
 
     thread: int
     archived_sequence: int
-    archived_scn: int
+    archived_scn: int | None
     archived_at: float
-    decoded_sequence: int
-    decoded_scn: int
+    decoded_sequence: int | None
+    decoded_scn: int | None
     holds_back: bool = False
 
 
@@ -158,7 +151,7 @@ class SourceStatus:
         not_interpreted: vectors that nothing interprets, by their kind.
     """
 
-    decoded_scn: int = 0
+    decoded_scn: int | None = None
     logs: int = 0
     redo_bytes: int = 0
     splits_here: int = 0
@@ -175,7 +168,7 @@ class SourceStatus:
     waiting_transactions: int = 0
     open_transactions: int = 0
     oldest_open_xid: str | None = None
-    oldest_open_scn: int = 0
+    oldest_open_scn: int | None = None
     oldest_open_seconds: float = 0.0
     spilled_bytes: int = 0
     losses: int = 0
@@ -201,8 +194,8 @@ class PortStatus:
     connections: int = 0
     client: str | None = None
     refused: Mapping[str, int] = field(default_factory=dict)
-    saved_scn: int = 0
-    taken_scn: int = 0
+    saved_scn: int | None = None
+    taken_scn: int | None = None
     ready: int = 0
     transmitted: int = 0
     queued_bytes: int = 0
@@ -220,7 +213,7 @@ class TableStatus:
 
     Attributes:
         applied_scn: commit SCN of the last transaction that is in the table, in this run or before
-            it; 0 for none. A stopped table's is just below `held_scn`.
+            it. A stopped table's is just below `held_scn`.
         waiting: changes that it has received and not applied.
         inserted, updated, deleted, conflicts, transactions: in this run.
         stopped: the error that stopped it.
@@ -228,15 +221,15 @@ class TableStatus:
         lag_seconds: their sum.
         altered: values of this run that PostgreSQL cannot hold as they are, changed by a policy.
         held_scn: of a stopped table the commit SCN of its first held change: it lacks everything
-            from there on. 0 where nothing is held.
+            from there on. None where nothing is held.
         held_since: when that was held; None where nothing is.
         incomplete: LOB values that it lacks, as olr_pg.incomplete lists them.
         paused: somebody has paused it: its changes are held until it is resumed.
-        error_id: of a stopped table the number of its error in olr_pg.error; 0 where not known.
+        error_id: of a stopped table the number of its error in olr_pg.error.
     """
 
     name: str
-    applied_scn: int = 0
+    applied_scn: int | None = None
     waiting: int = 0
     transactions: int = 0
     inserted: int = 0
@@ -247,10 +240,10 @@ class TableStatus:
     lag: Lag = field(default_factory=Lag)
     lag_seconds: float = 0.0
     altered: int = 0
-    held_scn: int = 0
+    held_scn: int | None = None
     held_since: float | None = None
     incomplete: int = 0
-    error_id: int = 0
+    error_id: int | None = None
     paused: bool = False
 
 
@@ -304,7 +297,7 @@ class Status:
     tables: tuple[TableStatus, ...] = ()
     rates: Rates = field(default_factory=Rates)
     archive_seconds: float | None = None
-    confirmed_scn: int = 0
+    confirmed_scn: int | None = None
     problems: tuple[str, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
     events: tuple[Mapping[str, object], ...] = ()
@@ -322,6 +315,36 @@ class Status:
             return "failed"
         return "degraded" if self.problems else "ok"
 
+    def moved(self, seconds: float) -> Status:
+        """Return the status with its moments as the machine's clock has them now.
+
+        Args:
+            seconds: by how much that was moved since they were taken.
+        """
+        if not seconds:
+            return self
+        missing = self.source.missing_since
+        threads = (
+            replace(one, archived_at=one.archived_at + seconds) for one in self.source.threads
+        )
+        tables = (
+            one if one.held_since is None else replace(one, held_since=one.held_since + seconds)
+            for one in self.tables
+        )
+        return replace(
+            self,
+            at=self.at + seconds,
+            started_at=self.started_at + seconds,
+            state=replace(self.state, since=self.state.since + seconds),
+            source=replace(
+                self.source,
+                threads=tuple(threads),
+                missing_since=None if missing is None else missing + seconds,
+            ),
+            tables=tuple(tables),
+            loads=tuple(replace(one, began=one.began + seconds) for one in self.loads),
+        )
+
     def lag_of(self, table: TableStatus) -> Lag | None:
         """Return the lag of a table; None where nobody knows what it may lack.
 
@@ -333,7 +356,7 @@ class Status:
 
     def as_record(self) -> dict[str, Any]:
         """Return the status for JSON: null where a position or a lag is not known."""
-        record: dict[str, Any] = _without_zeros(asdict(self))
+        record: dict[str, Any] = asdict(self)
         if not self.targets:
             del record["target"], record["targets"]
         record["state"]["words"] = self.state.words
@@ -344,18 +367,6 @@ class Status:
             table["lag"] = None if lag is None else lag._asdict()
             table["lag_seconds"] = None if lag is None else status.lag_seconds
         return {"health": self.health, **record}
-
-
-def _without_zeros(found: Any) -> Any:
-    """Return a record with null for each position that is 0, which stands for none."""
-    if isinstance(found, dict):
-        return {
-            key: None if key in _POSITIONS and value == 0 else _without_zeros(value)
-            for key, value in found.items()
-        }
-    if isinstance(found, tuple) and not isinstance(found, Lag):
-        return tuple(_without_zeros(one) for one in found)
-    return found
 
 
 def overall_health(statuses: Sequence[Status]) -> str:

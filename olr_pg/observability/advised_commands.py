@@ -48,11 +48,11 @@ def complete_commands(text: str, config: str | None, target: str | None = None) 
     return _COMMAND.sub(complete, text)
 
 
-def commands_of_error(text: str, table: str, number: int) -> str:
+def commands_of_error(text: str, table: str, number: int | None) -> str:
     """Return a text whose commands name the table that has stopped, and its error.
 
     Args:
-        number: of the error; 0 where it is not known.
+        number: of the error; None where it is not known.
     """
 
     def complete(found: re.Match[str]) -> str:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAMED: Final = 3
+
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Say a number of things: "1 log", "1,200 logs".
@@ -11,6 +18,12 @@ def counted(number: int, one: str, many: str | None = None) -> str:
         many: that for several, if an s does not make it.
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """Name the first few things of many: "A, B, C and 279 more"."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def span(seconds: float | None) -> str:

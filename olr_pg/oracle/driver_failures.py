@@ -8,7 +8,7 @@ from typing import Final
 import oracledb
 import sqlalchemy.exc
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, plain_reason, without_noise
 from olr_pg.observability.redaction import mask
 
 CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
@@ -95,6 +95,6 @@ def _words(error: BaseException) -> str:
     """Join the error's lines that say something, on one line."""
     if isinstance(error, sqlalchemy.exc.DBAPIError) and isinstance(error.orig, oracledb.Error):
         error = error.orig
-    said = (line.rstrip(" .") for line in str(error).splitlines())
+    said = (line.rstrip(" .") for line in without_noise(str(error)).splitlines())
     lines = [line for line in said if line and not line.startswith("Help:")]
-    return _CONNECTION_ID.sub("", "; ".join(lines)) or plain_reason(error)
+    return _CONNECTION_ID.sub("", ": ".join(lines)) or plain_reason(error)

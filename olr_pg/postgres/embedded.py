@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.server_process import clear_remains, find_server, read_pid_file
 
 if TYPE_CHECKING:
@@ -154,7 +154,9 @@ class _Tools:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise OlrPgError(
-                Code.EMBEDDED_POSTGRES_DOWN, f"{program} cannot run: {error}", file=str(cwd)
+                Code.EMBEDDED_POSTGRES_DOWN,
+                f"{program} cannot run: {plain_reason(error)}",
+                file=str(cwd),
             ) from error
         if done.returncode != 0:
             raise OlrPgError(
@@ -356,7 +358,9 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
         if account and place.stat().st_uid == 0:
             os.chown(place, account.uid, account.gid)
     except OSError as error:
-        raise OlrPgError(Code.EMBEDDED_FOLDER_UNUSABLE, str(error), file=str(directory)) from error
+        raise OlrPgError(
+            Code.EMBEDDED_FOLDER_UNUSABLE, plain_reason(error), file=str(directory)
+        ) from error
     return place
 
 
@@ -434,7 +438,9 @@ def _reachable_binaries(account: Account | None) -> Path:
                 _copy_installation(installation, partial)
                 partial.rename(copy)
     except OSError as error:
-        raise OlrPgError(Code.EMBEDDED_FOLDER_UNUSABLE, str(error), file=str(copy)) from error
+        raise OlrPgError(
+            Code.EMBEDDED_FOLDER_UNUSABLE, plain_reason(error), file=str(copy)
+        ) from error
     return copy / installation.parent.name / installation.name / "bin"
 
 

@@ -48,8 +48,8 @@ def supervised(cluster: EmbeddedPostgres) -> Iterator[None]:
 class Supervisor:
     """Looks after one cluster, in a thread of its own.
 
-    Logs one line when the server has ended, one when it runs again, and one per series of attempts
-    that were in vain.
+    Logs one line when the server runs again, and one per series of attempts that were in vain. That
+    it is away whoever writes to it says.
 
     Args:
         over: ends it.
@@ -89,7 +89,6 @@ class Supervisor:
     def _revive(self) -> None:
         began = time.monotonic()
         where = {"port": self._cluster.port, "directory": str(self._cluster.directory)}
-        _log.warning("embedded PostgreSQL has ended and is started again", **where)
         while not self._over.is_set():
             try:
                 self._retrying(self._cluster.revive)
@@ -106,5 +105,9 @@ class Supervisor:
                 self._over.wait(self._rest_seconds)
             else:
                 away = round(time.monotonic() - began, 1)
-                _log.info("embedded PostgreSQL runs again", away_seconds=away, **where)
+                _log.warning(
+                    "embedded PostgreSQL had ended and was started again",
+                    away_seconds=away,
+                    **where,
+                )
                 return

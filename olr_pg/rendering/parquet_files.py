@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import sync_directory
 from olr_pg.rendering.arrow_batches import SESSION_FIELDS, TableBatches, delivered_column
 from olr_pg.rendering.arrow_changes import BATCH_BYTES, ChangeReader
@@ -202,7 +202,7 @@ def _coded(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise OlrPgError(Code.OUTPUT_UNWRITABLE, str(error), path=str(path)) from error
+        raise OlrPgError(Code.OUTPUT_UNWRITABLE, plain_reason(error), path=str(path)) from error
 
 
 def _log_of(logs: Sequence[ArchivedLog], scn: int) -> ArchivedLog:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.monitor.lag import Milestones
 from olr_pg.monitor.status_values import STATE_WORDS, SourceStatus, ThreadStatus
-from olr_pg.scalars import format_xid
+from olr_pg.observability.steady_time import clock_shift, steady_time
+from olr_pg.scalars import MAX_SCN, format_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog, LogPosition
-    from olr_pg.capture.capture_state import CapturePhase
+    from olr_pg.capture.capture_state import CaptureMonitor
     from olr_pg.capture.continuity import Gap, LogStream
     from olr_pg.decoding.split import Split
     from olr_pg.errors import OlrPgError
@@ -31,7 +32,7 @@ class DecodeProgress:
     """The progress of one decoder, over its runs.
 
     Args:
-        clock: seconds of Unix time.
+        clock: seconds of Unix time (`steady_time`).
 
     Attributes:
         archived: up to which SCN there are logs, by when these were written.
@@ -41,11 +42,12 @@ class DecodeProgress:
         accounting: of the run, up to the last whole log; None before it.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = steady_time) -> None:
         self._clock = clock
         self._written: dict[LogPosition, float] = {}
         self._grown: dict[LogPosition, tuple[int, float]] = {}
         self._noticed: dict[Gap, float] = {}
+        self._not_whole = 0, 0
         self.archived = Milestones()
         self.read = Milestones()
         self.queued = Milestones()
@@ -64,8 +66,8 @@ class DecodeProgress:
         self.read = Milestones()
         self.queued = Milestones()
         self.source = replace(
-            self.source, decoded_scn=scn, threads=(), gaps=(), missing_since=None,
-            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=0,
+            self.source, decoded_scn=scn or None, threads=(), gaps=(), missing_since=None,
+            waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=None,
             oldest_open_seconds=0.0,
         )  # fmt: skip
 
@@ -90,10 +92,10 @@ class DecodeProgress:
             ThreadStatus(
                 thread,
                 log.header.sequence,
-                log.next_scn,
+                log.next_scn or None,
                 self._written[log.position],
-                known[thread].decoded_sequence if thread in known else 0,
-                known[thread].decoded_scn if thread in known else 0,
+                known[thread].decoded_sequence if thread in known else None,
+                known[thread].decoded_scn if thread in known else None,
             )
             for thread, log in sorted(last.items())
         )
@@ -143,7 +145,7 @@ class DecodeProgress:
         account = merger.account
         self.source = replace(
             self.source,
-            decoded_scn=merger.watermark,
+            decoded_scn=merger.watermark or None,
             redo_bytes=self.source.redo_bytes + (split.end_block - split.first_block) * block_bytes,
             transactions=account.committed,
             rows=account.rows,
@@ -154,7 +156,7 @@ class DecodeProgress:
             waiting_transactions=merger.waiting,
             open_transactions=len(opened),
             oldest_open_xid=None if oldest is None else format_xid(oldest.xid),
-            oldest_open_scn=0 if oldest is None else oldest.begin_scn or 0,
+            oldest_open_scn=None if oldest is None else oldest.begin_scn,
             oldest_open_seconds=0.0 if began is None else max(0.0, self._clock() - began),
         )
 
@@ -179,32 +181,69 @@ class DecodeProgress:
             not_interpreted=account.not_interpreted,
         )
 
-
-def _file_time(log: ArchivedLog, otherwise: float) -> float:
-    try:
-        return Path(log.path).stat().st_mtime
-    except OSError:  # it was removed meanwhile; decoding will say so
-        return otherwise
-
-
-def report_log(log: ArchivedLog, merger: Merger) -> None:
-    """Log that a log was decoded to its end, and what of the run's redo is not whole."""
-    account = merger.account
-    _log.info(
-        "log decoded",
-        thread=log.header.thread,
-        sequence=log.header.sequence,
-        next_scn=log.next_scn,
-        transactions_so_far=account.committed,
-        rows_so_far=account.rows,
-        waiting=merger.waiting,
-    )
-    if account.unmatched or account.lost:
-        _log.warning(
-            "the redo is not whole",
-            undo_without_change=account.unmatched,
-            transactions_without_end=account.lost,
+    def report(self, log: ArchivedLog, merger: Merger) -> None:
+        """Log that a log was decoded to its end, and what more of the run's redo is not whole."""
+        account = merger.account
+        _log.info(
+            "log decoded",
+            thread=log.header.thread,
+            sequence=log.header.sequence,
+            next_scn=log.next_scn,
+            transactions_so_far=account.committed,
+            rows_so_far=account.rows,
+            waiting=merger.waiting,
         )
+        found = account.unmatched, account.lost
+        if found != self._not_whole and any(found):
+            _log.warning(
+                "the redo is not whole",
+                undo_without_change=found[0],
+                transactions_without_end=found[1],
+            )
+        self._not_whole = found
+
+
+def _file_time(log: ArchivedLog, now: float) -> float:
+    """Return when a log was written.
+
+    Where our clock was moved, nobody knows whether its file has the time of before or of after
+    that. A clock that is wrong makes a log an hour old, hardly ever one that is so.
+    """
+    try:
+        written = Path(log.path).stat().st_mtime
+    except OSError:  # it was removed meanwhile; decoding will say so
+        return now
+    found = (written, written - clock_shift())
+    return max((one for one in found if one <= now), default=now)
+
+
+_GOES_ON: Final = (CapturePhase.DECODING, CapturePhase.SPILLING, CapturePhase.CAUGHT_UP)
+
+
+def enter_phase(
+    monitors: Sequence[CaptureMonitor], phase: CapturePhase, reason: OlrPgError | None = None
+) -> bool:
+    """Tell the targets what is done, and the log that redo is waited for no more.
+
+    Returns:
+        Whether that is new for any target.
+    """
+    before = [monitor.state for monitor in monitors]
+    news = [monitor.enter(phase, reason) for monitor in monitors]
+    waited = [one.since for one in before if one.phase is CapturePhase.WAITING_FOR_REDO]
+    if waited and phase in _GOES_ON:
+        seconds = round(steady_time() - min(waited), 1)
+        _log.info("the redo that was waited for is there", waited_seconds=seconds)
+    return any(news)
+
+
+def tell_end_ahead(read_up_to: int, until: int) -> None:
+    """Log that a run waits for redo, since it has not come to its end."""
+    _log.info(
+        "waiting for redo: the end is not reached",
+        read_up_to_scn=read_up_to or "none yet",
+        until_scn="not known yet" if until == MAX_SCN else until,
+    )
 
 
 def tell_waiting(phase: CapturePhase, reason: OlrPgError) -> None:

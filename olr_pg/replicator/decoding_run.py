@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from olr_pg.capture.wanted_logs import (
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
@@ -31,10 +31,9 @@ from olr_pg.ordering.release import Release
 from olr_pg.ordering.split_merging import merge_splits, move_on
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
-from olr_pg.replicator.decoding_progress import report_log, tell_waiting
+from olr_pg.replicator.decoding_progress import enter_phase, tell_end_ahead, tell_waiting
 from olr_pg.replicator.recovery.run_images import RecoveryRun
 from olr_pg.replicator.thread_admission import Admission
-from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -101,6 +100,7 @@ class DecodingRun:
         self._logs: deque[LogFile] = deque(maxlen=_LOGS_REMEMBERED)
         self._decoded = DecodedLogs()
         self._more_is_coming = False
+        self._held_up: OlrPgError | None = None
         self._skipped: set[str] = set()
         self._incarnations = Incarnations(self.merger)
         self._admission = Admission(
@@ -189,18 +189,19 @@ class DecodingRun:
 
     def _enter(self, phase: CapturePhase, reason: OlrPgError | None = None) -> bool:
         """Tell the targets what is done; whether that is new."""
-        news = [feed.delivery.monitor.enter(phase, reason) for feed in self.feeds]
-        return any(news)
+        return enter_phase([feed.delivery.monitor for feed in self.feeds], phase, reason)
 
     def _note_decoding(self) -> None:
         spilled = self._parts.storage.waiting_bytes > 0
-        self._enter(CapturePhase.SPILLING if spilled else CapturePhase.DECODING)
+        phase = CapturePhase.SPILLING if spilled else CapturePhase.DECODING
+        # What is decoded behind redo that is missing waits for it, too.
+        self._enter(CapturePhase.WAITING_FOR_REDO if self._held_up else phase, self._held_up)
 
     def _note_waiting(self, scan: LogScan, missing: Sequence[OlrPgError]) -> None:
         """Note why there is nothing to decode."""
-        reasons = [*scan.unusable, *missing, *self._admission.reasons()]
-        reason = next(iter(reasons), None)
+        reason = next(iter([*scan.unusable, *missing, *self._admission.reasons()]), None)
         phase = CapturePhase.WAITING_FOR_REDO if reason else CapturePhase.CAUGHT_UP
+        self._held_up = reason if scan.source_answers else None
         if not scan.source_answers:
             phase = CapturePhase.WAITING_FOR_SOURCE
         is_caught_up = phase is CapturePhase.CAUGHT_UP
@@ -208,11 +209,7 @@ class DecodingRun:
         if is_new and reason is not None:
             tell_waiting(phase, reason)
         elif is_new and self._until is not None:
-            _log.info(
-                "waiting for redo: the end is not reached",
-                read_up_to_scn=self.merger.watermark or "none yet",
-                until_scn="not known yet" if self._until.scn == MAX_SCN else self._until.scn,
-            )
+            tell_end_ahead(self.merger.watermark, self._until.scn)
 
     def _note_caught_up(self) -> bool:
         """Say that there is no more to decode now; for who starts behind it, nothing at all was.
@@ -294,11 +291,15 @@ class DecodingRun:
             self._close_threads(scan.open_threads, logs)
         check_order(logs, self._decoded)
         logs = self._incarnations.readable(sorted(logs, key=lambda log: log.header.first_scn))
+        missing = [*(gap.as_error() for gap in stream.gaps), *self._incarnations.reasons()]
         if not logs:
-            missing = [*(gap.as_error() for gap in stream.gaps), *self._incarnations.reasons()]
             if missing and self._parts.once:
                 raise missing[0]
             self._note_waiting(scan, missing)
+        elif str(self._held_up) not in map(
+            str, [*scan.unusable, *missing, *self._admission.reasons()]
+        ):
+            self._held_up = None
         return logs
 
     def _close_threads(self, opened: frozenset[int], logs: Sequence[ArchivedLog]) -> None:
@@ -378,7 +379,7 @@ class DecodingRun:
             if self._until is not None:
                 self._until.see_end(log)
             self.progress.decoded(log, self.merger)
-            report_log(log, self.merger)
+            self.progress.report(log, self.merger)
         self._incarnations.decoded(log)
         if self._recovery is not None:
             self._recovery.log_read(log, self.merger)
@@ -421,11 +422,11 @@ class DecodingRun:
             together, last = leaving.take(self._events.barrier)
             if not self._put(together):
                 return False
-            self.progress.queued.add(last, time.time())
+            self.progress.queued.add(last, steady_time())
             self._note_decoding()
         if not self._events.publish_before(self.merger.deliverable_scn):
             return False
-        self.progress.queued.add(self.merger.deliverable_scn, time.time())
+        self.progress.queued.add(self.merger.deliverable_scn, steady_time())
         self._note_open(min([self.merger.open_scn(), *self._events.begins()]))
         for feed in self.feeds:
             feed.note_passed(self.merger.left_scn - 1)

@@ -23,6 +23,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernels.cache import is_on_disk
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import log_extraction as extract
+from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire.encoder import fill_room
 
@@ -32,20 +33,24 @@ _LOB_LOGS: Final = "data/warmup_lobs.tar.xz"
 _log = structlog.get_logger(__name__)
 
 
-def warm_kernels() -> None:
-    """Decode small generated logs: compiles, or loads, every kernel of the way."""
+def warm_kernels(*, lines: bool = False) -> None:
+    """Decode small generated logs: compiles, or loads, every kernel of the way.
+
+    Args:
+        lines: the changes become JSON Lines, too.
+    """
     with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
         folder = Path(name)
         unpack_logs(folder)
         if is_on_disk(extract.extract_groups) and is_on_disk(fill_room):
-            _decode(folder)
+            _decode(folder, lines=lines)
             return
         # Forked: what is loaded here need not be loaded again, and it ends with this process.
         behind = multiprocessing.get_context("fork").Process(
             target=warm_behind_extraction, args=(folder,), daemon=True
         )
         behind.start()
-        _decode(folder)
+        _decode(folder, lines=lines)
         behind.join()
         if behind.exitcode != 0:
             # What it did not compile, the decoding above has; its traceback is on stderr.
@@ -75,7 +80,9 @@ def warm_behind_extraction(folder: Path) -> None:
     _decode(folder)
 
 
-def _decode(folder: Path) -> None:
+def _decode(folder: Path, *, lines: bool = False) -> None:
     snapshot = load_snapshot(str(folder / "dictionary.json"))
-    for _ in decode_logs(snapshot, [str(folder / "logs")]):
-        pass
+    rendered = JsonLines(snapshot.database) if lines else None
+    for messages in decode_logs(snapshot, [str(folder / "logs")]):
+        if rendered is not None:
+            rendered.render(messages)

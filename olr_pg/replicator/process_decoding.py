@@ -1,10 +1,11 @@
 """Splits decoded by processes of this machine: ``olr-pg decode --jobs``.
 
 The processes are forked from this one, which has loaded the kernels, before it has threads of its
-own. A split's result comes back as a file (`olr_pg.files.result_files`), which is mapped here. Who
-wants lines of text has the processes render what is whole within a split, too: then little is left
-to be done in order. A transaction that cannot be rendered stays in messages, so that its error
-turns up in its place.
+own. A split's result comes back in memory that they share (`olr_pg.files.shared_rooms`), or, where
+it is larger than that, as a file (`olr_pg.files.result_files`), which is mapped here. Who wants
+lines of text has the processes render what is whole within a split, too: then little is left to be
+done in order. A transaction that cannot be rendered stays in messages, so that its error turns up
+in its place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from multiprocessing import connection
 from pathlib import Path
@@ -29,6 +30,7 @@ from olr_pg.decoding.split import SplitResult, decode_split, open_split
 from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.result_files import ResultFile, ResultFiles, result_lost
+from olr_pg.files.shared_rooms import RoomResult, SharedRooms
 from olr_pg.ordered_window import in_order
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
     from olr_pg.decoding.split import Encoded, Split, Subscription
     from olr_pg.dictionary.model import Database
+    from olr_pg.files.result_files import Result
+
+_NO_ROOM: Final = memoryview(b"")
 
 _AHEAD: Final = 3
 """Splits under way per process: each has its next one at hand while another's is waited for."""
@@ -62,7 +67,7 @@ class ProcessDecoding:
         with_names: bool = False,
         parent: str | None = None,
     ) -> None:
-        warm_kernels()
+        warm_kernels(lines=lines_of is not None)
         self._jobs = jobs
         self._subscriptions = 0
         self._tasks = count()
@@ -72,8 +77,12 @@ class ProcessDecoding:
             raise result_lost(error, directory=parent or tempfile.gettempdir()) from error
         self._results = ResultFiles(self._folder, _AHEAD * jobs)
         directory = str(self._results.directory)
+        self._rooms = SharedRooms((_AHEAD + 1) * jobs)  # results may wait to be put in order
         self._pool = ProcessPoolExecutor(
-            jobs, multiprocessing.get_context("fork"), _begin, (directory, lines_of, with_names)
+            jobs,
+            multiprocessing.get_context("fork"),
+            _begin,
+            (directory, self._rooms, lines_of, with_names),
         )
         self._pool.submit(os.getpid)  # forks all of them, now
 
@@ -96,18 +105,12 @@ class ProcessDecoding:
                 ended.
         """
         stored = self._stored(subscription)
-        decoded = in_order(
-            zip(self._tasks, splits, strict=False),
-            lambda numbered: self._pool.submit(_decode, *numbered, stored),
-            _AHEAD * self._jobs,
-            self._give_up,
-        )
+        tasks = (_Task(next(self._tasks), split, stored, self._rooms.lend()) for split in splits)
+        decoded = in_order(tasks, self._submit, _AHEAD * self._jobs, self._give_up)
         try:
             with closing(decoded):
-                for (task, _), _ in decoded:
-                    result = self._results.take(task)
-                    assert result is not None  # its process has named it
-                    yield read_result(result[1])
+                for task, size in decoded:
+                    yield read_result(self._result(task, size))
         except BrokenProcessPool as error:
             raise OlrPgError(
                 Code.DECODING_PROCESS_ENDED, f"one of {self._jobs} that decode"
@@ -119,21 +122,53 @@ class ProcessDecoding:
         path.write_bytes(pickle.dumps(subscription))
         return str(path)
 
-    def _give_up(self, numbered: tuple[int, Split], done: Future[None]) -> None:
-        """Let the file of a result that nobody wants any more be used again."""
+    def _submit(self, task: _Task) -> Future[int | None]:
+        return self._pool.submit(_decode, task)
 
-        def release_file(ended: Future[None]) -> None:
-            if not ended.cancelled() and ended.exception() is None:
-                self._results.take(numbered[0])
+    def _result(self, task: _Task, size: int | None) -> Result:
+        """Return the bytes of a result of so many in the task's room; None: it is in a file."""
+        if size is not None and task.room is not None:
+            return self._rooms.result(task.room, size)
+        self._give_back(task)
+        found = self._results.take(task.number)
+        assert found is not None  # its process has named it
+        return found[1]
+
+    def _give_back(self, task: _Task) -> None:
+        if task.room is not None:
+            self._rooms.give_back(task.room)
+
+    def _give_up(self, task: _Task, done: Future[int | None]) -> None:
+        """Let the room, or the file, of a result that nobody wants any more be used again."""
+
+        def release(ended: Future[int | None]) -> None:
+            self._give_back(task)
+            if not ended.cancelled() and ended.exception() is None and ended.result() is None:
+                self._results.take(task.number)
 
         done.cancel()
-        done.add_done_callback(release_file)
+        done.add_done_callback(release)
+
+
+class _Task(NamedTuple):
+    """What a process is to do.
+
+    Attributes:
+        stored: the file with the subscription.
+        room: the room that is lent to it; None: there was none.
+    """
+
+    number: int
+    split: Split
+    stored: str
+    room: int | None
 
 
 class _Worker(NamedTuple):
     """What a process works with."""
 
     directory: str
+    rooms: SharedRooms
     lines: JsonLines | None
     with_names: bool
 
@@ -141,13 +176,14 @@ class _Worker(NamedTuple):
 _worker: _Worker | None = None
 
 
-def _begin(directory: str, lines_of: Database | None, with_names: bool) -> None:
+def _begin(directory: str, rooms: SharedRooms, lines_of: Database | None, with_names: bool) -> None:
     """Begin a process: it does not see Ctrl-C, and ends with its parent, however that ends."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, args=(directory,), daemon=True).start()
-    _worker = _Worker(directory, None if lines_of is None else JsonLines(lines_of), with_names)
+    lines = None if lines_of is None else JsonLines(lines_of)
+    _worker = _Worker(directory, rooms, lines, with_names)
 
 
 def _end_with_parent(directory: str) -> None:
@@ -159,16 +195,17 @@ def _end_with_parent(directory: str) -> None:
     os._exit(1)
 
 
-def _decode(task: int, split: Split, stored: str) -> None:
-    """Decode a split, and write its result."""
+def _decode(task: _Task) -> int | None:
+    """Decode a split, write its result, and return its size in the room; None: it is in a file."""
     assert _worker is not None
-    subscription = _subscription(stored)
+    subscription, split = _subscription(task.stored), task.split
     log = open_split(split)
-    file = ResultFile(_worker.directory, task)
-    with closing(file):
+    room = _NO_ROOM if task.room is None else _worker.rooms.room(task.room)
+    output = RoomResult(room, partial(ResultFile, _worker.directory, task.number))
+    with closing(output):
         if _worker.lines is None:
             write_split(
-                subscription, log, split.first_block, split.end_block, file.write,
+                subscription, log, split.first_block, split.end_block, output.write,
                 split.first_group, with_names=_worker.with_names,
             )  # fmt: skip
         else:
@@ -176,9 +213,9 @@ def _decode(task: int, split: Split, stored: str) -> None:
                 subscription, log, split.first_block, split.end_block,
                 first_group=split.first_group,
             )  # fmt: skip
-            encoded = tuple(_written(part, _worker.lines, file) for part in result.encoded)
-            write_result(result._replace(encoded=encoded), file.write, file.size)
-        file.finish()
+            encoded = tuple(_written(part, _worker.lines, output) for part in result.encoded)
+            write_result(result._replace(encoded=encoded), output.write, output.size)
+        return output.finish()
 
 
 @lru_cache(maxsize=1)
@@ -187,16 +224,16 @@ def _subscription(stored: str) -> Subscription:
     return subscription
 
 
-def _written(part: Encoded, lines: JsonLines, file: ResultFile) -> Encoded:
+def _written(part: Encoded, lines: JsonLines, output: RoomResult) -> Encoded:
     """Write lines, or the messages where that cannot be; return the rest."""
-    messages, at = part.messages, file.size
+    messages, at = part.messages, output.size
     try:
         first = lines.write_transactions(
-            messages.blob.data, messages.first, lambda text: file.write(memoryview(text))
+            messages.blob.data, messages.first, lambda text: output.write(memoryview(text))
         )
     except OlrPgError:
-        file.back_to(at)
-        file.write(messages.blob.data)
+        output.back_to(at)
+        output.write(messages.blob.data)
         return part._replace(messages=messages._replace(blob=messages.blob[:0]))
     messages = messages._replace(blob=messages.blob[:0], first=first)
     return part._replace(messages=messages, rendered=True)

@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.observability.steady_time import steady_time
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -71,7 +73,7 @@ class SharedLogs:
         with self._lock:
             self._wanted[reader] = scn, delivered_scn
             lowest, highest = zip(*self._wanted.values(), strict=True)
-            self.unseen_since, self._looked_at = self._looked_at, time.time()
+            self.unseen_since, self._looked_at = self._looked_at, steady_time()
             found = self.source.scan(min(lowest), max(highest))
             self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
             return found
@@ -94,7 +96,7 @@ class SharedLogs:
     def has_news(self) -> bool:
         """Tell whether an online log has grown (`SourceDatabase.has_news`)."""
         with self._lock:
-            begin = time.time()
+            begin = steady_time()
             news = self.source.has_news()
             if not news:
                 self._looked_at = begin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.table_list import would_name
 from olr_pg.errors import OlrPgError
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.replicator.decoding_progress import DecodeProgress
 from olr_pg.replicator.feed import Chosen, Feed
 from olr_pg.server.queue import BYTES_MAX, TRANSACTIONS_MAX, ReadyQueue
@@ -79,7 +79,7 @@ class Delivery:
         self._backlog = backlog
         self.is_told = is_told
         self.ends_with_table = ends_with_table
-        self.monitor = CaptureMonitor(time.time)
+        self.monitor = CaptureMonitor(steady_time)
         self.progress = DecodeProgress()
         self.drained = threading.Event()
         self.failure: OlrPgError | None = None

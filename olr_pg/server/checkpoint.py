@@ -60,7 +60,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, replace_file
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Checkpoint:
                 replace_file(self._path, whole.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
                 raise OlrPgError(
-                    Code.CHECKPOINT_UNWRITABLE, str(error), path=str(self._path)
+                    Code.CHECKPOINT_UNWRITABLE, plain_reason(error), path=str(self._path)
                 ) from error
             self._saved = new
             return True
@@ -180,7 +180,9 @@ class Checkpoint:
         except FileNotFoundError:
             return Saved()
         except OSError as error:
-            raise OlrPgError(Code.CHECKPOINT_UNUSABLE, str(error), path=str(self._path)) from error
+            raise OlrPgError(
+                Code.CHECKPOINT_UNUSABLE, plain_reason(error), path=str(self._path)
+            ) from error
         check_version(data, VERSION, self._path)
         try:
             file = _File.model_validate_json(data)

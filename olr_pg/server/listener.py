@@ -17,7 +17,7 @@ import structlog
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.config.port_sections import Limits
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability.periodic import Periodic
 from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink
 from olr_pg.server.port_connection import Connection, shut
@@ -204,7 +204,7 @@ class Listener:
                     return
                 if error.errno in _LOST_BEFORE:
                     continue
-                _log.error("a connection cannot be accepted", error=str(error))
+                _log.error("a connection cannot be accepted", error=plain_reason(error))
                 if error.errno not in _EXHAUSTED:
                     return
                 # Descriptors come free again when connections end.
@@ -278,7 +278,7 @@ class Listener:
             self.refusals.add(error, connection.peer)
             reason = {"reason": str(error)}
         except OSError as error:
-            reason = {"reason": str(error)}
+            reason = {"reason": plain_reason(error)}
         except Exception as error:  # a bug must end this connection, not the server
             unexpected = OlrPgError(Code.CONNECTION_FAILED, repr(error))
             log.error("disconnected", code=unexpected.label, exc_info=True)

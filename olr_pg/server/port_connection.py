@@ -18,7 +18,7 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.wire.protocol import ServerProtocol
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Connection:
             )
             secured.do_handshake()
         except OSError as error:
-            raise OlrPgError(Code.TLS_NOT_AGREED, str(error), client=self.peer) from error
+            raise OlrPgError(Code.TLS_NOT_AGREED, plain_reason(error), client=self.peer) from error
 
     def _serve(self, protocol: ServerProtocol) -> None:
         chunk = memoryview(bytearray(_RECEIVE_BYTES))

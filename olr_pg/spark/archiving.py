@@ -31,13 +31,13 @@ def archive_classes() -> bool:
 
 
 def _run_session(*java_options: str) -> bool:
-    """Run a session with a task; tell whether its Java has ended by itself."""
+    """Run a session with a task and SQL; tell whether its Java has ended by itself."""
     whole = False
     try:
-        for _ in run_tasks(
-            get_session(SparkSettings("local[1]", java_options=java_options)), [b""], bytes
-        ):
+        session = get_session(SparkSettings("local[1]", java_options=java_options))
+        for _ in run_tasks(session, [b""], bytes):
             pass
+        session.range(1)  # the first use of SQL begins it, and its classes are most
     finally:
         # It writes the archive at its end, unless it is killed.
         whole = stop_session(_SECONDS_MAX)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.result_files import Kind
 from olr_pg.observability.logging_setup import get_logger
 
@@ -104,7 +104,7 @@ def join_cells(task: int, cells: list[Cell]) -> Result:
     try:
         whole = pa.Codec(_CODEC).decompress(data, cells[0].size)
     except (OSError, IndexError) as error:
-        detail = f"cells of it are missing: {error}"
+        detail = f"cells of it are missing: {plain_reason(error)}"
         raise OlrPgError(Code.TASK_RESULT_LOST, detail, task=task) from error
     return memoryview(whole).cast("B")
 

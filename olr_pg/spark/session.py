@@ -25,11 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.java.class_archive import archive_options
 from olr_pg.java.runtime import Java, find_java
 from olr_pg.observability.logging_setup import get_logger
-from olr_pg.spark import register
 from olr_pg.spark.daemon import PRELOAD_VARIABLE
 from olr_pg.spark.scratch import new_scratch
 
@@ -266,7 +265,7 @@ def _start(settings: SparkSettings) -> _Running:
     atexit.register(stop_session)
     get_logger("spark").info(
         "session started",
-        spark=spark.version,
+        spark=spark.sparkContext.version,
         master=settings.master,
         java=java.version,
         java_bundled=java.bundled,
@@ -292,7 +291,8 @@ def _launch(
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
+
+    from olr_pg.spark.late_sql import LateSqlSession
 
     conf = SparkConf(loadDefaults=False).setMaster(settings.master)
     conf.setAll(list(properties.items()))
@@ -307,16 +307,14 @@ def _launch(
             gateway = launch_gateway(None, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             _cache_jvm_names(context)
-            spark = SparkSession(context)
-            register(spark)
-            return spark, gateway.proc
+            return LateSqlSession(context), gateway.proc
         except BaseException as error:
             if gateway is not None:
                 _close_gateway(gateway, gateway.proc)
             if isinstance(error, PySparkException | Py4JError | OSError):
                 said = words.read_text(errors="replace").strip()[-_JAVA_OUTPUT_MAX:]
                 raise OlrPgError(
-                    Code.SPARK_START_FAILED, said or str(error), master=settings.master
+                    Code.SPARK_START_FAILED, said or plain_reason(error), master=settings.master
                 ) from error
             raise
 

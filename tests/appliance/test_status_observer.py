@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olr_pg.appliance.status_observer import first_lacking, missing_since, with_holding
+from olr_pg.appliance.status_observer import (
+    first_lacking,
+    held_tables,
+    missing_since,
+    with_holding,
+)
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
-from olr_pg.monitor.status_values import PortStatus, ThreadStatus
+from olr_pg.monitor.status_values import PortStatus, TableStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
 
 
 def test_an_applier_without_a_session_lacks_what_it_has_not_confirmed() -> None:
     port = PortStatus("127.0.0.1:5000", saved_scn=40, taken_scn=90)
     assert first_lacking(port, 70) == 90
-    assert first_lacking(replace(port, taken_scn=0), 70) == 71
-    assert first_lacking(replace(port, taken_scn=0), 0) == 40
+    assert first_lacking(replace(port, taken_scn=None), 70) == 71
+    assert first_lacking(replace(port, taken_scn=None), None) == 40
 
 
 def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
@@ -29,6 +34,15 @@ def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
     assert missing_since(waiting, progress) == 440.0  # behind the last one that is here
     progress.source = replace(progress.source, missing_since=100.0)
     assert missing_since(waiting, progress) == 100.0
+
+
+def test_the_state_names_some_of_the_tables_that_are_held_up() -> None:
+    many = [TableStatus(f"A.T{n}", stopped="OLR-05008: x") for n in range(282)]
+    assert held_tables(many) == "stopped: A.T0, A.T1, A.T2 and 279 more"
+    paused = TableStatus("A.P", paused=True)
+    assert held_tables([paused, *many[:1]]) == "stopped: A.T0"
+    assert held_tables([paused]) == "paused: A.P"
+    assert held_tables([TableStatus("A.B")]) is None
 
 
 def test_the_redo_thread_that_was_read_least_holds_the_others_back() -> None:

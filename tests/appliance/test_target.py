@@ -135,8 +135,8 @@ def no_space(code: int) -> OlrPgError:
     [
         (no_space(Code.SPILL_FAILED), True),
         # What the port tells the applier of a checkpoint that cannot be written.
-        (OlrPgError(Code.SERVER_REFUSED, "OLR-04013: [Errno 28] No space left on device"), True),
-        (OlrPgError(Code.SERVER_REFUSED, "OLR-04013: [Errno 30] Read-only file system"), False),
+        (OlrPgError(Code.SERVER_REFUSED, "OLR-04013: No space left on device"), True),
+        (OlrPgError(Code.SERVER_REFUSED, "OLR-04013: Read-only file system"), False),
         # PostgreSQL's own.
         (OlrPgError(Code.TARGET_DISK_FULL, "No space left on device"), False),
     ],

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
-from werkzeug.serving import make_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -37,6 +35,10 @@ class S3Server:
     """
 
     def __init__(self) -> None:
+        # Here, since the tests are collected in processes that never make one.
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from werkzeug.serving import make_server
+
         self.reads: list[tuple[str, int]] = []
         self.status: str | None = None
         self.stuck = threading.Event()

@@ -62,6 +62,7 @@ def test_a_file_that_is_there_is_kept(cli: Cli, tmp_path: Path) -> None:
         ((*COPIED, "--server", "h:1/s"), "not both"),
         ((*LIVE, "--map", "nothing"), "THERE=HERE"),
         ((*COPIED, "--table", "no owner"), "OLR-01002"),
+        ((*COPIED, "--table", "SHOP.%"), "* stands for any characters"),
         ((*COPIED, "nowhere/olr-pg.json"), "OLR-01141"),
     ],
 )

@@ -144,8 +144,11 @@ def test_signals_end_a_command_quietly(
     assert stderr == ("interrupted\n" if number is signal.SIGINT else "terminated\n")
 
 
-@pytest.mark.parametrize("args", [["config", "schema"], ["version"]])
-def test_a_reader_who_goes_away_is_no_error(start_cli: Start, args: list[str]) -> None:
+HELP = [("--help",), ("run", "--help"), ("errors", "--help")]
+
+
+@pytest.mark.parametrize("args", [("config", "schema"), ("version",), ("--version",), *HELP])
+def test_a_reader_who_goes_away_is_no_error(start_cli: Start, args: tuple[str, ...]) -> None:
     process = start_cli(*args)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -153,7 +156,7 @@ def test_a_reader_who_goes_away_is_no_error(start_cli: Start, args: list[str]) -
     assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)
 
 
-@pytest.mark.parametrize("args", [("version",), ("version", "--json"), ("config", "schema")])
+@pytest.mark.parametrize("args", [("version",), ("version", "--json"), ("config", "schema"), *HELP])
 def test_a_full_disk_behind_the_output_is_one_line(start_cli: Start, args: tuple[str, ...]) -> None:
     entry = (
         "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1);"

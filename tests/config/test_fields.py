@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from olr_pg.config.fields import (
+    ListedTable,
     SparkMaster,
     Timezone,
     is_secret_property,
@@ -45,3 +46,8 @@ def test_masters() -> None:
 def test_properties_with_secrets() -> None:
     assert is_secret_property("spark.hadoop.fs.s3a.secret.key")
     assert not is_secret_property("spark.driver.memory")
+
+
+def test_a_percent_sign_in_the_name_of_a_table_is_quoted() -> None:
+    assert accepts(ListedTable, '"SHOP"."ORD%X"')
+    assert not accepts(ListedTable, "SHOP.%")

@@ -323,6 +323,10 @@ def test_a_file_that_is_not_json(tmp_path: Path, text: str, reason: str) -> None
         ({"apply": "postgresql://u:hunter2@h"}, "apply: found a string, expected an object"),
         ({"apply": {**APPLY, "tables": "SHOP.ORDERS"}}, "apply.tables: found "),
         ({"apply": {**APPLY, "tables": ["A.B", "hunter"]}}, 'apply.tables[1]: found "hunter", ex'),
+        (
+            {"apply": {**APPLY, "tables": ["SHOP.%"]}},
+            'apply.tables[0]: found "SHOP.%", expected a table as OWNER.NAME, or a pattern of it',
+        ),
         ({"apply": {**APPLY, "tables": []}}, "apply.tables: found a list, expected a TableList"),
         ({"apply": {**APPLY, "connect-string": "hunter2"}}, "apply.connect-string: found a strin"),
         ({"apply": {**APPLY, "workers": 0}}, "apply.workers: found 0, expected at least 1"),

@@ -1,7 +1,8 @@
 """The part of PromQL that the alert rules use, evaluated on recorded metrics.
 
-Selectors with equality matchers, comparisons with a number, `and`, `or`, brackets and `increase`
-over a range. Whatever else a rule says is an error here. `test_alert_rules` lets promtool judge the
+Selectors with matchers of equality and of regular expressions, comparisons with a number, `and`,
+`unless`, `or`, brackets, `max without` a label, and `increase` over a range. Whatever else a rule
+says is an error here. `test_alert_rules` lets promtool judge the
 same rules on the same metrics where it is at hand.
 """
 
@@ -21,12 +22,13 @@ STALE_SECONDS: Final = 300
 
 Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
+Matchers = tuple[tuple[str, re.Pattern[str]], ...]
 
 _TOKEN: Final = re.compile(
-    r"\s*(?P<token>(?:and|or)\b|increase\b|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]="
+    r"\s*(?P<token>(?:and|unless|or|without|max|increase)\b|[a-zA-Z_:][\w:]*|\{[^}]*\}|\[\d+[smh]\]|[<>]=?|[!=]="
     r"|\d+(?:\.\d+)?|[()])"
 )
-_MATCHER: Final = re.compile(r'\s*(\w+)\s*=\s*"([^"]*)"\s*,?')
+_MATCHER: Final = re.compile(r'\s*(\w+)\s*(=~?)\s*"([^"]*)"\s*,?')
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le,
@@ -56,24 +58,29 @@ class Recording:
             for labels, samples in series.items():
                 yield name, labels, samples
 
-    def instant(self, name: str, wanted: Labels, at: float) -> Vector:
+    def instant(self, name: str, wanted: Matchers, at: float) -> Vector:
         """The newest value of each series, where it is not stale."""
         found = Vector()
         for labels, samples in self._series[name].items():
             before = [value for when, value in samples if at - STALE_SECONDS < when <= at]
-            if wanted <= labels and before:
+            if before and _fit(labels, wanted):
                 found[labels] = before[-1]
         return found
 
-    def increase(self, name: str, wanted: Labels, seconds: float, at: float) -> Vector:
+    def increase(self, name: str, wanted: Matchers, seconds: float, at: float) -> Vector:
         """How much counters grew, resets included; not extrapolated to the range's ends."""
         found = Vector()
         for labels, samples in self._series[name].items():
             values = [value for when, value in samples if at - seconds <= when <= at]
-            if wanted <= labels and len(values) > 1:
+            if len(values) > 1 and _fit(labels, wanted):
                 pairs = itertools.pairwise(values)
                 found[labels] = sum(new - old if new >= old else new for old, new in pairs)
         return found
+
+
+def _fit(labels: Labels, wanted: Matchers) -> bool:
+    found = dict(labels)
+    return all(pattern.fullmatch(found.get(name, "")) for name, pattern in wanted)
 
 
 class _Parser:
@@ -104,10 +111,12 @@ class _Parser:
 
     def _both(self) -> Vector:
         found = self._comparison()
-        while self._next() == "and":
-            self._tokens.pop(0)
+        while self._next() in ("and", "unless"):
+            is_kept = self._tokens.pop(0) == "and"
             other = self._comparison()
-            found = {labels: value for labels, value in found.items() if labels in other}
+            found = {
+                labels: value for labels, value in found.items() if (labels in other) == is_kept
+            }
         return found
 
     def _comparison(self) -> Vector:
@@ -123,6 +132,8 @@ class _Parser:
             found = self._either()
             assert self._tokens.pop(0) == ")"
             return found
+        if token == "max":
+            return self._highest()
         if token == "increase":
             assert self._tokens.pop(0) == "("
             name, wanted = self._tokens.pop(0), self._labels()
@@ -132,10 +143,26 @@ class _Parser:
             return self._recording.increase(name, wanted, seconds, self._at)
         return self._recording.instant(token, self._labels(), self._at)
 
-    def _labels(self) -> Labels:
+    def _highest(self) -> Vector:
+        assert self._tokens[:2] == ["without", "("]
+        del self._tokens[:2]
+        left_out = self._tokens.pop(0)
+        assert self._tokens[:2] == [")", "("]
+        del self._tokens[:2]
+        found = Vector()
+        for labels, value in self._either().items():
+            rest = frozenset(one for one in labels if one[0] != left_out)
+            found[rest] = max(value, found.get(rest, value))
+        assert self._tokens.pop(0) == ")"
+        return found
+
+    def _labels(self) -> Matchers:
         if not self._next().startswith("{"):
-            return frozenset()
-        return frozenset(_MATCHER.findall(self._tokens.pop(0)[1:-1]))
+            return ()
+        return tuple(
+            (name, re.compile(text if kind == "=~" else re.escape(text)))
+            for name, kind, text in _MATCHER.findall(self._tokens.pop(0)[1:-1])
+        )
 
 
 def names(expression: str) -> set[str]:
@@ -146,11 +173,11 @@ def names(expression: str) -> set[str]:
 
 def firing(
     alerts: Iterable[Alert], recording: Recording, times: Iterable[float]
-) -> dict[float, set[str]]:
-    """The alerts that fire at each of the times, as Prometheus evaluates them."""
+) -> dict[float, list[str]]:
+    """The alerts that fire at each of the times, as Prometheus evaluates them: each by itself."""
     since: dict[tuple[str, Labels], float] = {}
     alerts = list(alerts)
-    found: dict[float, set[str]] = {}
+    found: dict[float, list[str]] = {}
     for at in times:
         active = {
             (alert.name, labels): alert.seconds
@@ -158,5 +185,5 @@ def firing(
             for labels in _Parser(alert.expression, recording, at).whole()
         }
         since = {key: since.get(key, at) for key in active}
-        found[at] = {key[0] for key, seconds in active.items() if at - since[key] >= seconds}
+        found[at] = sorted(key[0] for key, seconds in active.items() if at - since[key] >= seconds)
     return found

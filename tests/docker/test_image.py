@@ -203,7 +203,8 @@ def test_the_image_works_with_nothing_to_write_on_and_no_rights(tmp_path: Path) 
     """With OLR_PG_IMAGE=1; BASE names the base image, "own" makes one with debootstrap.
 
     OLR_PG_BUILD and OLR_PG_RUN may hold options for a machine that needs some: Podman in a sandbox
-    builds with `--isolation=chroot --network=host`, and runs with `--runtime=runc` before `run`.
+    builds with `--isolation=chroot --network=host`, and runs with `--runtime=runc` before `run`;
+    where it may not raise limits, CONTAINERS_CONF names a file with lower `default_ulimits`.
     """
     if not os.environ.get("OLR_PG_IMAGE"):
         pytest.skip("builds an image of 1 GB: set OLR_PG_IMAGE=1 for it (and BASE for its base)")

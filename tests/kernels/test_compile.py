@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import int64
 
-from olr_pg.kernels.compile import inlined, inlined_kernel, interpreted, kernel, part
+from olr_pg.kernels.compile import inlined, inlined_for, inlined_kernel, interpreted, kernel, part
 
 
 @inlined
@@ -42,6 +43,23 @@ def test_a_kernel_is_compiled_with_its_parts() -> None:
     assert _answer(np.array([1, 2, 3])) == 13
     assert _plus_one(3) == 4
     assert _plus_two(3) == 5
+
+
+@inlined_for(int64(int64))
+def _plus_three(value: Any) -> Any:
+    return value + 3
+
+
+@kernel
+def _plus_six(value: int) -> Any:
+    return _plus_three(np.uint8(_plus_three(value)))
+
+
+def test_a_part_for_some_signatures_is_compiled_with_the_first_kernel_that_asks() -> None:
+    compiled: Any = _plus_three
+    assert not compiled.signatures
+    assert _plus_six(250) == 256
+    assert compiled.signatures == [(int64,)]
 
 
 def test_plain_python_gives_the_same_and_takes_what_numba_does_not() -> None:

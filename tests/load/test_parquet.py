@@ -28,6 +28,8 @@ def test_a_partition_is_a_row_group_and_its_rows_come_in_order(tmp_path: Path) -
     write(tmp_path / "S.T.parquet", list(range(10)), b"77", 4)
     found = find_table(tmp_path, "S.T")
     assert [part.rows for part in found.partitions] == [4, 4, 2]
+    sizes = [part.size for part in found.partitions]
+    assert sizes[0] >= sizes[2] > 0
     assert (found.rows, found.scn, found.start_scn) == (10, 77, None)
     assert rows(tmp_path) == list(range(10))
 

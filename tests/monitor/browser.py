@@ -71,6 +71,7 @@ class Browser:
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
+        self._call("Emulation.setScrollbarsHidden", hidden=True)
 
     def __enter__(self) -> Browser:
         return self
@@ -140,9 +141,10 @@ class Browser:
             width=390, height=800, deviceScaleFactor=1, mobile=True,
         )  # fmt: skip
 
-    def screenshot(self, path: Path) -> None:
-        """The whole page, however long it is."""
+    def screenshot(self, path: Path, height: int | None = None) -> None:
+        """The whole page, however long it is, or its upper part of some height."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        height = height or size["height"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1}
         shot = self._call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(shot["data"]))

@@ -58,7 +58,7 @@ def as_value(kind: Any, found: Any) -> Any:
         return Lag(**found)
     if dataclasses.is_dataclass(kind):
         kinds = get_type_hints(kind, localns={"Mapping": Mapping})
-        # A position that was null is none: what the type has for it.
+        # A lag that nobody knew was null: what the type has for it.
         names = [
             field.name
             for field in dataclasses.fields(kind)

@@ -105,6 +105,14 @@ def test_it_goes_on_after_a_restart(store: HistoryStore, path: Path) -> None:
     again.close()
 
 
+def test_a_clock_that_was_an_hour_ahead_stops_no_summing_up(store: HistoryStore) -> None:
+    fill(store, NOW, NOW + 60, rows=1.0)
+    fill(store, NOW + 3600, NOW + 3660, rows=2.0)
+    fill(store, NOW + 60, NOW + 665, rows=3.0)
+    assert [one.rows for one in kept(store, NOW + 660, 1)] == [1.0, *[3.0] * 10]
+    assert [round(one.rows, 6) for one in kept(store, NOW + 660, 2)] == [2.8]
+
+
 def test_a_pause_is_a_gap(store: HistoryStore) -> None:
     store.add(NOW, "", {WHOLE: Reading(rows=1.0)})
     store.add(NOW + 600, "", {WHOLE: Reading(rows=2.0)})

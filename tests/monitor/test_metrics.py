@@ -74,7 +74,7 @@ def test_what_is_not_known_has_no_sample(status: Status) -> None:
         *("olr_pg_table_applied_scn", "olr_pg_table_held_scn", "olr_pg_table_lag_seconds"),
         *("olr_pg_table_lag_cause_seconds", "olr_pg_thread_decoded_scn"),
     }
-    quiet = replace(status, tables=tuple(replace(table, held_scn=0) for table in status.tables))
+    quiet = replace(status, tables=tuple(replace(table, held_scn=None) for table in status.tables))
     assert "olr_pg_table_held_scn" not in names(quiet)
 
 

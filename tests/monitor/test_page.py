@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -153,6 +154,33 @@ def test_every_state_is_readable_on_every_screen(
                     browser.screenshot(picture)
                     assert picture.stat().st_size > 10_000
     store.close()
+
+
+README_PICTURE = Path(__file__).parents[2] / "docs" / "images" / "status-page.png"
+
+
+def size_of(picture: Path) -> tuple[int, int]:
+    """Width and height of a PNG."""
+    width, height = struct.unpack(">II", picture.read_bytes()[16:24])
+    return width, height
+
+
+def test_the_picture_of_the_readme(browser: Browser, pictures: Path, tmp_path: Path) -> None:
+    """`OLR_PG_SCREENSHOTS=docs/images pytest tests/monitor/test_page.py -k readme` makes it."""
+    status = now_told("caught-up")
+    state = replace(status.state, since=NOW - 12)
+    shown = Shown(replace(status, started_at=NOW - 3 * 86_400, state=state))
+    store = HistoryStore(tmp_path / "history.sqlite")
+    fill(store, NOW)
+    browser.wide(1100)
+    browser.scheme("light")
+    with StatusService(shown, make_registry(shown), address=ANY, history=store) as service:
+        browser.open(service.url)
+        browser.await_text("code", "CAUGHT_UP")
+        await_true(lambda: browser.evaluate("document.querySelectorAll('svg').length") == 4)
+        browser.screenshot(pictures / README_PICTURE.name, 860)
+    store.close()
+    assert size_of(pictures / README_PICTURE.name) == size_of(README_PICTURE)
 
 
 def test_what_the_page_says(browser: Browser, status: Status, tmp_path: Path) -> None:

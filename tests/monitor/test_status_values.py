@@ -57,7 +57,7 @@ def test_what_is_not_known_is_null(status: Status) -> None:
         *("tables.applied_scn", "tables.held_scn", "tables.lag", "tables.lag_seconds"),
     }
     assert (record["port"]["ready"], record["tables"][0]["inserted"]) == (0, 0)
-    thread = replace(status.source.threads[0], decoded_scn=0, decoded_sequence=0)
+    thread = replace(status.source.threads[0], decoded_scn=None, decoded_sequence=None)
     begun = replace(status, source=replace(status.source, threads=(thread,))).as_record()
     assert nulls(begun["source"]["threads"]) == {"decoded_scn", "decoded_sequence"}
     # What is known is there: a lag of nothing, too.
@@ -76,3 +76,19 @@ def test_a_lag_is_known_where_redo_was_seen_and_somebody_has_begun(status: Statu
     assert unseen.lag_of(stopped) == Lag(
         apply=9.0
     )  # it lacks what it holds, whatever else there is
+
+
+def test_moments_are_shown_as_the_clock_has_them_and_ages_stay(status: Status) -> None:
+    held = replace(status.tables[0], held_since=status.at - 50)
+    source = replace(status.source, missing_since=status.at - 70)
+    status = replace(status, tables=(held, *status.tables[1:]), source=source)
+    assert status.moved(0.0) is status
+    moved = status.moved(-3600.0)
+    assert moved.at == status.at - 3600
+
+    def ages(of: Status) -> list[float]:
+        found = [of.started_at, of.state.since, *(one.archived_at for one in of.source.threads)]
+        found += [of.source.missing_since or 0, of.tables[0].held_since or 0]
+        return [of.at - one for one in (*found, *(one.began for one in of.loads))]
+
+    assert ages(moved) == ages(status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from olr_pg.observability.wording import counted, span
+from olr_pg.observability.wording import counted, some, span
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,16 @@ def test_some_plurals_are_words_of_their_own() -> None:
 )
 def test_spans(seconds: float | None, text: str) -> None:
     assert span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (1, "T0"),
+        (3, "T0, T1, T2"),
+        (4, "T0, T1, T2 and 1 more"),
+        (1_500, "T0, T1, T2 and 1,497 more"),
+    ],
+)
+def test_some_of_many_are_named(count: int, words: str) -> None:
+    assert some([f"T{number}" for number in range(count)]) == words

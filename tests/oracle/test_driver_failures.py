@@ -43,11 +43,14 @@ def test_the_most_specific_number_counts(text: str, code: int) -> None:
 
 def test_the_words_are_one_line_without_help_and_secrets() -> None:
     text = "DPY-6005: no (CONNECTION_ID=abc==)\n\nHelp: https://docs.oracle.com/x\npassword=s3cret"
+    text += "\n[Errno 111] Connection refused"
     detail = oracle_error(oracledb.DatabaseError(text), "connecting").detail
     assert "\n" not in detail
     assert "s3cret" not in detail
     assert "CONNECTION_ID" not in detail
     assert "Help:" not in detail
+    assert detail.endswith("Connection refused")
+    assert "Errno" not in detail
 
 
 def test_only_a_lost_connection_is_tried_again_at_once() -> None:

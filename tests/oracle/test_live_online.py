@@ -178,7 +178,7 @@ def test_an_idle_thread_holds_the_others_back_until_it_writes(
         def look() -> None:
             source = reader.delivery.progress.source
             if source.waiting_transactions and len(source.threads) == 2:
-                held.add(min(source.threads, key=lambda one: one.decoded_scn).thread)
+                held.add(min(source.threads, key=lambda one: one.decoded_scn or 0).thread)
 
         assert names(all_of(working, reader, look)) == working.truth()
     assert held == {2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -23,7 +24,10 @@ def program(name: str, data: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process of that name that works in `data` until it is ended."""
     file = data.parent / name
     shutil.copy("/bin/sleep", file)
-    process = subprocess.Popen([file, "600"], cwd=data)
+    # Whoever starts the tests in the background may have it ignored; PostgreSQL would not.
+    process = subprocess.Popen(
+        [file, "600"], cwd=data, preexec_fn=lambda: signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    )
     try:
         yield process
     finally:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WAIT_SECONDS = 60
+AGAIN = "embedded PostgreSQL had ended and was started again"
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +57,12 @@ def test_a_killed_server_is_started_again_and_told_of_once(cluster: EmbeddedPost
         connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
     with capture_logs() as lines, supervised(cluster):
         pid = kill(cluster)
-        wait_until(lambda: len(lines) == 2, WAIT_SECONDS)
+        wait_until(lambda: bool(lines), WAIT_SECONDS)
         assert answers(cluster)
         assert cluster.pid not in (None, pid)
         with psycopg.connect(cluster.connect_string) as connection:
             assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
-    assert [line["event"] for line in lines] == [
-        "embedded PostgreSQL has ended and is started again",
-        "embedded PostgreSQL runs again",
-    ]
+    assert [line["event"] for line in lines] == [AGAIN]
 
 
 def test_a_backend_that_is_still_at_work_does_not_hinder_the_start(
@@ -86,11 +84,11 @@ def test_a_backend_that_is_still_at_work_does_not_hinder_the_start(
     with capture_logs() as lines, supervised(cluster):
         kill(cluster)
         assert Path(f"/proc/{backend}/cwd").exists()
-        wait_until(lambda: len(lines) == 2, WAIT_SECONDS)
+        wait_until(lambda: bool(lines), WAIT_SECONDS)
         assert answers(cluster)
     thread.join(WAIT_SECONDS)
     busy.close()
-    assert [line["log_level"] for line in lines] == ["warning", "info"]
+    assert [line["log_level"] for line in lines] == ["warning"]
 
 
 def test_one_killed_backend_is_the_servers_own_affair(cluster: EmbeddedPostgres) -> None:
@@ -116,12 +114,12 @@ def test_what_cannot_start_is_tried_in_series_until_it_can(cluster: EmbeddedPost
         thread.start()
         wait_until(lambda: any(line["log_level"] == "error" for line in lines), WAIT_SECONDS)
         other.close()
-        wait_until(lambda: lines[-1]["event"] == "embedded PostgreSQL runs again", WAIT_SECONDS)
+        wait_until(lambda: lines[-1]["event"] == AGAIN, WAIT_SECONDS)
         over.set()
         thread.join()
     refused = [line for line in lines if line["log_level"] == "error"]
     assert refused[0]["code"] == "OLR-05002"
-    assert len(lines) == 2 + len(refused)
+    assert len(lines) == 1 + len(refused)
 
 
 def test_it_ends_while_it_waits(cluster: EmbeddedPostgres) -> None:

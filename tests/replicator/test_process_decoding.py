@@ -13,8 +13,10 @@ import pytest
 
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.shared_rooms import SharedRooms
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.replicator import process_decoding
 from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.replicator.process_decoding import ProcessDecoding
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
@@ -65,6 +67,37 @@ def test_lines_of_processes_are_the_truth(processes: ProcessDecoding, source: So
     found, forms = lines(source.snapshot, source.folder / "logs", processes.decode)
     assert found == source.truth
     assert forms == {True, False}
+
+
+@pytest.mark.parametrize("size", [1, 12_000])
+def test_results_that_no_room_holds_are_the_same(
+    source: Source, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: int
+) -> None:
+    monkeypatch.setattr(process_decoding, "SharedRooms", partial(SharedRooms, size=size))
+    with ProcessDecoding(2, lines_of=source.snapshot.database, parent=str(tmp_path)) as processes:
+        found, _ = lines(source.snapshot, source.folder / "logs", processes.decode)
+        assert list(tmp_path.rglob("spare-results/*")), "no result went into a file"
+    assert found == source.truth
+
+
+def test_rooms_and_files_are_free_again(processes: ProcessDecoding, source: Source) -> None:
+    folder = source.folder / "logs"
+    for _ in range(3):  # more results than there are rooms, in each
+        results = LogDecoding(source.snapshot, [str(folder)]).runs(decode=processes.decode)
+        next(iter(results))
+        del results
+    assert lines(source.snapshot, folder, processes.decode)[0] == source.truth
+
+
+def test_results_that_rooms_hold_make_no_files(source: Source, tmp_path: Path) -> None:
+    splits = [split for log in source.logs for split in plan_splits(log)]
+    subscription = LogDecoding(source.snapshot, [str(source.folder / "logs")]).follower.subscribe(
+        ()
+    )
+    with ProcessDecoding(2, parent=str(tmp_path)) as processes:
+        for _ in processes.decode(subscription, splits * 10):
+            assert not list(tmp_path.rglob("new-*"))
+        assert not list(tmp_path.rglob("spare-results/*"))
 
 
 def test_messages_of_processes_have_their_sessions(source: Source) -> None:

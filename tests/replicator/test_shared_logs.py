@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 from typing import Any
 
 from olr_pg.capture.logs import LogScan
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.replicator.shared_logs import SharedLogs
 
 
@@ -69,14 +69,14 @@ def test_what_is_new_was_written_since_the_last_look_that_did_not_find_it() -> N
     logs = SharedLogs(source)  # type: ignore[arg-type]
     logs.scan("one", 1, 1)
     assert [logs.unseen_since] == [None]
-    begin = time.time()
+    begin = steady_time()
     assert not logs.has_news()
-    end = time.time()
+    end = steady_time()
     source.news = True
     assert logs.has_news()
     logs.scan("one", 1, 1)
     assert logs.unseen_since is not None
     assert begin <= logs.unseen_since <= end
-    found = time.time()
+    found = steady_time()
     logs.scan("one", 1, 1)
     assert end <= logs.unseen_since <= found

@@ -164,3 +164,28 @@ def test_a_known_thread_is_not_waited_for_where_the_source_says_that_it_is_close
         reader.settle()
         assert reader.take()
         assert reader.delivery.state.phase is CapturePhase.CAUGHT_UP
+
+
+def test_a_log_that_one_of_two_threads_lacks_is_told_once_and_stays_the_state(rac: Rac) -> None:
+    """The other thread goes on, and all of it waits."""
+    source = rac.source(1, 2)
+    behind = [log for number, log in enumerate(rac.two) if number != 3]
+    source.logs = [*rac.one[:4], *behind]
+    with capture_logs() as lines, Reader(source) as reader:
+        reader.settle()
+        waiting = reader.delivery.monitor.state
+        assert waiting.phase is CapturePhase.WAITING_FOR_REDO
+        for count in (5, 6, 7):
+            source.logs = [*rac.one[:count], *behind]
+            reader.settle()
+            assert reader.delivery.progress.source.threads[0].decoded_sequence == (
+                rac.one[count - 1].header.sequence
+            )
+            assert reader.delivery.monitor.state is waiting
+        source.logs = [*rac.one, *rac.two]
+        reader.settle()
+        assert reader.delivery.monitor.state.phase is CapturePhase.CAUGHT_UP
+        assert reader.take() == rac.truth
+    events = [line["event"] for line in lines]
+    told = ("waiting for a log that is missing", "the redo that was waited for is there")
+    assert [event for event in events if event in told] == list(told)

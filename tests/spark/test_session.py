@@ -16,6 +16,7 @@ import pytest
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.session import SparkSettings, default_properties, get_session
+from tests.conftest import spark_of_tests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,8 @@ if "stop" in sys.argv:
     tell("children", len(psutil.Process().children()))
 elif "again" in sys.argv:
     [jvm] = psutil.Process().children()
-    tell("secret", spark.conf.get("spark.olr.secret") == conf["spark.olr.secret"])
+    given = spark.sparkContext.getConf().get("spark.olr.secret")
+    tell("secret", given == conf["spark.olr.secret"])
     tell("command", any("tiger" in word for word in jvm.cmdline()), "-Xmx600m" in jvm.cmdline())
     results = run_tasks(
         spark,
@@ -77,7 +79,7 @@ elif "again" in sys.argv:
                 pass
         except OlrPgError as error:
             tell("broken", error.code)
-    tell("again", get_session(SparkSettings("local[1]", conf)).version)
+    tell("again", get_session(SparkSettings("local[1]", conf)).sparkContext.version)
     stop_session()
     tell("children", len(psutil.Process().children()))
 else:
@@ -192,7 +194,7 @@ def test_every_socket_is_on_the_loopback_address(spark: SparkSession) -> None:
 
 
 def test_there_is_one_session(spark: SparkSession) -> None:
-    assert get_session(SparkSettings("local[2,2]")) is spark
+    assert get_session(spark_of_tests()) is spark
     with pytest.raises(OlrPgError) as raised:
         get_session(SparkSettings("local[1]"))
     assert raised.value.code == 6007

@@ -24,7 +24,7 @@ from olr_pg.applier.batches.changes_by_table import count_by_table, rows_of
 from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import join
 from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +78,7 @@ class SpoolFiles:
             return tempfile.TemporaryFile(dir=self._directory, prefix="spool-")
         except OSError as error:
             raise OlrPgError(
-                Code.SPOOL_UNWRITABLE, str(error), directory=str(self._directory)
+                Code.SPOOL_UNWRITABLE, plain_reason(error), directory=str(self._directory)
             ) from error
 
     def reserve(self, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
@@ -134,7 +134,7 @@ class _TableFile:
             self._file.write(data)
             self._file.flush()
         except OSError as error:
-            raise OlrPgError(Code.SPOOL_UNWRITABLE, str(error), bytes=len(data)) from error
+            raise OlrPgError(Code.SPOOL_UNWRITABLE, plain_reason(error), bytes=len(data)) from error
         self.runs.append(_Run(offset, len(data), changes, cut, zlib.crc32(data)))
 
     def read(self, run: _Run) -> npt.NDArray[np.uint8]:

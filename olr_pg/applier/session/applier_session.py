@@ -38,7 +38,7 @@ from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -384,7 +384,7 @@ class Applier:
                     return
                 raise OlrPgError(
                     Code.SERVER_UNREACHABLE,
-                    str(error),
+                    plain_reason(error),
                     address=f"{self._settings.host}:{self._settings.port}",
                 ) from error
             except psycopg.Error:
@@ -396,7 +396,7 @@ class Applier:
                 return
             except OSError as error:
                 if not self._stop.is_set():
-                    _log.warning("the connection to the server is lost", error=str(error))
+                    _log.warning("the connection to the server is lost", error=plain_reason(error))
             finally:
                 session.close()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.messages import Error, LogOff
 
@@ -60,7 +60,7 @@ class Exchange:
         try:
             self._link.send(self._protocol.request(LogOff()))
         except OSError as error:
-            _log.debug("no log off", error=str(error))
+            _log.debug("no log off", error=plain_reason(error))
         self._link.close()
         self._link = None
 

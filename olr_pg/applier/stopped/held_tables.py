@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,12 +38,12 @@ class FirstHeld(NamedTuple):
     Attributes:
         commit_scn: of its transaction; the table has what commits below.
         since: seconds of Unix time.
-        error_id: the line of olr_pg.error that holds the table up; 0 where there is none.
+        error_id: the line of olr_pg.error that holds the table up; None where there is none.
     """
 
     commit_scn: int
     since: float
-    error_id: int = 0
+    error_id: int | None = None
 
 
 class HeldTables:
@@ -56,10 +57,9 @@ class HeldTables:
     def look(self, connection: Connection[Any]) -> None:
         """Read what is held from the target."""
         found = connection.execute(_FIRST, (self._subscription,)).fetchall()
-        now = time.time()
+        now = steady_time()
         self._first = {
-            name: FirstHeld(scn, now - max(age, 0.0), number or 0)
-            for name, scn, age, number in found
+            name: FirstHeld(scn, now - max(age, 0.0), number) for name, scn, age, number in found
         }
         self._incomplete = dict(connection.execute(_INCOMPLETE, (self._subscription,)).fetchall())
 

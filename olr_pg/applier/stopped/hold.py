@@ -19,7 +19,7 @@ from olr_pg.applier.statements.table_changes import Selection, join
 from olr_pg.applier.stopped.held_events import event_document, read_event, read_source
 from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
 from olr_pg.datatypes.convert import DatabaseFacts
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.scalars import format_xid, parse_xid
 from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
 from olr_pg.wire.frames import ByteOrder
@@ -154,7 +154,7 @@ class HeldSlices:
                 yield _changes(rows).selection
             except (OlrPgError, ValueError, KeyError, TypeError) as error:
                 raise OlrPgError(
-                    Code.HOLD_UNREADABLE, str(error), table=self._key[1], id=group[0]
+                    Code.HOLD_UNREADABLE, plain_reason(error), table=self._key[1], id=group[0]
                 ) from error
 
 
@@ -261,7 +261,9 @@ def first_held(
             return HeldEvent(rows[0][0], _event(key[1], rows[0]))
         return _changes(rows)
     except (OlrPgError, ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(Code.HOLD_UNREADABLE, str(error), table=key[1], id=rows[0][0]) from error
+        raise OlrPgError(
+            Code.HOLD_UNREADABLE, plain_reason(error), table=key[1], id=rows[0][0]
+        ) from error
 
 
 def held_messages(

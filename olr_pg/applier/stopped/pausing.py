@@ -13,8 +13,9 @@ mark is a row of ``olr_pg.paused``, at which a running applier looks every secon
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from typing import Any
@@ -98,7 +99,7 @@ def resume_all(connection: Connection[Any], subscription: str) -> bool:
 def read_pause(connection: Connection[Any], subscription: str) -> Pause | None:
     """Read the pause of a subscription; None where it goes on."""
     row = connection.execute(_ALL, (subscription,)).fetchone()
-    return None if row is None else Pause(time.time() - max(row[0], 0.0), row[1])
+    return None if row is None else Pause(steady_time() - max(row[0], 0.0), row[1])
 
 
 class Pauses:

@@ -18,7 +18,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from olr_pg.applier.target.ledger import noted_start
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import check_version, replace_file
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class AppliedTables:
                 replace_file(self._path, file.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
                 if not self._is_told:
-                    _log.warning("what is applied is not remembered", error=str(error))
+                    _log.warning("what is applied is not remembered", error=plain_reason(error))
                 self._is_told = True
                 return
             self._is_told = False
@@ -179,7 +179,7 @@ class AppliedTables:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            _log.warning("what was applied is not known", error=str(error))
+            _log.warning("what was applied is not known", error=plain_reason(error))
             return {}
         check_version(data, VERSION, self._path)
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ class LoadsUnderWay:
     def look(self, connection: Connection[Any]) -> None:
         """Read the loads from the target."""
         found = connection.execute(_READ, (self._subscription,)).fetchall()
-        now = time.time()
+        now = steady_time()
         self.loads = tuple(
             TableLoad(name, scn, parts, done, rows, size, now - max(age, 0.0))
             for name, scn, parts, done, rows, size, age in found

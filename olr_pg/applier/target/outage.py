@@ -7,7 +7,6 @@ wants to hear of one outage, not of each attempt.
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
@@ -15,6 +14,7 @@ import structlog
 from psycopg.conninfo import conninfo_to_dict
 
 from olr_pg.applier.target.connection import is_out_of_reach, plain_words, unreachable
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,10 +44,10 @@ class TargetOutage:
 
     Args:
         target: its place in words (`target_place`).
-        clock: seconds of Unix time.
+        clock: seconds of Unix time (`steady_time`).
     """
 
-    def __init__(self, target: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, target: str, clock: Callable[[], float] = steady_time) -> None:
         self._target = target
         self._clock = clock
         self._lock = threading.Lock()

@@ -114,7 +114,10 @@ def check_writable(path: Path) -> None:
             path.unlink()
     except OSError as error:
         raise OlrPgError(
-            Code.DIFFERENCES_FILE_UNUSABLE, str(error), action=_NAME_ANOTHER, file=str(path)
+            Code.DIFFERENCES_FILE_UNUSABLE,
+            plain_reason(error),
+            action=_NAME_ANOTHER,
+            file=str(path),
         ) from error
 
 
@@ -131,7 +134,10 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
                 file.write(orjson.dumps(line, default=str) + b"\n")
     except OSError as error:
         raise OlrPgError(
-            Code.DIFFERENCES_FILE_UNUSABLE, str(error), action=_NAME_ANOTHER, file=str(path)
+            Code.DIFFERENCES_FILE_UNUSABLE,
+            plain_reason(error),
+            action=_NAME_ANOTHER,
+            file=str(path),
         ) from error
 
 

@@ -24,6 +24,7 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
+from olr_pg.load.part_tasks import part_results
 from olr_pg.load.verification.digests import ChunkDigests, chunk_count
 from olr_pg.load.verification.source_arrival import SourceArrival
 from olr_pg.load.verification.verification_task import (
@@ -36,7 +37,6 @@ from olr_pg.load.verification.verification_task import (
     target_parts,
     verify_task,
 )
-from olr_pg.spark.jobs import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -367,7 +367,8 @@ def _run(
         return
     payloads = [pickle.dumps(task) for _, task in tasks]
     says = f"verify {len(tasks)} parts of tables, of both sides"
-    tasks_done = run_tasks(session(), payloads, verify_task, broadcast=job, description=says)
+    sizes = [task.part.size for _, task in tasks]
+    tasks_done = part_results(session, payloads, verify_task, job, sizes, says)
     with closing(tasks_done) as results:
         for index, packed in results:
             yield *tasks[index], pickle.loads(packed)  # noqa: S301 - made by our task

@@ -26,7 +26,7 @@ from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.canonical import digest_expression, image_expression
 from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.retry import retried
-from olr_pg.load.table_data import schema_of
+from olr_pg.load.table_data import RANGE_BYTES, schema_of
 from olr_pg.load.verification.digests import ChunkDigests, ComparedColumns, SourceDigester
 
 if TYPE_CHECKING:
@@ -61,10 +61,16 @@ class VerifyJob(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Blocks ``first … end − 1`` of a target table; `end` None is the rest."""
+    """Blocks ``first … end − 1`` of a target table.
+
+    Attributes:
+        end: None is the rest.
+        size: about how many bytes they are; `RANGE_BYTES` where it is not known.
+    """
 
     first: int
     end: int | None
+    size: int = RANGE_BYTES
 
 
 class VerifyTask(NamedTuple):
@@ -276,15 +282,16 @@ def target_parts(connection: Connection[Any], target: TargetTable, parts: int) -
         OlrPgError: 5005, the table is not there any more.
     """
     row = connection.execute(
-        "SELECT relkind::text, pg_relation_size(oid) / current_setting('block_size')::int8"
+        "SELECT relkind::text, pg_relation_size(oid), current_setting('block_size')::int8"
         " FROM pg_class WHERE oid = %s",
         (target.oid,),
     ).fetchone()
     if row is None:
         raise OlrPgError(Code.TARGET_TABLE_MISSING, f"{target.full_name} does not exist")
-    kind, blocks = row
+    kind, size, block_size = row
     if kind == "p":
         return [Blocks(0, None)]
-    step = max(-(-int(blocks) // parts), 1)
-    starts = range(0, max(int(blocks), 1), step)
-    return [Blocks(s, s + step if s + step < blocks else None) for s in starts]
+    blocks = size // block_size
+    step = max(-(-blocks // parts), 1)
+    starts = range(0, max(blocks, 1), step)
+    return [Blocks(s, s + step if s + step < blocks else None, step * block_size) for s in starts]

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.replicator.recovery.image_files import (
     Image,
     files_bytes,
@@ -329,7 +329,7 @@ class BoundedRecovery:
             try:
                 remove_others(self.directory, needed | files)
             except OSError as error:
-                _log.warning("files of recovery images stay behind", error=str(error))
+                _log.warning("files of recovery images stay behind", error=plain_reason(error))
 
     def _needed(self) -> set[str]:
         waiting = {name for names in self._waiting.values() for name in names}

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import (
     check_version,
     removed_on_failure,
@@ -267,7 +267,9 @@ def read_image(path: Path, source: str) -> Image:
         check_version(data, VERSION, path, within="image")
         file = _File.model_validate_json(data)
     except (OSError, ValidationError) as error:
-        detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        detail = (
+            error.errors()[0]["msg"] if isinstance(error, ValidationError) else plain_reason(error)
+        )
         raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, detail, path=str(path)) from error
     image = file.image
     if file.crc32 != _crc(image):
@@ -310,7 +312,9 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
             file.seek(part.offset)
             crc = _fill(file, batch)
     except (OSError, ValueError) as error:
-        raise OlrPgError(Code.RECOVERY_IMAGE_UNUSABLE, str(error), path=str(path)) from error
+        raise OlrPgError(
+            Code.RECOVERY_IMAGE_UNUSABLE, plain_reason(error), path=str(path)
+        ) from error
     if crc != part.crc32:
         raise OlrPgError(
             Code.RECOVERY_IMAGE_UNUSABLE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from olr_pg.capture.archived_log import LogPosition, Reached
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.ordering.merger_state import OpenState
 from olr_pg.redo.sessions import SessionAttributes, SessionKey
 from olr_pg.replicator.recovery.image_files import (
@@ -213,7 +213,9 @@ class RecoveryRun:
             self._writer.forget()
             recovery.pause(
                 OlrPgError(
-                    Code.RECOVERY_IMAGE_UNWRITABLE, str(error), directory=str(recovery.directory)
+                    Code.RECOVERY_IMAGE_UNWRITABLE,
+                    plain_reason(error),
+                    directory=str(recovery.directory),
                 )
             )
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.simulator.oracle_net.packets import PacketStream
 from olr_pg.simulator.oracle_net.session import ClientSession, SessionHost
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError
@@ -52,7 +52,7 @@ class StandIn(SessionHost):
         try:
             self._listener = socket.create_server((HOST, port))
         except OSError as error:
-            raise OlrPgError(Code.STAND_IN_PORT_UNUSABLE, f"{error}", port=port) from error
+            raise OlrPgError(Code.STAND_IN_PORT_UNUSABLE, plain_reason(error), port=port) from error
         self.port: int = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, name="stand-in", daemon=True)
         self._accepting.start()

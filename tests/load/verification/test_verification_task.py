@@ -10,6 +10,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
@@ -19,6 +20,7 @@ from olr_pg.load.verification.verification_task import (
     VerifyJob,
     VerifyTable,
     VerifyTask,
+    target_parts,
     verify_task,
 )
 from tests.load.test_column_binding import plan_of
@@ -63,3 +65,22 @@ def test_what_postgres_cannot_read_concerns_its_table(postgres_database: str) ->
     assert failure.code == 5116
     assert failure.detail == "column t.gone does not exist"
     assert failure.where == {"table": "S.R"}
+
+
+def test_parts_of_a_target_tell_their_size(postgres_database: str) -> None:
+    with connect(postgres_database) as connection:
+        connection.execute(
+            "CREATE SCHEMA s; CREATE TABLE s.r AS SELECT n, repeat('x', 100) AS t"
+            " FROM generate_series(1, 2000) n"
+        )
+        target = read_table(connection, "s", "r")
+        assert target is not None
+        parts = target_parts(connection, target, 4)
+        row = connection.execute("SELECT pg_relation_size('s.r')").fetchone()
+        assert row is not None
+        connection.execute("TRUNCATE s.r")
+        (empty,) = target_parts(connection, target, 4)
+    assert len(parts) == 4
+    assert parts[-1].end is None
+    assert row[0] <= sum(part.size for part in parts) < row[0] + 4 * 8_192
+    assert empty == Blocks(0, None, 8_192)
