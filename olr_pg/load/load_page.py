@@ -7,7 +7,6 @@ served. What the page shows is read from the target every second, as the bars on
 from __future__ import annotations
 
 import importlib.metadata
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +32,7 @@ from olr_pg.monitor.status_values import (
     Status,
 )
 from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.steady_time import clock_shift, steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +120,7 @@ class _Loading:
         self._subscription = config.apply.subscription
         self._targets = targets
         self._expected = expected
-        self._began = time.time()
+        self._began = steady_time()
         self._status = Status(
             version=importlib.metadata.version("olr-pg"),
             at=self._began,
@@ -136,7 +136,7 @@ class _Loading:
 
     def status(self) -> Status:
         """Return the status as of the last look."""
-        return replace(self._status, at=time.time())
+        return replace(self._status, at=steady_time()).moved(clock_shift())
 
     def look(self) -> None:
         """Read which rows are in; keep the last figures where the target does not answer."""
