@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 SEEDS = int(os.environ.get("OLR_PG_KILL_SEEDS", "0"))
 ROOT = Path(__file__).resolve().parents[2]
 DONE, KILLED = 0, -9
+ON_SPARK = """
+from olr_pg.cli.entry import run
+from olr_pg.load import part_tasks
+part_tasks.HERE_BYTES = 0
+run()
+"""
+"""The command, which would do so few rows by itself: more can be lost with Spark's processes."""
 PART_ROWS = 6
 """Few: a load has many moments at which it is killed."""
 PARTS = "SELECT count(*) >= {} FROM olr_pg.load_part"
@@ -37,7 +44,7 @@ CHANGES = "SELECT coalesce(sum(inserted + updated + deleted), 0) >= {} FROM olr_
 
 
 def start(project: Loads, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "olr_pg", *arguments, "--config", str(project.write())]
+    command = [sys.executable, "-c", ON_SPARK, *arguments, "--config", str(project.write())]
     with (project.folder / "stderr.log").open("ab") as log:
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log)
 
