@@ -160,6 +160,7 @@ def pushed(code: int, undo: Sequence[bytes], redo: Sequence[bytes]) -> Pushed:
         (piece,) = pieces
         assert (piece.bdba, piece.slot, piece.sup_flags) == (BLOCK, 6, NO_ROWID)
         assert (piece.row_flags, piece.entry_count) == (FB_WHOLE, state[ENTRIES])
+        assert (piece.head_bdba, piece.head_slot) == (BLOCK, 6)
     return Pushed(status, int(pieces.op[0]) if state[PIECES] else 0, values_of(batch))
 
 

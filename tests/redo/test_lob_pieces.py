@@ -255,6 +255,8 @@ def test_a_page_in_its_own_vector_has_its_number() -> None:
     assert pushed(kernel, page) == (1, [Found(LobOp.PAGE, LOB, b"content", number=31)])
     assert pushed(kernel, page, LOB_BLOCK)[0] == 1
     assert pushed(kernel, page, bytes((BLOCK_DATA,))) == (0, [])
+    empty = Found(LobOp.PAGE, LOB, b"", number=31)
+    assert pushed(kernel, page[:LOB_IMAGE_BYTES]) == (1, [empty])
     assert pushed(kernel, page[: LOB_IMAGE_BYTES - 1]) == (0, [])
     assert pushed(kernel, page[:4] + b"\1" + page[5:]) == (0, [])
 
