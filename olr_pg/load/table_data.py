@@ -35,7 +35,7 @@ class SourcePartition(Protocol):
 
     @property
     def size(self) -> int:
-        """Is about how many bytes are read; `RANGE_BYTES` where it is not known."""
+        """About how many bytes it reads; `RANGE_BYTES` where that is not known."""
 
     @property
     def place(self) -> dict[str, Place]:
