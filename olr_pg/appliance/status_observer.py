@@ -329,9 +329,10 @@ def held_tables(tables: Sequence[TableStatus]) -> str | None:
 def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[ThreadStatus, ...]:
     """Mark the redo thread that was read least, where transactions wait for others than theirs."""
     read = [thread.decoded_scn or 0 for thread in threads]
+    least = min(read, default=0)
     waits = waiting and len(threads) > 1
     return tuple(
-        replace(thread, holds_back=waits and scn == min(read))
+        replace(thread, holds_back=waits and scn == least)
         for thread, scn in zip(threads, read, strict=True)
     )
 

@@ -7,11 +7,10 @@ that tasks call.
 
 from __future__ import annotations
 
-from traceback import format_exception_only
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.result_cells import errors_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -54,14 +53,6 @@ def part_results(
         )
         return
     for index, payload in enumerate(payloads):
-        yield index, _done_here(task, payload, job)
-
-
-def _done_here(task: PartFunction, payload: bytes, job: bytes) -> bytes:
-    try:
-        return task(payload, job)
-    except OlrPgError:
-        raise
-    except Exception as error:
-        words = "".join(format_exception_only(error)).strip()
-        raise OlrPgError(Code.TASK_FAILED, words) from error
+        with errors_of_task():
+            result = task(payload, job)
+        yield index, result

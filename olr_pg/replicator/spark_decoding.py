@@ -13,7 +13,6 @@ from contextlib import closing
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from traceback import format_exception_only
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
@@ -22,6 +21,7 @@ from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
 from olr_pg.decoding.split_results import Write, read_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.spark.jobs import run_tasks
+from olr_pg.spark.result_cells import errors_of_task
 from olr_pg.spark.session import SparkSettings, get_session
 
 if TYPE_CHECKING:
@@ -156,13 +156,8 @@ def _is_here(error: OlrPgError) -> bool:
 def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
     """Decode a split as a task does; what it raises is what a task would have raised."""
     written = BytesIO()
-    try:
+    with errors_of_task(path=split.path):
         _write(subscription, split, written.write)
-    except OlrPgError:
-        raise
-    except Exception as error:
-        words = "".join(format_exception_only(error)).strip()
-        raise OlrPgError(Code.TASK_FAILED, words, path=split.path) from error
     return read_result(written.getbuffer())
 
 

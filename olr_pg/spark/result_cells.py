@@ -12,6 +12,7 @@ not repeat what fails for a reason.
 from __future__ import annotations
 
 import traceback
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -74,8 +75,7 @@ class CompressedResult:
 def error_cell(task: int, error: Exception) -> Cell:
     """Make the cell of an exception of a task; called while it is handled."""
     if not isinstance(error, OlrPgError):
-        words = "".join(traceback.format_exception_only(error)).strip()
-        record: dict[str, Any] = {"error": words, "traceback": traceback.format_exc()}
+        record: dict[str, Any] = {"error": _words(error), "traceback": traceback.format_exc()}
         return Cell(task, Kind.CRASH, orjson.dumps(record))
     record = {
         "code": error.code,
@@ -85,6 +85,21 @@ def error_cell(task: int, error: Exception) -> Cell:
         "traceback": traceback.format_exc(),
     }
     return Cell(task, Kind.ERROR, orjson.dumps(record))
+
+
+def _words(error: Exception) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+@contextmanager
+def errors_of_task(**where: str) -> Iterator[None]:
+    """Raise what a task raises in this process as `join_cells` would: a crash with its place."""
+    try:
+        yield
+    except OlrPgError:
+        raise
+    except Exception as error:
+        raise OlrPgError(Code.TASK_FAILED, _words(error), **where) from error
 
 
 def join_cells(task: int, cells: list[Cell]) -> Result:

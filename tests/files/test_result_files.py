@@ -17,15 +17,7 @@ from olr_pg.files import result_files
 from olr_pg.files.result_files import Kind, ResultFile, ResultFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Iterator[ResultFiles]:
-    files = ResultFiles(str(tmp_path), kept=8)
-    yield files
-    files.remove()
 
 
 def write(files: ResultFiles, task: int, data: bytes) -> None:

@@ -15,15 +15,7 @@ from olr_pg.files.result_files import ResultFile, ResultFiles
 from olr_pg.files.shared_rooms import RoomResult, SharedRooms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Iterator[ResultFiles]:
-    files = ResultFiles(str(tmp_path), kept=8)
-    yield files
-    files.remove()
+    pass
 
 
 def lent(rooms: SharedRooms) -> int:
