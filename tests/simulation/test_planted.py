@@ -14,7 +14,7 @@ CAUGHT: Final = {
     "ledger": 6,
     "own-start": 8,
     "place": 0,
-    "skipped-log": 24,
+    "skipped-log": 16,
     "stale-block": 15,
     "tie-order": 30,
     "unconfirmed": 32,
