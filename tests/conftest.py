@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
 from functools import cache
@@ -129,6 +131,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The slow files first, else as they are."""
     places = {ROOT / "tests" / name: place for place, name in enumerate(SLOW)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+# Modules and tests stay to the end: to look for garbage among them is a fifth of collecting them.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, in what the tests make; build the tree of commands once for all."""
+    gc.freeze()
+    gc.enable()
+    if testing := sys.modules.get("typer.testing"):
+        vars(testing)["_get_command"] = cache(vars(testing)["_get_command"])
 
 
 ROOT = Path(__file__).resolve().parent.parent

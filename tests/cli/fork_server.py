@@ -16,10 +16,13 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import typer.main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,6 +101,7 @@ def serve() -> None:
     """Serve until stdin ends; in a forked process, run its command."""
     for name in IMPORTED:
         import_module(name)
+    build_commands_once()
     # Else a process that ends would look at all of it, and so get it in memory of its own.
     gc.freeze()
     for line in sys.stdin:
@@ -108,6 +112,14 @@ def serve() -> None:
         _, status = os.waitpid(pid, 0)
         sys.stdout.write(f"{order['number']} {os.waitstatus_to_exitcode(status)}\n")
         sys.stdout.flush()
+
+
+def build_commands_once() -> None:
+    """Build the tree of all commands in this process, not in each that is forked."""
+    from olr_pg.cli.main import app
+
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(app)
 
 
 def become(order: dict[str, Any]) -> NoReturn:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -62,20 +63,25 @@ class Recording:
         """The newest value of each series, where it is not stale."""
         found = Vector()
         for labels, samples in self._series[name].items():
-            before = [value for when, value in samples if at - STALE_SECONDS < when <= at]
-            if before and _fit(labels, wanted):
-                found[labels] = before[-1]
+            place = bisect_right(samples, at, key=_when)
+            if place and samples[place - 1][0] > at - STALE_SECONDS and _fit(labels, wanted):
+                found[labels] = samples[place - 1][1]
         return found
 
     def increase(self, name: str, wanted: Matchers, seconds: float, at: float) -> Vector:
         """How much counters grew, resets included; not extrapolated to the range's ends."""
         found = Vector()
         for labels, samples in self._series[name].items():
-            values = [value for when, value in samples if at - seconds <= when <= at]
+            first = bisect_left(samples, at - seconds, key=_when)
+            values = [value for _, value in samples[first : bisect_right(samples, at, key=_when)]]
             if len(values) > 1 and _fit(labels, wanted):
                 pairs = itertools.pairwise(values)
                 found[labels] = sum(new - old if new >= old else new for old, new in pairs)
         return found
+
+
+def _when(sample: tuple[float, float]) -> float:
+    return sample[0]
 
 
 def _fit(labels: Labels, wanted: Matchers) -> bool:
