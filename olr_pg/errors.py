@@ -1712,7 +1712,7 @@ def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> Ol
     return OlrPgError(code, detail, action=action, **where)
 
 
-_NOISE: Final = re.compile(r"\[(?:[Ee]rrno -?\d+|SSL(?:: \w+)?)\] | \(_ssl\.c:\d+\)")
+_NOISE: Final = re.compile(r"\[(?:[Ee]rrno -?\d+|(?:SSL|X509|PEM)(?:: \w+)?)\] | \(_ssl\.c:\d+\)")
 
 
 def without_noise(text: str) -> str:
@@ -1723,12 +1723,18 @@ def without_noise(text: str) -> str:
 def plain_reason(error: BaseException) -> str:
     """Say what an exception of a library or of Python says, without classes and numbers."""
     if isinstance(error, OSError) and error.strerror:
-        said = without_noise(error.strerror)
+        said = system_reason(error)
         return f"{error.filename}: {said}" if error.filename else said
     if isinstance(error, KeyError) and error.args:
         return f"{error.args[0]} is missing"
     lines = [line.strip() for line in without_noise(str(error)).splitlines() if line.strip()]
     return lines[0] if lines else "no reason is given"
+
+
+def system_reason(error: BaseException) -> str:
+    """Say what the system says of a file or connection that the error's place names already."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return without_noise(said) if said else plain_reason(error)
 
 
 def located(error: OlrPgError, **place: str | int) -> OlrPgError:

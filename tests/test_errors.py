@@ -15,6 +15,7 @@ from olr_pg.errors import (
     format_place,
     located,
     plain_reason,
+    system_reason,
 )
 
 
@@ -77,3 +78,17 @@ def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
 )  # fmt: skip
 def test_a_reason_names_no_class_of_python(error: Exception, words: str) -> None:
     assert plain_reason(error) == words
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "x.json"), "No such file or directory"),
+        (OSError("the disk went away"), "the disk went away"),
+        (OSError(), "no reason is given"),
+    ],
+)
+def test_what_the_system_says_is_without_the_file_that_the_place_names(
+    error: Exception, words: str
+) -> None:
+    assert system_reason(error) == words

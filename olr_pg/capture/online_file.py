@@ -17,7 +17,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
@@ -154,4 +154,4 @@ class OnlineFile:
         return parse_log_header(data[:one], data[one:two], path=self.path), blocks[:two]
 
     def _unreadable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(Code.LOG_UNREADABLE, error.strerror or str(error), file=self.path)
+        return OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=self.path)

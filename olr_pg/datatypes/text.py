@@ -194,9 +194,7 @@ def text_to_utf8(
     )
 
 
-def text_with_nul(
-    values: ValueColumn, charset: Charset, policies: Policies = DEFAULT_POLICIES
-) -> ValueColumn:
+def text_with_nul(values: ValueColumn, charset: Charset) -> ValueColumn:
     """Convert text of any character set → UTF-8, where U+0000 stays.
 
     The result may share the buffer of `values`.
@@ -208,7 +206,7 @@ def text_with_nul(
     if not len(rows):
         return clean
     return replace_rows(
-        clean, rows, values, lambda raw: decode_text_by_policy(raw, charset, policies)[0].encode()
+        clean, rows, values, lambda raw: decode_text_by_policy(raw, charset)[0].encode()
     )
 
 

@@ -15,7 +15,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None
                 _put_in_place(new, name, whole=whole)
     except OSError as error:
         raise OlrPgError(
-            Code.JAVA_FILES_UNWRITABLE, f"{error.strerror}", file=str(java.home)
+            Code.JAVA_FILES_UNWRITABLE, system_reason(error), file=str(java.home)
         ) from error
 
 

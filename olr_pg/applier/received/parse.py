@@ -30,6 +30,9 @@ _BAD_FRAME: Final = 1
 _BAD_ELEMENT: Final = 2
 _FULL: Final = 3
 
+CHUNKED: Final = -3
+"""Length of a chunked value whose chunks have not been put together."""
+
 _HEAD: Final = 29
 _BEGIN_BYTES: Final = 35
 _CHUNK_LEAST: Final = 42
@@ -192,7 +195,7 @@ def _scan_row_change(
             value_offset[entries] = start
             value_length[entries] = int(wide) if wide > np.uint64(0) else -1
             if wide == np.uint64(0) and data[place + 36] != 0:
-                value_length[entries] = -3
+                value_length[entries] = CHUNKED
                 chunked = True
             entries += 1
             place = start + int(wide)

@@ -67,7 +67,7 @@ def export(
     Each statement is tried in the target, in a transaction that is rolled back. What has no
     translation, or is refused, is in its file as a comment with the reason.
     """
-    from olr_pg.errors import Code, OlrPgError
+    from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.schema.files import write_files
 
     with _converted(config, target_name, owner) as found:
@@ -75,7 +75,7 @@ def export(
             paths = write_files(found.statements, out)
         except OSError as error:
             raise OlrPgError(
-                Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
+                Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {system_reason(error)}"
             ) from error
     if as_json:
         counts = Counter((one.kind, one.runs) for one in found.statements)

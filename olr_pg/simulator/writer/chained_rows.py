@@ -309,7 +309,7 @@ class ChainWriter:
             steps.append(self._with_logged(row, self._pieces.update_step(head, *change), head, own))
             before.update((number, row.cells[number]) for number in own)
         elif self._logged_of(table, head, ()):
-            step = self._pieces.log_step(head, (), 0)
+            step = self._pieces.log_step(head)
             steps.append(self._with_logged(row, step, head, ()))
         before.update((number, row.cells[number]) for number in self._logged_of(table, head, own))
         pieces = [self._later(row, piece) for piece in self._pieces.place(row, parts, None)]
@@ -386,7 +386,7 @@ class ChainWriter:
                 step = self._pieces.update_step(piece, *sides)
                 steps.append(self._with_logged(row, step, piece, listed_in(piece, listed)))
             elif logged:
-                steps.append(self._with_logged(row, self._pieces.log_step(piece, (), 0), piece, ()))
+                steps.append(self._with_logged(row, self._pieces.log_step(piece), piece, ()))
             changes.append((before, own))
         changed = sum(bool(own) for _, own in changes)
         if not changed or (table.logging is Logging.NONE and changed > 1):

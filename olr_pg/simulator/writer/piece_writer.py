@@ -331,10 +331,8 @@ class PieceWriter:
 
         return ChangeRecord(block, OP_CFA, OP_CFA, fields, dependency=False)
 
-    def log_step(
-        self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int
-    ) -> ChangeRecord:
-        """11.16: only supplemental columns."""
+    def log_step(self, piece: StoredPiece) -> ChangeRecord:
+        """11.16: only supplemental columns, which the caller adds."""
 
         def fields(base: KdoBase, _: int) -> FieldPair:
             return (
@@ -342,6 +340,4 @@ class PieceWriter:
                 [log_kdo(self._redo, base, OP_LMN)],
             )
 
-        return ChangeRecord(
-            piece.block, OP_LMN, OP_LMN, fields, logged=logged, cut=cut, dependency=False
-        )
+        return ChangeRecord(piece.block, OP_LMN, OP_LMN, fields, dependency=False)
