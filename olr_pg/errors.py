@@ -1662,7 +1662,6 @@ class OlrPgError(Exception):
     """A failure from the catalogue.
 
     Args:
-        code: of the catalogue.
         detail: the particulars, one sentence without a final full stop.
         action: overrides the catalogue's advice where the raiser knows better.
         where: the place, as keyword arguments in the order to print them.

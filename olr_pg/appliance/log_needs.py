@@ -175,7 +175,6 @@ def judge(
     """Choose the logs that a start may need.
 
     Args:
-        logs: all that are known.
         starts: of every target; without any, everything is needed.
         copied: positions of logs that the vault has.
     """

@@ -33,9 +33,6 @@ _DIRECT: Final = getattr(os, "O_DIRECT", 0)
 class OnlineFile:
     """A file that is read while somebody else writes into it.
 
-    Args:
-        path: of the file.
-
     Attributes:
         path: as given.
         direct: whether it is read with direct I/O.

@@ -21,7 +21,6 @@ class ValueColumn(NamedTuple):
     PostgreSQL's binary form on the way out.
 
     Attributes:
-        data: the buffer.
         offset: shape (n).
         length: shape (n); −1 is NULL.
     """

@@ -140,9 +140,7 @@ def encoder_for(
     """Choose the encoder of a column for a PostgreSQL type.
 
     Args:
-        column: the Oracle column.
         target: a kind, an OID or a type name; None takes the default mapping.
-        facts: of the source database.
         policies: what becomes of values that do not fit as they are.
 
     Raises:

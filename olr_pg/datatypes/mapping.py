@@ -419,7 +419,6 @@ def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False)
 
     Args:
         name: as in the dictionary.
-        column: the name is a column's.
         keep_case: no name becomes lower case.
     """
     folded = name.lower() if not keep_case and _FOLDABLE.fullmatch(name) else name

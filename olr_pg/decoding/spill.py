@@ -176,7 +176,6 @@ class _Gathered:
     """A `transactions.waiting_storage.Gathering` in a file.
 
     Args:
-        files: whose it is.
         file: without a name.
         growing: bytes of the files that grow; this one's are in it until it is whole, or dropped.
     """

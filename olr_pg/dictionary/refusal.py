@@ -46,7 +46,6 @@ def table_refusal(
     """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
 
     Args:
-        owner, name: of the table.
         table_properties, table_flags: TAB$.PROPERTY and FLAGS.
         object_flags: OBJ$.FLAGS.
         cluster_columns: TAB$.CLUCOLS.

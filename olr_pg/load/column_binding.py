@@ -39,7 +39,6 @@ class LoadColumn(NamedTuple):
     Attributes:
         place: in the record batch.
         field: the target column's place.
-        target: the target column.
         arrow: Arrow → Oracle's internal form.
         encoder: Oracle's internal form → PostgreSQL's binary form.
         form: a kernel's way to do the same with most values, if there is one.

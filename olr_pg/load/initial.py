@@ -141,7 +141,6 @@ def initial_load(
 
     Args:
         settings: of the target; `create_tables` lets missing tables be made.
-        sources: the tables.
         session: gives the Spark session when there is much to do.
         options: how to begin.
 

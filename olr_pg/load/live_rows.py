@@ -67,7 +67,6 @@ class LiveMoment(NamedTuple):
     """A moment of the source.
 
     Attributes:
-        scn: of it.
         start_scn: no transaction that was open at `scn` began before.
     """
 
@@ -79,7 +78,6 @@ class LivePartition(NamedTuple):
     """Rows of a table of a live database.
 
     Attributes:
-        source: of the table's container.
         table: as all know it, also with its container in its name.
         part: their ROWIDs; None for every row.
         moment: as of which they are.

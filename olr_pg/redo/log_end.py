@@ -70,7 +70,6 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
     Args:
         data: shape (bytes), whole blocks from block `first` on.
         first: the block at which an LWN group begins.
-        header: of the log.
         scn: what records from `first` on have at least. A group with a lower LWN SCN is of another
             incarnation, in which the log had the same sequence.
     """

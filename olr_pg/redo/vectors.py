@@ -96,7 +96,6 @@ def scan_record(
     """Find the vectors of one record; (status, payload position, vectors).
 
     Args:
-        payload, records: the window.
         record: the row of `records`.
         layout: bytes of a vector header, and the byte order.
         count: the row of `vectors` to fill from; CAPACITY asks for longer columns.

@@ -154,7 +154,6 @@ def group_runs(
     """Yield the LWN groups that begin in blocks [first_block, end_block), a window at a time.
 
     Args:
-        log: the log.
         first_block, end_block: the split; any split of a log gives the same groups.
         first_group: the block at which its first group is known to begin; 0: it is looked for, by
             what block headers say of their first record.

@@ -73,7 +73,6 @@ class Assembler:
     """Collects events by transaction and finishes transactions; see the module's docstring.
 
     Args:
-        plan: the subscription.
         tables: the tables of the plan, for errors.
         is_split: whether earlier redo may hold the begin of what is fed: ended transactions
             without a begin then go to the remainder instead of being dropped.

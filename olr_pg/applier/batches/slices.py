@@ -57,7 +57,6 @@ class SliceRefusedError(Exception):
     """The target refuses a slice of a large transaction.
 
     Attributes:
-        part: the slice.
         first: the number of its first change within the transaction's changes of the table.
     """
 

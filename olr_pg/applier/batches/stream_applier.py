@@ -68,7 +68,6 @@ class TableDone(NamedTuple):
 
     Attributes:
         commit_scn: of the last transaction that changed it.
-        counters: of all of them.
     """
 
     commit_scn: int = 0

@@ -50,13 +50,10 @@ class Answers(NamedTuple):
     """The answers of one received chunk, in order; arrays with one item per answer unless said.
 
     Attributes:
-        data: the chunk.
         consumed: bytes of whole frames.
         code: operation code.
         body: offset of the body (for Data: of the element).
-        body_length: its length.
         kind: element code of a Data answer, else 0.
-        scn, commit_scn, xid: of the element.
         layout: number of the layout of an Insert, Delete or Update, else −1.
         entry_first: shape (n + 1); where the element's column values begin.
         value_offset, value_length: shape (entries); length −1 is NULL, −3 a chunked value

@@ -143,7 +143,6 @@ class Incomplete(NamedTuple):
         """Bring the list to where the changes have brought the table.
 
         Args:
-            selection: of the table.
             kept: which of the changes are in; None = all.
 
         Raises:
@@ -235,12 +234,7 @@ _MEETING: Final = (
 
 
 def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
-    """Return the key of a row as the list has it: JSON, column to text.
-
-    Args:
-        names: of the key's columns.
-        row: the row's alias.
-    """
+    """Return the key of a row as the list has it: JSON, column to text."""
     pairs = sql.SQL(", ").join(
         sql.SQL("{}::text, {}.{}::text").format(
             escape_percent_signs(sql.Literal(name)), row, escape_percent_signs(sql.Identifier(name))

@@ -81,7 +81,6 @@ class RowDifference(NamedTuple):
 
     Attributes:
         kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
-        key: its key's image.
         source, target: its images; None where a side has none.
         copies: how many such rows the target had; None in a table with a key.
     """
@@ -103,7 +102,6 @@ class VerifiedTable(NamedTuple):
         source_rows, target_rows: in all.
         chunks, differing: chunks compared, and those that differ.
         skipped: differing chunks whose rows were not fetched, for their number.
-        differences: the rows.
         losses: what the type mapping does not keep, by column: equal on both sides.
     """
 

@@ -50,7 +50,6 @@ class DirectoryLogs:
     """Reads logs through directory objects; a `log_transport.LogTransport`.
 
     Args:
-        section: the configuration.
         source: the database that has the logs, and who we are there.
     """
 
@@ -139,9 +138,6 @@ class DirectoryLogs:
 
 def readable_directories(cursor: Any) -> Mapping[str, str]:
     """Find the directory objects that the account may use, by their path.
-
-    Args:
-        cursor: of the driver.
 
     Raises:
         oracledb.Error: what Oracle reports.

@@ -140,7 +140,6 @@ def _pieces(
         first: the file, open.
         open_again: opens it over another channel.
         start: where to begin.
-        size: of the file.
 
     Raises:
         EOFError: it is shorter.

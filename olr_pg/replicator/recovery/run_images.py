@@ -81,7 +81,6 @@ class RecoveryRun:
     """The images of one run; used by the run's thread only, from `restore` to `end`.
 
     Args:
-        recovery: the images of all.
         scn: that the run begins at: of transactions that began before, it reads the rest only.
         targets: names those that the run feeds.
     """

@@ -101,7 +101,6 @@ class Carried(NamedTuple):
         what: ``header``: SCN and sequence of the block, ``slot``: the transaction before in a slot,
             ``commit``: the newest commit.
         at: of the vector, or of the undo record's field.
-        usn, slot: of what.
     """
 
     what: str
@@ -121,7 +120,6 @@ class Marks:
         incarnations: of 16 bits, from 1 to 65,535.
         rowid_words: of 32 bits, big endian.
         pairs: two base-100 digits of a NUMBER that are a copy's number.
-        times: redo times.
     """
 
     scns: list[SplitScn] = field(default_factory=list)

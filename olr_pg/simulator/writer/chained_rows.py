@@ -128,7 +128,6 @@ class ChainWriter:
         """UPDATE of a row of one piece; it moves or is chained where it does not fit any more.
 
         Args:
-            cells: the new row.
             changed: the columns that are set, from 0.
         """
         table, old, block = row.table, list(row.cells), row.block

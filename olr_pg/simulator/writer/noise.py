@@ -159,7 +159,6 @@ class Noise:
     """The work that goes on in a container beside that of its users.
 
     Args:
-        instance: the database.
         container: with its tables.
         rng: draws the container's mix, and then what is done.
     """

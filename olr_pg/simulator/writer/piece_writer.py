@@ -143,7 +143,6 @@ class PieceWriter:
         """Write the steps of one change.
 
         Args:
-            row: that changes.
             kind: `SUPPLEMENTAL_INSERT` and so on.
             steps: in the order of their records; of a row of one piece mostly one.
             deliver: from the SCN of the first record to the change, or none.
