@@ -1703,7 +1703,7 @@ def exit_code_of(code: Code) -> int:
 
 
 def format_place(where: Mapping[str, Place]) -> str:
-    """Where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
+    """Tell where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
     return ", ".join(f"{key} {value}" for key, value in where.items())
 
 
@@ -1737,6 +1737,6 @@ def system_reason(error: BaseException) -> str:
 
 
 def located(error: OlrPgError, **place: str | int) -> OlrPgError:
-    """`error` with `place` before the place that it has already."""
+    """Return `error` with `place` before the place that it has already."""
     where = place | error.where
     return OlrPgError(error.code, error.detail, action=error.action, **where)

@@ -66,7 +66,7 @@ def load(options: Options) -> Iterator[Result]:
 
 
 def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
-    """``BENCH.T`` as table data: keys from 1, the rest from the pool."""
+    """Write ``BENCH.T`` as table data: keys from 1, the rest from the pool."""
     folder.mkdir()
     names = [name.upper() for name in NAMES]
     columns = [pa.array([row[at] for row in pool.rows]) for at in range(1, len(NAMES))]

@@ -25,7 +25,7 @@ class UnresolvedSecretError(ValueError):
 
 
 def expand_environment(text: str, environ: Mapping[str, str]) -> str:
-    """`text` with every ``${ENV_NAME}`` replaced.
+    """Return `text` with every ``${ENV_NAME}`` replaced.
 
     Raises:
         UnresolvedSecretError: a variable is not set, is empty, or its name is malformed.

@@ -207,7 +207,7 @@ def oracle_type_name(column: OracleColumn) -> str:
 
 
 def refusal(column: OracleColumn) -> str | None:
-    """Why a column of this type cannot be replicated; None where it can."""
+    """Tell why a column of this type cannot be replicated; None where it can."""
     code = _known(column.type_code)
     if code is None:
         return f"Oracle type code {column.type_code} is not known"

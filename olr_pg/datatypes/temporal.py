@@ -77,7 +77,7 @@ class DateTime(NamedTuple):
     nanosecond: int = 0
 
     def isoformat(self) -> str:
-        """``2026-03-07T01:44:39.5``: fraction without trailing zeros; ``-0001`` is 1 BC."""
+        """Return ``2026-03-07T01:44:39.5``: fraction without trailing zeros; ``-0001`` is 1 BC."""
         sign = "-" if self.year < 0 else ""
         text = (
             f"{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}"
@@ -252,7 +252,7 @@ def _fields(raw: bytes, nanosecond: int) -> DateTime:
 
 
 def shifted(value: DateTime, seconds: int) -> DateTime:
-    """`value` moved by `seconds` in the proleptic Gregorian calendar."""
+    """Return `value` moved by `seconds` in the proleptic Gregorian calendar."""
     astronomical = value.year + 1 if value.year < 0 else value.year
     days = int(uncompiled(civil_days)(astronomical, value.month, value.day))
     total = days * 86_400 + value.hour * 3600 + value.minute * 60 + value.second + seconds
@@ -270,7 +270,7 @@ def shifted(value: DateTime, seconds: int) -> DateTime:
 def temporal_to_micros(
     values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[Longs, npt.NDArray[np.bool_], Counters]:
-    """(µs since 2000-01-01 of each label, NULLs, counters); 0 where NULL.
+    """Return (µs since 2000-01-01 of each label, NULLs, counters); 0 where NULL.
 
     Raises:
         OlrPgError: 2050 malformed, 2057 where a policy forbids a loss.
@@ -289,7 +289,7 @@ def temporal_to_timestamp(
     policies: Policies = DEFAULT_POLICIES,
     zone: str | None = None,
 ) -> tuple[ValueColumn, Counters]:
-    """→ timestamp, or timestamptz, in PostgreSQL's binary form.
+    """Convert to timestamp, or timestamptz, in PostgreSQL's binary form.
 
     Args:
         values: values of layout `form`.
@@ -404,7 +404,7 @@ def civil_date(days: int) -> tuple[int, int, int]:
 
 @kernel
 def date_days(data: Bytes, at: int) -> tuple[int, int]:
-    """(−1 malformed, 0, or 1 where the calendar moved a 29 February; days) of 7 bytes at `at`.
+    """Return (−1 malformed, 0, or 1 where a 29 February was moved; days) of 7 bytes at `at`.
 
     Oracle's calendar is Julian before 15 October 1582: every fourth year is a leap year.
     """

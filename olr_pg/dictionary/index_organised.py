@@ -76,7 +76,7 @@ def index_obstacle(
     key: Sequence[int],
     columns: Sequence[Column],
 ) -> str | None:
-    """Why the rows of an index-organised table cannot be decoded; None where they can.
+    """Tell why the rows of an index-organised table cannot be decoded; None where they can.
 
     Args:
         index: that holds its rows.

@@ -52,7 +52,7 @@ def parse_object(data: bytes, path: str) -> dict[str, Any]:
 
 
 def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model:
-    """`document` as a `model`.
+    """Return `document` as a `model`.
 
     Raises:
         OlrPgError: 3004, naming the JSON path of what is wrong and what was expected.
@@ -72,7 +72,7 @@ def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model
 
 
 def json_path(parts: tuple[int | str, ...]) -> str:
-    """``tables[0].columns[2].name`` of the steps that lead there."""
+    """Return ``tables[0].columns[2].name`` of the steps that lead there."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"

@@ -43,7 +43,7 @@ def table_refusal(
     hybrid_columnar: bool = False,
     index_obstacle: str | None = None,
 ) -> str | None:
-    """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
+    """Tell why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
 
     Args:
         table_properties, table_flags: TAB$.PROPERTY and FLAGS.

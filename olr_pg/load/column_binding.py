@@ -211,7 +211,7 @@ def check_sizes(
 
 
 def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
-    """`error` with the row's number in the partition, and its ROWID where that is known."""
+    """Return `error` with the row's number in the partition, and its ROWID where that is known."""
     where = {**error.where, "column": column}
     row = where.get("row")
     if row is not None:

@@ -330,7 +330,7 @@ def _undo_needed(
     options: LoadOptions,
     error: OlrPgError,
 ) -> OlrPgError:
-    """`error` with the undo retention that the load would have needed.
+    """Return `error` with the undo retention that the load would have needed.
 
     What is left is estimated by the partitions of this run: all are about equally large.
     """

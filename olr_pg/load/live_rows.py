@@ -123,7 +123,7 @@ class LivePartition(NamedTuple):
                     yield rows
 
     def _coded_pieces(self, pieces: Pieces) -> Pieces:
-        """`pieces`, which are read outside of `batches`, with the same errors."""
+        """Return `pieces`, which are read outside of `batches`, with the same errors."""
 
         def read() -> Iterator[Any]:
             with self._coded_errors():

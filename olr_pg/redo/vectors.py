@@ -196,7 +196,8 @@ def dba_of(payload: Any, position: int, big: bool) -> int:
 
 @inlined
 def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tuple[int, int]:
-    """(position, length) of one field of the vector at `at`; length −1 where it has no such field.
+    """Return (position, length) of one field of the vector at `at`; length −1 where it has no such
+    field.
 
     Args:
         header: bytes of a vector header.

@@ -199,13 +199,14 @@ class Incomplete(NamedTuple):
 
     def texts(self, cells: Cells, rows: I64) -> list[str]:
         """Return the keys of rows of cells, as JSON."""
-        return [key for _, key in self._texts(cells, rows, None)]
+        return [key for _, key in self.meeting(cells, rows, None)]
 
-    def meeting(self, cells: Cells, rows: I64, keys: Sequence[str]) -> list[tuple[int, str]]:
-        """Return (number, key) of rows of cells whose keys are in the list, or among `keys`."""
-        return self._texts(cells, rows, keys)
+    def meeting(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
+        """Return (number, key) of rows of cells whose keys are in the list, or among `keys`.
 
-    def _texts(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
+        Args:
+            keys: None = all rows, whatever is in the list.
+        """
         if len(rows) == 0:
             return []
         plan = self.plan

@@ -286,7 +286,7 @@ def _planned(
 
 
 def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
-    """(oid, file) of the target table and its partitions, as the current snapshot has them."""
+    """Return (oid, file) of the target table and its partitions, as of the current snapshot."""
     rows = connection.execute(_FILES, {"oid": work.table.target.oid})
     return sorted((int(oid), int(file)) for oid, file in rows)
 
@@ -346,7 +346,7 @@ def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
 def _tasks(
     connection: Connection[Any], works: Sequence[_Work], wanted: bool
 ) -> list[tuple[int, VerifyTask]]:
-    """(side, task): source 0, target 1."""
+    """Return (side, task): source 0, target 1."""
     tasks = []
     for number, work in enumerate(works):
         chunks = np.array(work.fetched, np.int64) if wanted else None

@@ -262,7 +262,7 @@ class ChainWriter:
         return head.block.used + growth <= row.table.row_space + row.table.update_reserve
 
     def _return_home(self, row: Row, cells: list[Cell | None], part: PieceSpan) -> bool:
-        """11.6 of the head with the whole row, 11.3 of the other pieces."""
+        """Write 11.6 of the head with the whole row, 11.3 of the other pieces."""
         head, *others = row.chain
         new = RowPiece(FB_ROW, part.columns, row_scn=row.table.row_scn)
         steps = [self._pieces.overwrite_step(head.block, head.slot, head.image, new)]
@@ -367,7 +367,9 @@ class ChainWriter:
         new: Mapping[int, Cell | None],
         chain: list[StoredPiece],
     ) -> bool:
-        """11.5 of each piece that changes, 11.16 of the others where their columns are logged."""
+        """Write 11.5 of each piece that changes, 11.16 of the others where their columns are
+        logged.
+        """
         table = row.table
         steps = list[ChangeRecord]()
         changes: list[tuple[Image, list[int]]] = []

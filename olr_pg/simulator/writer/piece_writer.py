@@ -219,7 +219,7 @@ class PieceWriter:
         return placed
 
     def insert_step(self, piece: StoredPiece) -> ChangeRecord:
-        """11.2 of a piece that has its place."""
+        """Make 11.2 of a piece that has its place."""
         image, slot = piece.image, piece.slot
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -236,7 +236,7 @@ class PieceWriter:
         )
 
     def delete_step(self, piece: StoredPiece) -> ChangeRecord:
-        """11.3 of a piece; its slot is free when the transaction has committed."""
+        """Make 11.3 of a piece; its slot is free when the transaction has committed."""
         image, slot = piece.image, piece.slot
         transaction = self._tx.current
 
@@ -262,7 +262,7 @@ class PieceWriter:
     def overwrite_step(
         self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece
     ) -> ChangeRecord:
-        """11.6: a head piece is replaced where it stands."""
+        """Make 11.6: a head piece is replaced where it stands."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_ORP | UNDO_SIDE, old, slot, lock)
@@ -281,7 +281,7 @@ class PieceWriter:
     def update_step(
         self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
     ) -> ChangeRecord:
-        """11.5 of a piece."""
+        """Make 11.5 of a piece."""
         slot = piece.slot
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -304,7 +304,7 @@ class PieceWriter:
         )
 
     def lock_step(self, row: Row) -> ChangeRecord:
-        """11.4: a row is locked."""
+        """Make 11.4: a row is locked."""
         slot, owner = row.slot, row.owner
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -322,7 +322,7 @@ class PieceWriter:
     def forward_step(
         self, block: DataBlock, slot: int, old: RowAddress, new: RowAddress
     ) -> ChangeRecord:
-        """11.8: a piece leads to another next piece."""
+        """Make 11.8: a piece leads to another next piece."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = forward_kdo(self._redo, base, OP_CFA | UNDO_SIDE, slot, old, lock)
@@ -331,7 +331,7 @@ class PieceWriter:
         return ChangeRecord(block, OP_CFA, OP_CFA, fields, dependency=False)
 
     def log_step(self, piece: StoredPiece) -> ChangeRecord:
-        """11.16: only supplemental columns, which the caller adds."""
+        """Make 11.16: only supplemental columns, which the caller adds."""
 
         def fields(base: KdoBase, _: int) -> FieldPair:
             return (
