@@ -161,8 +161,6 @@ class Code(IntEnum):
     CHANGE_NOT_ENCODABLE = 4014
     OUT_OF_COMMIT_ORDER = 4015
     CONFIRMATIONS_HELD_BACK = 4016
-    SERVER_ERROR = 4017
-    SERVER_CONNECTION_LOST = 4018
     CONNECTION_FAILED = 4019
     TLS_FILES_UNUSABLE = 4030
     ADDRESS_NOT_ALLOWED = 4031
@@ -200,7 +198,6 @@ class Code(IntEnum):
     TARGET_NAME_CLASH = 5016
     VALUE_NOT_EXPRESSIBLE_IN_POSTGRES = 5017
     LOB_TOO_LARGE = 5018
-    ANOTHER_APPLIER = 5019
     SPOOL_LIMIT = 5020
     SPOOL_UNWRITABLE = 5021
     SPOOL_DAMAGED = 5022
@@ -937,15 +934,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the client holds back its confirmations",
         "let the client confirm more often (LastCommitedSCN), or raise `context.memory.max-mb`",
     ),
-    Code.SERVER_ERROR: ErrorEntry(
-        "the server answered with an error",
-        "do what the server's own error says",
-    ),
-    Code.SERVER_CONNECTION_LOST: ErrorEntry(
-        "the connection to the server is lost",
-        "check that the server runs and is reachable; the client may connect again and start at"
-        " its own position",
-    ),
     Code.CONNECTION_FAILED: ErrorEntry(
         "an unexpected failure ended the connection",
         "report the error with the log around it; the client may connect again",
@@ -1116,10 +1104,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOB_TOO_LARGE: ErrorEntry(
         "a LOB value is too large for PostgreSQL",
         "a text or bytea value holds less than 1 GiB: leave the table out of the subscription",
-    ),
-    Code.ANOTHER_APPLIER: ErrorEntry(
-        "another applier works on the same subscription",
-        "stop the other one, or give this one a subscription name of its own",
     ),
     Code.SPOOL_LIMIT: ErrorEntry(
         "a source transaction is larger than the limit of the spool",

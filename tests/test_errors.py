@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import re
 import ssl
+from pathlib import Path
 
 import pytest
 
+from olr_pg import errors
 from olr_pg.errors import (
     CATALOGUE,
     Code,
@@ -59,6 +62,17 @@ def test_a_place_further_out_stands_in_front_and_does_not_replace_one() -> None:
 def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
     with pytest.raises(ValueError, match="4711"):
         OlrPgError(4711, "x")
+
+
+def test_every_code_is_raised_by_some_module() -> None:
+    package = Path(errors.__file__).parent
+    named = {
+        name
+        for path in package.rglob("*.py")
+        if path != Path(errors.__file__)
+        for name in re.findall(r"Code\.([A-Z][A-Z_0-9]+)", path.read_text("utf-8"))
+    }
+    assert {code.name for code in Code} - named == set()
 
 
 @pytest.mark.parametrize(
