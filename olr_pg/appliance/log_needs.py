@@ -167,7 +167,7 @@ def in_vault(vault: Vault | None) -> frozenset[tuple[int, int, int]]:
     )
 
 
-def judge(
+def choose_needed(
     logs: Sequence[KnownLog],
     starts: Iterable[Position],
     copied: frozenset[tuple[int, int, int]] = frozenset(),

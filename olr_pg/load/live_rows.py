@@ -35,7 +35,7 @@ from olr_pg.oracle.rowids import (
     segments_of,
 )
 from olr_pg.oracle.source_containers import ContainerDatabases
-from olr_pg.oracle.table_query import read_rows, schema_of
+from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.oracle.tables import bound
 from olr_pg.oracle.undo_retention import read_undo_retention
 
@@ -316,7 +316,7 @@ def live_data(
     rows = batch_rows(table)
     partitions = tuple(LivePartition(source, table, one, moment, rows) for one in ranges)
     return TableData(
-        schema_of(table),
+        query_schema(table),
         partitions,
         rows=0,
         scn=moment.scn,

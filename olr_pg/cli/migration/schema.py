@@ -180,13 +180,13 @@ def put_back(
     """
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.applier.target.set_aside import put_back as put_all_back
-    from olr_pg.applier.target.set_aside import validate
+    from olr_pg.applier.target.set_aside import validate_foreign_keys
     from olr_pg.load.sources import apply_section
 
     loaded = read_config(config, target_name)
     with opened_target(loaded) as (connection, _):
         back = put_all_back(connection, apply_section(loaded).subscription)
-        problems = [*back.lost, *validate(connection, back.done)]
+        problems = [*back.lost, *validate_foreign_keys(connection, back.done)]
     if as_json:
         print_json(
             {

@@ -245,7 +245,7 @@ class LobWriter:
         """Return what gives a page back what the transaction's redo told of it before."""
         pages = self._lob_redo.pages
         before = pages.get(dba)
-        return lambda: put_back(pages, dba, before)
+        return lambda: restore_key(pages, dba, before)
 
     def _change_lob_block(
         self,
@@ -313,8 +313,8 @@ class LobWriter:
             return [undo, key, old], [info, data]
 
         def revert() -> None:
-            put_back(known, key, old)
-            put_back(told, (state.number, number), was_told)
+            restore_key(known, key, old)
+            restore_key(told, (state.number, number), was_told)
 
         known[key] = data
         told[state.number, number] = (length, dbas)
@@ -368,7 +368,7 @@ def lob_cell(state: StoredLob) -> LobCell:
     return LobCell.of(raw, state)
 
 
-def put_back(table: dict[K, V], key: K, value: V | None) -> None:
+def restore_key(table: dict[K, V], key: K, value: V | None) -> None:
     """Give a key back its value, None for none."""
     if value is None:
         table.pop(key, None)
