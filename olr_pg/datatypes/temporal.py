@@ -206,26 +206,6 @@ def encode_timestamp(value: DateTime) -> bytes:
     return encode_date(value) + fraction
 
 
-def encode_timestamp_tz(value: ZonedDateTime) -> bytes:
-    """Encode a TIMESTAMP WITH TIME ZONE as its 13 bytes.
-
-    Raises:
-        OlrPgError: 2058, as `encode_timestamp`, or the zone is out of range.
-    """
-    offset, region = value.zone
-    if region is not None and 0 <= region < 1 << 13:
-        zone = bytes([0x80 | region >> 6, (region & 0x3F) << 2])
-    elif offset is not None and abs(offset) < 16 * 60:
-        hours, minutes = divmod(abs(offset), 60)
-        sign = -1 if offset < 0 else 1
-        zone = bytes([20 + sign * hours, 60 + sign * minutes])
-    else:
-        raise OlrPgError(
-            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no time zone of Oracle's range: {value.zone}"
-        )
-    return encode_timestamp(value.utc)[:7] + value.utc.nanosecond.to_bytes(4, "big") + zone
-
-
 def local_isoformat(value: DateTime, zone: str) -> str:
     """Write a label of `zone` as ISO 8601: ``+HH:MM`` for an offset, in UTC ``Z`` for a region.
 

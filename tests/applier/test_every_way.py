@@ -29,15 +29,7 @@ from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.datatypes.number import encode_number
-from olr_pg.datatypes.rowid import encode_rowid
-from olr_pg.datatypes.temporal import (
-    DateTime,
-    Zone,
-    ZonedDateTime,
-    encode_date,
-    encode_timestamp,
-    encode_timestamp_tz,
-)
+from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_date, encode_timestamp
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
@@ -57,7 +49,8 @@ from olr_pg.load.verification.verification_task import (
 )
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
 from tests.applier.conftest import insert, update
-from tests.datatypes.urowids import encode_urowid
+from tests.datatypes.urowids import encode_rowid, encode_urowid
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
