@@ -107,8 +107,9 @@ class LogCommand:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and what it has started; it may have ended by itself."""
-    if process.poll() is None:
+    """End a command and what it has started, also where that goes on without it."""
+    # As long as nobody has asked for its end, its group's number is nobody else's.
+    if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
