@@ -161,8 +161,6 @@ class Code(IntEnum):
     CHANGE_NOT_ENCODABLE = 4014
     OUT_OF_COMMIT_ORDER = 4015
     CONFIRMATIONS_HELD_BACK = 4016
-    SERVER_ERROR = 4017
-    SERVER_CONNECTION_LOST = 4018
     CONNECTION_FAILED = 4019
     TLS_FILES_UNUSABLE = 4030
     ADDRESS_NOT_ALLOWED = 4031
@@ -200,7 +198,6 @@ class Code(IntEnum):
     TARGET_NAME_CLASH = 5016
     VALUE_NOT_EXPRESSIBLE_IN_POSTGRES = 5017
     LOB_TOO_LARGE = 5018
-    ANOTHER_APPLIER = 5019
     SPOOL_LIMIT = 5020
     SPOOL_UNWRITABLE = 5021
     SPOOL_DAMAGED = 5022
@@ -937,15 +934,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the client holds back its confirmations",
         "let the client confirm more often (LastCommitedSCN), or raise `context.memory.max-mb`",
     ),
-    Code.SERVER_ERROR: ErrorEntry(
-        "the server answered with an error",
-        "do what the server's own error says",
-    ),
-    Code.SERVER_CONNECTION_LOST: ErrorEntry(
-        "the connection to the server is lost",
-        "check that the server runs and is reachable; the client may connect again and start at"
-        " its own position",
-    ),
     Code.CONNECTION_FAILED: ErrorEntry(
         "an unexpected failure ended the connection",
         "report the error with the log around it; the client may connect again",
@@ -1116,10 +1104,6 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.LOB_TOO_LARGE: ErrorEntry(
         "a LOB value is too large for PostgreSQL",
         "a text or bytea value holds less than 1 GiB: leave the table out of the subscription",
-    ),
-    Code.ANOTHER_APPLIER: ErrorEntry(
-        "another applier works on the same subscription",
-        "stop the other one, or give this one a subscription name of its own",
     ),
     Code.SPOOL_LIMIT: ErrorEntry(
         "a source transaction is larger than the limit of the spool",
@@ -1662,7 +1646,6 @@ class OlrPgError(Exception):
     """A failure from the catalogue.
 
     Args:
-        code: of the catalogue.
         detail: the particulars, one sentence without a final full stop.
         action: overrides the catalogue's advice where the raiser knows better.
         where: the place, as keyword arguments in the order to print them.
@@ -1704,7 +1687,7 @@ def exit_code_of(code: Code) -> int:
 
 
 def format_place(where: Mapping[str, Place]) -> str:
-    """Where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
+    """Tell where an error is, for people: ``thread 1, sequence 19``; empty where it is nowhere."""
     return ", ".join(f"{key} {value}" for key, value in where.items())
 
 
@@ -1712,7 +1695,7 @@ def _rebuild(code: int, detail: str, action: str, where: dict[str, Place]) -> Ol
     return OlrPgError(code, detail, action=action, **where)
 
 
-_NOISE: Final = re.compile(r"\[(?:[Ee]rrno -?\d+|SSL(?:: \w+)?)\] | \(_ssl\.c:\d+\)")
+_NOISE: Final = re.compile(r"\[(?:[Ee]rrno -?\d+|(?:SSL|X509|PEM)(?:: \w+)?)\] | \(_ssl\.c:\d+\)")
 
 
 def without_noise(text: str) -> str:
@@ -1723,7 +1706,7 @@ def without_noise(text: str) -> str:
 def plain_reason(error: BaseException) -> str:
     """Say what an exception of a library or of Python says, without classes and numbers."""
     if isinstance(error, OSError) and error.strerror:
-        said = without_noise(error.strerror)
+        said = system_reason(error)
         return f"{error.filename}: {said}" if error.filename else said
     if isinstance(error, KeyError) and error.args:
         return f"{error.args[0]} is missing"
@@ -1731,7 +1714,13 @@ def plain_reason(error: BaseException) -> str:
     return lines[0] if lines else "no reason is given"
 
 
+def system_reason(error: BaseException) -> str:
+    """Say what the system says of a file or connection that the error's place names already."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return without_noise(said) if said else plain_reason(error)
+
+
 def located(error: OlrPgError, **place: str | int) -> OlrPgError:
-    """`error` with `place` before the place that it has already."""
+    """Return `error` with `place` before the place that it has already."""
     where = place | error.where
     return OlrPgError(error.code, error.detail, action=error.action, **where)

@@ -48,12 +48,12 @@ def pack_xid(usn: int, slot: int, sequence: int) -> int:
 
 
 def unpack_xid(xid: int) -> tuple[int, int, int]:
-    """(undo segment, slot, sequence) of a packed XID."""
+    """Return (undo segment, slot, sequence) of a packed XID."""
     return xid >> 48 & 0xFFFF, xid >> 32 & 0xFFFF, xid & 0xFFFFFFFF
 
 
 def format_xid(xid: int) -> str:
-    """``10.12.572``: decimal undo segment, slot, sequence."""
+    """Write an XID as ``10.12.572``: undo segment, slot and sequence, decimal."""
     return "{}.{}.{}".format(*unpack_xid(xid))
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import re
 import ssl
+from pathlib import Path
 
 import pytest
 
+from olr_pg import errors
 from olr_pg.errors import (
     CATALOGUE,
     Code,
@@ -15,6 +18,7 @@ from olr_pg.errors import (
     format_place,
     located,
     plain_reason,
+    system_reason,
 )
 
 
@@ -60,6 +64,17 @@ def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
         OlrPgError(4711, "x")
 
 
+def test_every_code_is_raised_by_some_module() -> None:
+    package = Path(errors.__file__).parent
+    named = {
+        name
+        for path in package.rglob("*.py")
+        if path != Path(errors.__file__)
+        for name in re.findall(r"Code\.([A-Z][A-Z_0-9]+)", path.read_text("utf-8"))
+    }
+    assert {code.name for code in Code} - named == set()
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -77,3 +92,17 @@ def test_a_code_that_is_not_in_the_catalogue_is_a_bug() -> None:
 )  # fmt: skip
 def test_a_reason_names_no_class_of_python(error: Exception, words: str) -> None:
     assert plain_reason(error) == words
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "x.json"), "No such file or directory"),
+        (OSError("the disk went away"), "the disk went away"),
+        (OSError(), "no reason is given"),
+    ],
+)
+def test_what_the_system_says_is_without_the_file_that_the_place_names(
+    error: Exception, words: str
+) -> None:
+    assert system_reason(error) == words

@@ -104,7 +104,6 @@ def run_appliance(
     `apply.drain-seconds` at most; a second one ends that.
 
     Args:
-        config: the configuration.
         once: end when what is there has been confirmed.
         apply: run the bundled applier.
         reload: reads the configuration again when SIGHUP asks for it; only in the main thread.
@@ -381,8 +380,6 @@ def applier_settings(
     """Make the settings of the bundled applier.
 
     Args:
-        target: the connection string.
-        address: of the port.
         memory_bytes: of the whole appliance, for decoded data.
     """
     return ApplierSettings(

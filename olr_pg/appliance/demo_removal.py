@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.appliance.data_lock import hold_data_lock
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.postgres.embedded import remove_embedded
 
 if TYPE_CHECKING:
@@ -76,5 +76,5 @@ def _remove(folder: Path) -> Removed:
         at_work = error.code == Code.ANOTHER_APPLIANCE
         return Removed(folder, size, kept="a demo is at work in it" if at_work else str(error))
     except OSError as error:
-        return Removed(folder, size, kept=f"{error.filename}: {error.strerror}")
+        return Removed(folder, size, kept=f"{error.filename}: {system_reason(error)}")
     return Removed(folder, size, stopped)

@@ -79,7 +79,6 @@ def run_demo(
     Args:
         directory: made if it is not there, must be empty; None for a new one in the temporary
             folder.
-        seed: of the source.
         rate: bytes of redo per second that the source writes.
         seconds: how long the source works on after the first changes have been applied.
         keep_running: leave PostgreSQL running, for a look at the tables.
@@ -213,8 +212,6 @@ def compare_tables(
 
     Args:
         folder: with the source's rows as Parquet files.
-        tables: of the source.
-        connect_string: of the target.
     """
     with psycopg.connect(connect_string) as connection:
         return [_compare(connection, folder, table) for table in tables]

@@ -25,7 +25,6 @@ class DemoSource:
 
     Args:
         folder: gets ``logs/``, ``dictionary.json``, ``truth.jsonl``, ``tables/``, ``final/``.
-        seed: of the workload.
         rate: bytes of redo per second.
     """
 

@@ -91,7 +91,6 @@ def read_progress(
 
     Args:
         connection: to the target, in autocommit mode.
-        tables: of the source.
         logs: the folder of archived logs.
         lag: of the table that is most behind.
     """

@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class Exported(NamedTuple):
-    """A dictionary that was written.
-
-    Attributes:
-        path: of its file.
-    """
+    """A dictionary that was written."""
 
     snapshot: Snapshot
     path: Path

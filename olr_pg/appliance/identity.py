@@ -25,7 +25,6 @@ def identity_of(config: Config, database: Database, connect_string: str) -> Iden
 
     Args:
         config: of this target by itself.
-        database: the source.
         connect_string: of the target's database; empty where clients are external.
     """
     source, apply = config.source, config.apply

@@ -167,7 +167,7 @@ def in_vault(vault: Vault | None) -> frozenset[tuple[int, int, int]]:
     )
 
 
-def judge(
+def choose_needed(
     logs: Sequence[KnownLog],
     starts: Iterable[Position],
     copied: frozenset[tuple[int, int, int]] = frozenset(),
@@ -175,7 +175,6 @@ def judge(
     """Choose the logs that a start may need.
 
     Args:
-        logs: all that are known.
         starts: of every target; without any, everything is needed.
         copied: positions of logs that the vault has.
     """

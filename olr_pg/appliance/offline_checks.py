@@ -38,7 +38,6 @@ def check_logs(config: Config, source: OfflineSource, database: Database) -> lis
     """Find what is wrong with an offline source's logs; of archived ones only headers are read.
 
     Args:
-        config: of one target.
         database: what the dictionary says that they must be of.
     """
     online = source.redo == "online"

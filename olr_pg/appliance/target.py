@@ -282,7 +282,7 @@ def _with_orphans(error: OlrPgError, target: str, subscription: str) -> OlrPgErr
 
 
 def data_directory(config: Config) -> Path:
-    """`context.data`, made where it is missing: what all targets share.
+    """Return `context.data`, made where it is missing: what all targets share.
 
     Raises:
         OlrPgError: 1092.

@@ -73,7 +73,6 @@ class ApplierSettings:
 
     Attributes:
         connect_string: libpq connection string or URL of the target.
-        host, port: the replication server.
         table_query: the TableList query, two columns: owner, table.
         start_scn: for StartSCN where the server has no saved SCN.
         subscription: names this stream in the ledger.

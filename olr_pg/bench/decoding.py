@@ -97,7 +97,7 @@ def _beginning(logs: LogSet) -> Bytes:
 
 
 def _pieces(data: Bytes, size: int) -> Iterator[Bytes]:
-    """`size` bytes, piece by piece: the data over and over again."""
+    """Return `size` bytes, piece by piece: the data over and over again."""
     while size > 0:
         for start in range(0, min(size, data.size), _PIECE):
             yield data[start : min(start + _PIECE, size)]

@@ -25,7 +25,7 @@ from olr_pg.bench.made_up_changes import NAMES, POOL_ROWS, ChangeSet, Pool, sour
 from olr_pg.bench.measure import Result, Sample, compared, measured
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, load_partition
 from olr_pg.load.load_progress import TableLoadProgress
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def load(options: Options) -> Iterator[Result]:
 
 
 def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
-    """``BENCH.T`` as table data: keys from 1, the rest from the pool."""
+    """Write ``BENCH.T`` as table data: keys from 1, the rest from the pool."""
     folder.mkdir()
     names = [name.upper() for name in NAMES]
     columns = [pa.array([row[at] for row in pool.rows]) for at in range(1, len(NAMES))]
@@ -77,7 +77,7 @@ def write_rows(folder: Path, pool: Pool, rows: int) -> TableData:
             numbers = np.arange(first, min(first + ROW_GROUP, rows))
             taken = [column.take(pa.array(numbers % POOL_ROWS)) for column in columns]
             writer.write_table(pa.table([pa.array(numbers + 1), *taken], schema=schema))
-    return find_table(folder, "BENCH.T")
+    return find_table_data(folder, "BENCH.T")
 
 
 def _empty_table(cluster: Cluster, pool: Pool) -> str:

@@ -66,7 +66,7 @@ BENCHMARKS: Final = {
 """Module and function of each: loaded by its own process only."""
 
 
-def check_names(names: Sequence[str]) -> list[str]:
+def benchmarks_to_run(names: Sequence[str]) -> list[str]:
     """Return the benchmarks to run; all without names.
 
     Raises:
@@ -100,8 +100,8 @@ def run_suite(
         OlrPgError: 8100 an unknown name, 8101 a benchmark's process has ended before its time; what
             a benchmark's parts raise.
     """
-    chosen = check_names(names)
-    check_names(list(own_sizes))
+    chosen = benchmarks_to_run(names)
+    benchmarks_to_run(list(own_sizes))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="olr-pg-bench-")))
         do_apart("the compilation of the kernels", _compile)

@@ -26,7 +26,6 @@ class ArchivedLog:
     """A complete archived log, or what is complete of a log that is still being written.
 
     Attributes:
-        path: of the file.
         size: of the file in bytes, at least `used_bytes`.
         header: checked; its `next_scn` and `nab` are known. Where the log grows, they are those of
             its complete LWN groups: what comes behind them has that SCN or a higher one.

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.archived_log import ArchivedLog, LogPosition
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.format.file_fields import BLOCK, BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import Behind, LogEnd, find_end
 
@@ -205,7 +205,7 @@ class LogTail:
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,
-                error.strerror or plain_reason(error),
+                system_reason(error),
                 path=str(self._path),
             ) from error
 

@@ -26,7 +26,7 @@ from olr_pg.capture.online_copies import (
     up_to_current,
 )
 from olr_pg.capture.readers import read_blocks, read_header, same_content
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
@@ -340,5 +340,4 @@ def _walk(folder: str) -> Iterator[_File]:
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> OlrPgError:
-    reason = error.strerror if isinstance(error, OSError) else None
-    return OlrPgError(Code.LOG_UNREADABLE, reason or str(error), file=path)
+    return OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path)

@@ -167,9 +167,6 @@ def _translated(piece: str) -> str:
 class RangeReader:
     """One file, of which ranges are read.
 
-    Args:
-        url: of the file.
-
     Attributes:
         size: in bytes.
 

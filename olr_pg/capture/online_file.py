@@ -17,7 +17,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.format.file_fields import BLOCK_LARGE, FIRST_DATA_BLOCK
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
@@ -32,9 +32,6 @@ _DIRECT: Final = getattr(os, "O_DIRECT", 0)
 
 class OnlineFile:
     """A file that is read while somebody else writes into it.
-
-    Args:
-        path: of the file.
 
     Attributes:
         path: as given.
@@ -154,4 +151,4 @@ class OnlineFile:
         return parse_log_header(data[:one], data[one:two], path=self.path), blocks[:two]
 
     def _unreadable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(Code.LOG_UNREADABLE, error.strerror or str(error), file=self.path)
+        return OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=self.path)

@@ -18,7 +18,7 @@ import structlog
 from olr_pg.capture.archived_log import LogPosition
 from olr_pg.capture.log_tail import LogTail
 from olr_pg.capture.online_file import OnlineFile
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.private import make_private_directory
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class OnlineLogs:
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,
-                error.strerror or plain_reason(error),
+                system_reason(error),
                 path=str(folder),
             ) from error
 

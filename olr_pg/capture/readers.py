@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.object_storage import RangeReader, is_url
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
             mapping = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             # ValueError: the file became empty in between.
-            raise OlrPgError(Code.LOG_UNREADABLE, _reason(error), file=path) from error
+            raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     return np.frombuffer(mapping, np.uint8)
 
 
@@ -135,7 +135,7 @@ def _open(path: str) -> Iterator[int]:
         # O_NONBLOCK: opening a pipe must not wait for its writer.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
-        raise OlrPgError(Code.LOG_UNREADABLE, _reason(error), file=path) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OlrPgError(Code.LOG_UNREADABLE, "it is no regular file", file=path)
@@ -153,9 +153,5 @@ def _pread(handle: int, size: int, offset: int, path: str) -> bytes:
             size -= len(part)
             offset += len(part)
     except OSError as error:
-        raise OlrPgError(Code.LOG_UNREADABLE, _reason(error), file=path) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
     return b"".join(parts)
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -21,7 +21,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
 def parse_size(text: str) -> int:
-    """``500MB`` and the like, in bytes."""
+    """Read a size like ``500MB``, in bytes."""
     found = re.fullmatch(r"(\d+)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
     if found is None or not int(found[1]):
         raise typer.BadParameter(f"{text!r} is no size such as 500MB")

@@ -10,7 +10,7 @@ import typer
 
 from olr_pg.cli.decode import parse_log
 from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, print_line, report_console
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,9 +129,7 @@ def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bo
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise OlrPgError(
-            Code.LOG_UNREADABLE, error.strerror or plain_reason(error), file=str(path)
-        ) from error
+        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=str(path)) from error
     incident = read_incident(content, path=str(path))
     if mask is None:
         for line in dump_incident(incident, wanted, raw=raw):
@@ -143,7 +141,7 @@ def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bo
             target.write(masked)
     except OSError as error:
         raise OlrPgError(
-            Code.MASKED_INCIDENT_UNWRITABLE, error.strerror or plain_reason(error), file=str(mask)
+            Code.MASKED_INCIDENT_UNWRITABLE, system_reason(error), file=str(mask)
         ) from error
 
 

@@ -34,7 +34,7 @@ def logs(
 
     Works while the appliance runs and while it does not. When in doubt, a log is needed.
     """
-    from olr_pg.appliance.log_needs import in_vault, judge, known_logs, positions
+    from olr_pg.appliance.log_needs import choose_needed, in_vault, known_logs, positions
     from olr_pg.config.reading import load_config
     from olr_pg.config.source_section import OfflineSource
 
@@ -43,7 +43,7 @@ def logs(
     vault = None if isinstance(loaded.source, OfflineSource) else loaded.source.vault
     starts = positions(loaded)
     # Only then the logs: what is archived meanwhile is behind every position.
-    judged = judge(known_logs(loaded), starts, in_vault(vault))
+    judged = choose_needed(known_logs(loaded), starts, in_vault(vault))
     if purgeable:
         judged = [one for one in judged if not one.needed]
     if as_json:

@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +67,7 @@ def unwritten(error: OSError) -> Exception:
     return (
         error
         if isinstance(error, BrokenPipeError)
-        else OlrPgError(Code.STDOUT_UNWRITABLE, str(error.strerror))
+        else OlrPgError(Code.STDOUT_UNWRITABLE, system_reason(error))
     )
 
 

@@ -133,7 +133,7 @@ def _until(scn: int | None, time: datetime | None) -> Until | None:
 
 
 def with_log_options(config: Config, level: int | None, log_format: str | None) -> Config:
-    """`config` with the command line's log options in place of the file's."""
+    """Return `config` with the command line's log options in place of the file's."""
     options = {"level": level, "format": log_format}
     given = {key: value for key, value in options.items() if value is not None}
     return config.model_copy(update={"log": config.log.model_copy(update=given)})

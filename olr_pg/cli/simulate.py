@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from olr_pg.cli.printing import flush, print_json, print_line
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -332,7 +332,8 @@ def _writing_to(directory: Path) -> Iterator[None]:
         raise  # of the standard output
     except OSError as error:
         raise OlrPgError(
-            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{error.filename or directory}: {error.strerror}"
+            Code.SIMULATION_DIRECTORY_UNUSABLE,
+            f"{error.filename or directory}: {system_reason(error)}",
         ) from error
 
 

@@ -7,7 +7,7 @@ import socket
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,5 +78,5 @@ def listen(address: Address) -> socket.socket:
     except OSError as error:
         code = Code.ADDRESS_IN_USE if error.errno == errno.EADDRINUSE else Code.ADDRESS_UNUSABLE
         # Python adds what it was doing; the address is told anyway.
-        reason = (error.strerror or plain_reason(error)).partition(" (while")[0]
+        reason = system_reason(error).partition(" (while")[0]
         raise OlrPgError(code, reason, address=str(address)) from error

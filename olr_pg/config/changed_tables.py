@@ -64,7 +64,7 @@ def _text(name: str) -> str:
     return "'" + name.replace("'", "''") + "'"
 
 
-def read_changes(path: Path) -> TableChanges:
+def read_table_changes(path: Path) -> TableChanges:
     """Read the changes; none where there is no file.
 
     Raises:

@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from olr_pg.config.address import Address, Network, parse_address
-from olr_pg.config.names import OWN_SCHEMA, TableName, parse_table_name
+from olr_pg.config.names import OWN_SCHEMA, TableName, configured_table_name
 from olr_pg.config.secrets import (
     UnresolvedSecretError,
     expand_environment,
@@ -278,7 +278,7 @@ def _table(value: object) -> TableName:
     if isinstance(value, TableName):
         return value
     try:
-        return parse_table_name(value if isinstance(value, str) else "")
+        return configured_table_name(value if isinstance(value, str) else "")
     except ValueError as error:
         raise problem('a table as OWNER.NAME or "Owner"."Name"') from error
 
@@ -375,7 +375,7 @@ def _table_mapping(value: dict[str, str]) -> dict[str, str]:
     mapping = dict[str, str]()
     for key, target in value.items():
         try:
-            name = str(parse_table_name(key))
+            name = str(configured_table_name(key))
         except ValueError as error:
             raise problem(
                 f"every key to be a table as OWNER.NAME, which {key!r} is not", show="nothing"

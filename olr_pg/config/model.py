@@ -23,7 +23,7 @@ from pydantic import (
 
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.changed_tables import FILE_NAME as CHANGES_FILE
-from olr_pg.config.changed_tables import TableChanges, read_changes
+from olr_pg.config.changed_tables import TableChanges, read_table_changes
 from olr_pg.config.connect_string import PostgresConnection
 from olr_pg.config.fields import (
     READS_VERSION,
@@ -441,7 +441,7 @@ class Config(Section):
             OlrPgError: 8015, they cannot be read.
         """
         applied = [
-            part.apply and part.apply.with_changes(read_changes(part.changes_file()))
+            part.apply and part.apply.with_changes(read_table_changes(part.changes_file()))
             for part in self.targets
         ]
         if isinstance(self.target, Target):

@@ -28,7 +28,7 @@ class TableName(NamedTuple):
         return f"{self.owner}.{self.name}"
 
 
-def parse_table_name(text: str) -> TableName:
+def configured_table_name(text: str) -> TableName:
     """Parse ``OWNER.NAME``; each part may stand in double quotes, which keeps its case.
 
     Raises:

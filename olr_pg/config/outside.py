@@ -13,7 +13,7 @@ from olr_pg.config.reading import ConfigError
 from olr_pg.config.source_section import OracleSource
 from olr_pg.config.tls import server_context
 from olr_pg.config.validation_problems import Problem, may_hide_secret
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +103,7 @@ def _unusable_files(tls: Tls, key: str) -> Iterator[Problem]:
                 file.open("rb").close()
         except OSError as error:
             missing = True
-            expected = f"a file that this user can read ({error.strerror})"
+            expected = f"a file that this user can read ({system_reason(error)})"
             yield Problem(f"{key}.{name}", json.dumps(str(file), ensure_ascii=False), expected)
     if missing:
         return

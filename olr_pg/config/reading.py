@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from olr_pg.config.fields import READS_VERSION, LoadContext, major_version
 from olr_pg.config.model import DATA, Config
 from olr_pg.config.validation_problems import Problem, describe_problems
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,9 +61,7 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise OlrPgError(
-            Code.CONFIG_UNREADABLE, error.strerror or "it cannot be opened", file=str(path)
-        ) from error
+        raise OlrPgError(Code.CONFIG_UNREADABLE, system_reason(error), file=str(path)) from error
     except UnicodeDecodeError as error:
         raise OlrPgError(
             Code.CONFIG_UNREADABLE, "it is not UTF-8 text", file=str(path), offset=error.start

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.errors import system_reason
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -23,7 +25,7 @@ class UnresolvedSecretError(ValueError):
 
 
 def expand_environment(text: str, environ: Mapping[str, str]) -> str:
-    """`text` with every ``${ENV_NAME}`` replaced.
+    """Return `text` with every ``${ENV_NAME}`` replaced.
 
     Raises:
         UnresolvedSecretError: a variable is not set, is empty, or its name is malformed.
@@ -54,7 +56,7 @@ def read_secret_file(path: Path) -> str:
             content = file.read(_FILE_SIZE_MAX + 1)
     except OSError as error:
         raise UnresolvedSecretError(
-            f"the secret file {path} cannot be read ({error.strerror})"
+            f"the secret file {path} cannot be read ({system_reason(error)})"
         ) from error
     if len(content) > _FILE_SIZE_MAX:
         raise UnresolvedSecretError(f"the secret file {path} is longer than {_FILE_SIZE_MAX} bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,4 +36,4 @@ def server_context(tls: Tls) -> ssl.SSLContext:
 
 
 def _unusable(error: OSError, path: Path) -> OlrPgError:
-    return OlrPgError(Code.TLS_FILES_UNUSABLE, error.strerror or str(error), file=str(path))
+    return OlrPgError(Code.TLS_FILES_UNUSABLE, system_reason(error), file=str(path))

@@ -122,13 +122,13 @@ def _describe(error: ErrorDetails, data: object) -> Problem:
 
 
 def format_key(location: Sequence[int | str]) -> str:
-    """``source.logs[1]`` of ("source", "logs", 1)."""
+    """Return a place as a key: ``source.logs[1]`` of ("source", "logs", 1)."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
     return "".join(parts).removeprefix(".")
 
 
 def _file_location(location: tuple[int | str, ...], data: object) -> tuple[int | str, ...]:
-    """`location` without what is not in the file: tags of unions, marks of mapping keys."""
+    """Return `location` without what is not in the file: tags of unions, marks of mapping keys."""
     kept = list[int | str]()
     for number, part in enumerate(location):
         if part in (ONE_TARGET, SEVERAL_TARGETS):

@@ -94,9 +94,6 @@ class ChangeBatches:
     def of(self, runs: Iterable[ReadyRun], thread: int) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a split's transactions, in their order.
 
-        Args:
-            thread: the redo thread.
-
         Raises:
             OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
         """

@@ -56,7 +56,6 @@ class PartsJob(NamedTuple):
     """What all tasks of a call have in common.
 
     Attributes:
-        schema: of the files.
         bounds: which transactions are wanted.
         folder: a path, or a URL, where tasks write.
         by_day: whether each day has files of its own.

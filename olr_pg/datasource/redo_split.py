@@ -72,8 +72,6 @@ class RedoSplit(NamedTuple):
     """A split with what a task has to know of it, as the survey found it.
 
     Attributes:
-        thread: the redo thread.
-        own: the split.
         rest: the redo behind it, up to the last commit of a transaction that began in it.
         end_scn: what commits from there on does not count: not every thread was read up to it, or
             a RESETLOGS gave it up.

@@ -83,7 +83,6 @@ class RedoStream:
     """Surveys logs as they come, and tells what is in a batch.
 
     Args:
-        options: of the query.
         storage: where the bytes of large transactions of SYS tables wait.
     """
 

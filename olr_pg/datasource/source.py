@@ -135,9 +135,7 @@ class RedoReader(DataSourceReader):
     """Plans and reads one query: a task per split that owns a wanted transaction.
 
     Args:
-        surveyed: the redo.
         schema: the columns that are wanted.
-        bounds: which transactions are.
     """
 
     def __init__(self, surveyed: Survey, schema: StructType, bounds: Bounds) -> None:

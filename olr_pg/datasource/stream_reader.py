@@ -43,7 +43,6 @@ class RedoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans and reads the batches of one query.
 
     Args:
-        options: of the query.
         schema: the columns that are wanted.
     """
 

@@ -81,7 +81,6 @@ class Surveyor:
     """Makes a survey, log by log.
 
     Args:
-        snapshot: the dictionary.
         starts: the redo threads, with the SCN from which each will be read.
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
         split_bytes: about how much of a log a task decodes.
@@ -166,7 +165,6 @@ def survey(
     """Read all redo once, and return what is to be decoded of it.
 
     Args:
-        snapshot: the dictionary.
         specs: files, directories or globs of archived logs.
         tables, split_bytes, storage: see `Surveyor`.
 

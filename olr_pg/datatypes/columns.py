@@ -21,7 +21,6 @@ class ValueColumn(NamedTuple):
     PostgreSQL's binary form on the way out.
 
     Attributes:
-        data: the buffer.
         offset: shape (n).
         length: shape (n); −1 is NULL.
     """
@@ -105,7 +104,7 @@ def replace_rows(
     source: ValueColumn,
     convert: Callable[[bytes], bytes | None],
 ) -> ValueColumn:
-    """`values` with `rows` replaced by what `convert` makes of those rows of `source`.
+    """Return `values` with `rows` replaced by what `convert` makes of those rows of `source`.
 
     The buffer is copied compactly, so that a few values do not drag a whole log window along.
     """

@@ -140,9 +140,7 @@ def encoder_for(
     """Choose the encoder of a column for a PostgreSQL type.
 
     Args:
-        column: the Oracle column.
         target: a kind, an OID or a type name; None takes the default mapping.
-        facts: of the source database.
         policies: what becomes of values that do not fit as they are.
 
     Raises:
@@ -280,8 +278,8 @@ def _text_to_bytea(values: ValueColumn, found: Charset, policies: Policies) -> E
 
 
 def _then(first: Encode, second: Callable[[bytes], bytes]) -> Encode:
-    """`first`, and what `second` makes of each distinct value: also of one that has no text left,
-    which is no NULL.
+    """Return `first`, and what `second` makes of each distinct value: also of one that has no text
+    left, which is no NULL.
     """
 
     def both(values: ValueColumn) -> Encoded:
@@ -371,7 +369,7 @@ def _vector(request: _Request) -> Encode | None:
 
 
 def _keeping_empty(encode: Encode) -> Encode:
-    """`encode` for LOBs: a value of no bytes is no NULL."""
+    """Return `encode` for LOBs: a value of no bytes is no NULL."""
 
     def encode_lobs(values: ValueColumn) -> Encoded:
         column, counters = encode(values)

@@ -54,7 +54,7 @@ def oson_to_json(
 
 
 def json_text(value: Any, policies: Policies | None = DEFAULT_POLICIES) -> tuple[bytes, int]:
-    """(JSON text in UTF-8, how many strings held U+0000).
+    """Return (JSON text in UTF-8, how many strings held U+0000).
 
     Args:
         value: of `decode_oson`, or as python-oracledb gives JSON columns.

@@ -81,7 +81,6 @@ def json_converter(
     """Choose the conversion of a column's values, once per column.
 
     Args:
-        column: the column.
         charset, ncharset: NLS_CHARACTERSET and NLS_NCHAR_CHARACTERSET.
         timezone: DBTIMEZONE, for TIMESTAMP WITH LOCAL TIME ZONE.
         policies: `undecodable` applies; U+0000 stays.

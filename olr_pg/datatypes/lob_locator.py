@@ -278,7 +278,7 @@ def _read_inline(data: Any, p: int, end: int, form: int, facts: Any) -> int:
 
 @kernel
 def extent_at(data: Any, p: int, end: int, compressed: bool) -> tuple[int, int, int]:
-    """(first block, blocks or −1, where the next extent begins) of the extent at `p`."""
+    """Read (first block, blocks or −1, where the next extent begins) of the extent at `p`."""
     if p + 6 > end:
         return 0, -1, p
     flag = int(data[p])
@@ -313,7 +313,7 @@ def decode_locator(raw: bytes) -> Locator:
     facts = np.zeros(FACTS, np.int64)
     status = read_locator(data, 0, len(raw), facts)
     if status:
-        raise OlrPgError(Code.LOB_LOCATOR_MALFORMED, f"{locator_fault(status)}: {raw[:64].hex()}")
+        raise OlrPgError(Code.LOB_LOCATOR_MALFORMED, f"{_REASONS[status]}: {raw[:64].hex()}")
     return Locator(
         LobForm(int(facts[FORM])),
         raw[LOB_ID_OFFSET:LOCATOR_HEAD],
@@ -327,8 +327,3 @@ def decode_locator(raw: bytes) -> Locator:
         int(facts[COUNT]),
         int(facts[REST]),
     )
-
-
-def locator_fault(status: int) -> str:
-    """Why `read_locator` refused a locator."""
-    return _REASONS[status]

@@ -207,7 +207,7 @@ def oracle_type_name(column: OracleColumn) -> str:
 
 
 def refusal(column: OracleColumn) -> str | None:
-    """Why a column of this type cannot be replicated; None where it can."""
+    """Tell why a column of this type cannot be replicated; None where it can."""
     code = _known(column.type_code)
     if code is None:
         return f"Oracle type code {column.type_code} is not known"
@@ -419,7 +419,6 @@ def fold_identifier(name: str, *, column: bool = False, keep_case: bool = False)
 
     Args:
         name: as in the dictionary.
-        column: the name is a column's.
         keep_case: no name becomes lower case.
     """
     folded = name.lower() if not keep_case and _FOLDABLE.fullmatch(name) else name

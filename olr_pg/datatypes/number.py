@@ -86,7 +86,7 @@ def encode_number(value: Decimal | int | str) -> bytes:
 
 
 def _base_100(number: Decimal) -> tuple[list[int], int]:
-    """(digits without zeros at either end, exponent of the first) of a finite number."""
+    """Return (digits without zeros at either end, exponent of the first) of a finite number."""
     _, decimal_digits, scale = number.as_tuple()
     text, power = "".join(map(str, decimal_digits)), int(scale)
     if power % 2:

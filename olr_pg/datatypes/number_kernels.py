@@ -42,7 +42,7 @@ _POWERS_OF_HUNDRED: Final = np.array([100**i for i in range(10)], np.int64)
 
 @kernel
 def significant(data: Bytes, start: int, length: int) -> tuple[int, int, int, int, int]:
-    """(kind, sign, first digit's position, digits, exponent) of the NUMBER at `start`.
+    """Find (kind, sign, first digit's position, digits, exponent) of the NUMBER at `start`.
 
     `digits` is 0 for zero. A digit is ``byte − 1`` where sign is 1 and ``101 − byte`` where −1.
     """
@@ -92,7 +92,7 @@ def _digit(byte: int, sign: int) -> int:
 def _integer(
     data: Bytes, first: int, count: int, sign: int, exponent: int
 ) -> tuple[int, np.uint64]:
-    """(outcome, magnitude) of an integral NUMBER below 10^19."""
+    """Read (outcome, magnitude) of an integral NUMBER below 10^19."""
     if count == 0:
         return OK, np.uint64(0)
     if exponent > 9 or (exponent == 9 and _digit(byte_at(data, first), sign) > 9):
@@ -223,7 +223,7 @@ def _write_numeric(
 
 @inlined_kernel
 def write_canonical(data: Bytes, start: int, length: int, out: Shorts, at: int) -> int:
-    """`_write_numeric` of a value in canonical form, in one pass; 0 for anything else."""
+    """Do as `_write_numeric` does, for a canonical value in one pass; 0 for anything else."""
     if length < 2 or length > 21:
         return 0
     head = byte_at(data, start)

@@ -283,7 +283,6 @@ def decode_oson(raw: bytes, policies: Policies = DEFAULT_POLICIES) -> tuple[Json
     """Decode an image; (the document, how many of its texts were undecodable).
 
     Args:
-        raw: the image.
         policies: `undecodable` applies.
 
     Raises:

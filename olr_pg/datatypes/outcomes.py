@@ -81,7 +81,6 @@ def check(row: int, outcome: int, values: ValueColumn, conversion: str) -> None:
 
     Args:
         row, outcome: what the kernel returned.
-        values: the column it read.
         conversion: for the message, such as ``NUMBER to bigint``.
     """
     if row >= 0:

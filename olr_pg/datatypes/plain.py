@@ -72,7 +72,6 @@ def plain_form(column: OracleColumn, kind: PgKind, facts: DatabaseFacts) -> Plai
     Args:
         column: as `encoder_for` took it.
         kind: of the encoder.
-        facts: of the source database.
     """
     code = column.type_code
     if code == OracleType.NUMBER:

@@ -8,9 +8,8 @@ import numpy as np
 
 from olr_pg.datatypes.columns import ValueColumn, nulls, per_distinct
 from olr_pg.datatypes.outcomes import byte_at, check, malformed
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import kernel
-from olr_pg.scalars import format_rowid, parse_rowid
+from olr_pg.scalars import format_rowid
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,23 +42,6 @@ def decode_rowid(raw: bytes) -> str:
         dba, slot = int.from_bytes(raw[:4], "big"), int.from_bytes(raw[4:], "big")
         return f"{dba & 0x3FFFFF:08X}.{slot:04X}.{dba >> 22:04X}"
     raise malformed("ROWID", raw)
-
-
-def encode_rowid(text: str) -> bytes:
-    """Encode an extended ROWID of 18 characters as its 10 bytes.
-
-    Raises:
-        OlrPgError: 2058, not such a text.
-    """
-    try:
-        data_object, dba, slot = parse_rowid(text)
-        return b"".join(
-            part.to_bytes(size, "big") for part, size in ((data_object, 4), (dba, 4), (slot, 2))
-        )
-    except (ValueError, OverflowError) as error:
-        raise OlrPgError(
-            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no extended ROWID: {text!r}"
-        ) from error
 
 
 def decode_urowid(raw: bytes) -> str:

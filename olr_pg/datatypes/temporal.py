@@ -77,7 +77,7 @@ class DateTime(NamedTuple):
     nanosecond: int = 0
 
     def isoformat(self) -> str:
-        """``2026-03-07T01:44:39.5``: fraction without trailing zeros; ``-0001`` is 1 BC."""
+        """Return ``2026-03-07T01:44:39.5``: fraction without trailing zeros; ``-0001`` is 1 BC."""
         sign = "-" if self.year < 0 else ""
         text = (
             f"{sign}{abs(self.year):04d}-{self.month:02d}-{self.day:02d}"
@@ -206,26 +206,6 @@ def encode_timestamp(value: DateTime) -> bytes:
     return encode_date(value) + fraction
 
 
-def encode_timestamp_tz(value: ZonedDateTime) -> bytes:
-    """Encode a TIMESTAMP WITH TIME ZONE as its 13 bytes.
-
-    Raises:
-        OlrPgError: 2058, as `encode_timestamp`, or the zone is out of range.
-    """
-    offset, region = value.zone
-    if region is not None and 0 <= region < 1 << 13:
-        zone = bytes([0x80 | region >> 6, (region & 0x3F) << 2])
-    elif offset is not None and abs(offset) < 16 * 60:
-        hours, minutes = divmod(abs(offset), 60)
-        sign = -1 if offset < 0 else 1
-        zone = bytes([20 + sign * hours, 60 + sign * minutes])
-    else:
-        raise OlrPgError(
-            Code.VALUE_NOT_EXPRESSIBLE_IN_ORACLE, f"no time zone of Oracle's range: {value.zone}"
-        )
-    return encode_timestamp(value.utc)[:7] + value.utc.nanosecond.to_bytes(4, "big") + zone
-
-
 def local_isoformat(value: DateTime, zone: str) -> str:
     """Write a label of `zone` as ISO 8601: ``+HH:MM`` for an offset, in UTC ``Z`` for a region.
 
@@ -252,7 +232,7 @@ def _fields(raw: bytes, nanosecond: int) -> DateTime:
 
 
 def shifted(value: DateTime, seconds: int) -> DateTime:
-    """`value` moved by `seconds` in the proleptic Gregorian calendar."""
+    """Return `value` moved by `seconds` in the proleptic Gregorian calendar."""
     astronomical = value.year + 1 if value.year < 0 else value.year
     days = int(uncompiled(civil_days)(astronomical, value.month, value.day))
     total = days * 86_400 + value.hour * 3600 + value.minute * 60 + value.second + seconds
@@ -270,7 +250,7 @@ def shifted(value: DateTime, seconds: int) -> DateTime:
 def temporal_to_micros(
     values: ValueColumn, form: TemporalForm, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[Longs, npt.NDArray[np.bool_], Counters]:
-    """(µs since 2000-01-01 of each label, NULLs, counters); 0 where NULL.
+    """Return (µs since 2000-01-01 of each label, NULLs, counters); 0 where NULL.
 
     Raises:
         OlrPgError: 2050 malformed, 2057 where a policy forbids a loss.
@@ -289,7 +269,7 @@ def temporal_to_timestamp(
     policies: Policies = DEFAULT_POLICIES,
     zone: str | None = None,
 ) -> tuple[ValueColumn, Counters]:
-    """→ timestamp, or timestamptz, in PostgreSQL's binary form.
+    """Convert to timestamp, or timestamptz, in PostgreSQL's binary form.
 
     Args:
         values: values of layout `form`.
@@ -404,7 +384,7 @@ def civil_date(days: int) -> tuple[int, int, int]:
 
 @kernel
 def date_days(data: Bytes, at: int) -> tuple[int, int]:
-    """(−1 malformed, 0, or 1 where the calendar moved a 29 February; days) of 7 bytes at `at`.
+    """Return (−1 malformed, 0, or 1 where a 29 February was moved; days) of 7 bytes at `at`.
 
     Oracle's calendar is Julian before 15 October 1582: every fourth year is a leap year.
     """

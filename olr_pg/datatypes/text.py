@@ -47,7 +47,7 @@ _CHARACTERS: Final = {
 def decode_text_by_policy(
     raw: bytes, charset: Charset, policies: Policies = DEFAULT_POLICIES
 ) -> tuple[str, bool]:
-    """(text, whether bytes were undecodable); U+0000 stays.
+    """Return (text, whether bytes were undecodable); U+0000 stays.
 
     Raises:
         OlrPgError: 2051 where the policy says error.
@@ -103,7 +103,7 @@ def _encoding_table(table: str) -> dict[int, int]:
 
 
 def _decode(raw: bytes, charset: Charset, errors: str) -> tuple[str, bool]:
-    """(text, whether bytes were undecodable); with `strict` the text is empty then."""
+    """Return (text, whether bytes were undecodable); with `strict` the text is empty then."""
     try:
         if charset.structure == "single-byte":
             return codecs.charmap_decode(raw, errors, charset.table)[0], False
@@ -194,9 +194,7 @@ def text_to_utf8(
     )
 
 
-def text_with_nul(
-    values: ValueColumn, charset: Charset, policies: Policies = DEFAULT_POLICIES
-) -> ValueColumn:
+def text_with_nul(values: ValueColumn, charset: Charset) -> ValueColumn:
     """Convert text of any character set → UTF-8, where U+0000 stays.
 
     The result may share the buffer of `values`.
@@ -208,7 +206,7 @@ def text_with_nul(
     if not len(rows):
         return clean
     return replace_rows(
-        clean, rows, values, lambda raw: decode_text_by_policy(raw, charset, policies)[0].encode()
+        clean, rows, values, lambda raw: decode_text_by_policy(raw, charset)[0].encode()
     )
 
 
@@ -255,7 +253,7 @@ def _from_single_byte(values: ValueColumn, charset: Charset, dirty: Flags) -> Va
 
 @cache
 def _utf8_table(table: str) -> tuple[Bytes, Bytes]:
-    """(bytes of each character in UTF-8, 0 where undefined or U+0000; those bytes)."""
+    """Return (bytes of each character in UTF-8, 0 where undefined or U+0000; those bytes)."""
     size, encoded = np.zeros(256, np.uint8), np.zeros((256, 4), np.uint8)
     for byte, char in enumerate(table):
         if char not in ("\ufffe", _NUL):

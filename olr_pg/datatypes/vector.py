@@ -187,7 +187,6 @@ def vector_to_array(raw: bytes, element: str) -> bytes:
     """Convert an image to a one-dimensional array in binary form; sparse vectors become dense.
 
     Args:
-        raw: the image.
         element: ``f4`` real, ``f8`` double precision, ``i2`` smallint.
 
     Raises:

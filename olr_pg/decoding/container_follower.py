@@ -60,7 +60,6 @@ class ContainerFollower:
             anyone knowing how.
 
     Attributes:
-        con_id: the container.
         snapshot_scn: of the dictionary that it began with.
         followed: the SYS tables whose rows it wants.
         versions: of tables that changed, by OBJ#.

@@ -78,8 +78,6 @@ class SubscribedTables:
         tables: as they are at the beginning.
         followed: the SYS tables to follow.
         con_id: the container of tables that do not name one.
-        xml_tokens: of the subscription.
-        charsets: of the database.
         views: what is encoded of them; they agree in the form of binary XML.
         filters: which columns and operations are left out.
     """
@@ -168,17 +166,14 @@ class DictionaryFollower:
     """Keeps the versions of the tables of a dictionary; see the module's docstring.
 
     Args:
-        snapshot: the dictionary to begin with.
         record: is given every transaction that changed something, before it takes effect: to make
             it durable.
         ends_delivery: whether the delivery ends where a table ends without anyone being told.
         filters: which columns and operations are left out.
 
     Attributes:
-        snapshot: as above.
         events: all so far, in commit order, of every table of the snapshot.
         end: the event where the delivery ends, None where it does not.
-        ends_delivery: as given.
     """
 
     def __init__(

@@ -119,7 +119,6 @@ class Filters:
         """Return what the rows of a table must fulfil; None: nothing.
 
         Args:
-            charsets: of the database.
             described: see `compile_condition`.
 
         Raises:

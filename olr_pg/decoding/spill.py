@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,7 +168,7 @@ class SpillFiles:
 
     def refused(self, size: int, error: OSError) -> OlrPgError:
         """Return error 2081: the disk does not take so many bytes."""
-        detail = f"{size} bytes: {error.strerror or error}"
+        detail = f"{size} bytes: {system_reason(error)}"
         return OlrPgError(Code.SPILL_FAILED, detail, directory=str(self._directory))
 
 
@@ -176,7 +176,6 @@ class _Gathered:
     """A `transactions.waiting_storage.Gathering` in a file.
 
     Args:
-        files: whose it is.
         file: without a name.
         growing: bytes of the files that grow; this one's are in it until it is whole, or dropped.
     """

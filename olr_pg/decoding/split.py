@@ -136,7 +136,6 @@ def subscribe(
         con_id: the container of tables that do not name one (`Table.con_id`).
         big_endian, chunk_bytes: of its one view, where `views` has none.
         spans: when each table is in force; None: always.
-        dropped, views, conditions: of the subscription.
 
     Raises:
         OlrPgError: 4006, a name does not fit the protocol.

@@ -38,11 +38,7 @@ class TargetView:
     raw_xml: bool = False
 
     def of(self, tables: Sequence[Table], charsets: Charsets = DEFAULT_CHARSETS) -> View:
-        """Return the view of a subscription to `tables`, which may hold several versions of each.
-
-        Args:
-            charsets: of the database.
-        """
+        """Return the view of a subscription to `tables`; of each it may hold several versions."""
         dropped = self.filters.dropped(tables)
         if self.objects is not None:
             others = np.array([table.object_key not in self.objects for table in tables], np.bool_)

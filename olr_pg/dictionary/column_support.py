@@ -30,7 +30,7 @@ _OTHER_TYPES: Final = {
 def unsupported_reason(
     type_code: int, *, virtual: bool, encrypted: bool, lob_encrypted: bool
 ) -> str | None:
-    """Why values of such a column cannot be replicated; None where they can."""
+    """Tell why values of such a column cannot be replicated; None where they can."""
     if virtual:
         return "virtual columns are computed and never in redo"
     if encrypted:

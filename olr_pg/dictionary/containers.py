@@ -76,7 +76,6 @@ class ContainerNames(NamedTuple):
     Attributes:
         con_id: of the tables; 0 where the dictionary is of this container alone: then all names
             are what they are.
-        container: its name.
         clashing: owners that other containers have, too.
     """
 

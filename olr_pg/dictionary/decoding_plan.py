@@ -172,7 +172,7 @@ def _is_as_stored(table: Table, span: Span) -> bool:
 def _entries(
     con_id: int, objects: Sequence[int], table: int, span: Span
 ) -> Iterator[tuple[int, int, int]]:
-    """(key, SCN, table) of each object, and where its span ends (key, SCN, −1).
+    """Return (key, SCN, table) of each object, and where its span ends (key, SCN, −1).
 
     Sorted, the −1 of an end comes before the table that follows from the same SCN on.
     """

@@ -137,7 +137,7 @@ def _stop(code: int, detail: str, table: Table, statements: Sequence[Statement])
 def _added_columns(
     old: Table, new: Table, with_default: frozenset[int]
 ) -> tuple[tuple[Column, ...], str | None]:
-    """(columns to add, why the columns cannot be followed)."""
+    """Return (columns to add, why the columns cannot be followed)."""
     before = {column.name: column for column in old.delivered}
     after = {column.name: column for column in new.delivered}
     gone = [name for name in before if name not in after]

@@ -60,7 +60,6 @@ def row_segments(
     """List what holds the rows, or stands for a part of them: the index, or its partitions.
 
     Args:
-        tab: the table.
         index: that holds its rows.
         parts: partitions of the index.
         of_table: partitions of the table, without segments; redo that names one would mean it, too.
@@ -77,14 +76,12 @@ def index_obstacle(
     key: Sequence[int],
     columns: Sequence[Column],
 ) -> str | None:
-    """Why the rows of an index-organised table cannot be decoded; None where they can.
+    """Tell why the rows of an index-organised table cannot be decoded; None where they can.
 
     Args:
-        tab: the table.
         index: that holds its rows.
         parts: partitions of that index.
         key: INTCOL# of the index's columns, in the order of the index.
-        columns: of the table.
     """
     if tab.property & _OVERFLOW:
         return "it is index-organised and has an overflow segment"

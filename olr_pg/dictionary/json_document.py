@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -29,7 +29,7 @@ def read_bytes(path: str) -> bytes:
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
         # ValueError: a path with a NUL character.
-        raise OlrPgError(Code.DICTIONARY_UNREADABLE, _reason(error), file=path) from error
+        raise OlrPgError(Code.DICTIONARY_UNREADABLE, system_reason(error), file=path) from error
 
 
 def parse_object(data: bytes, path: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def parse_object(data: bytes, path: str) -> dict[str, Any]:
 
 
 def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model:
-    """`document` as a `model`.
+    """Return `document` as a `model`.
 
     Raises:
         OlrPgError: 3004, naming the JSON path of what is wrong and what was expected.
@@ -72,7 +72,7 @@ def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model
 
 
 def json_path(parts: tuple[int | str, ...]) -> str:
-    """``tables[0].columns[2].name`` of the steps that lead there."""
+    """Return ``tables[0].columns[2].name`` of the steps that lead there."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
@@ -96,7 +96,3 @@ def _describe(value: object) -> str:
         return f"a list of {len(value)} elements"
     text = orjson.dumps(value).decode()
     return text if len(text) <= _VALUE_CHARS else text[:_VALUE_CHARS] + "…"
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -43,10 +43,9 @@ def table_refusal(
     hybrid_columnar: bool = False,
     index_obstacle: str | None = None,
 ) -> str | None:
-    """Why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
+    """Tell why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
 
     Args:
-        owner, name: of the table.
         table_properties, table_flags: TAB$.PROPERTY and FLAGS.
         object_flags: OBJ$.FLAGS.
         cluster_columns: TAB$.CLUCOLS.

@@ -35,7 +35,8 @@ class TableSelection:
 
 
 def parse_table_name(text: str) -> tuple[str, str]:
-    """(owner, name) of ``OWNER.NAME``: unquoted parts are folded to upper case, as Oracle does.
+    """Return (owner, name) of ``OWNER.NAME``: unquoted parts are folded to upper case, as Oracle
+    does.
 
     Of ``PDB.OWNER.NAME``, which names a table of one of several containers, the owner is
     ``PDB.OWNER``.

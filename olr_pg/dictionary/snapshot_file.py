@@ -45,7 +45,7 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.scalars import MAX_SCN
 
 FORMAT_PREFIX: Final = "olr-pg-dictionary/"
@@ -348,9 +348,7 @@ def write_whole(written: bytes, path: str) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise OlrPgError(
-            Code.DICTIONARY_UNWRITABLE, error.strerror or plain_reason(error), file=path
-        ) from error
+        raise OlrPgError(Code.DICTIONARY_UNWRITABLE, system_reason(error), file=path) from error
 
 
 def _write_table(table: Table) -> dict[str, Any]:

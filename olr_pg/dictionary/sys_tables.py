@@ -102,7 +102,6 @@ def join_tables(
     """Join the rows of SYS tables into the tables that they define.
 
     Args:
-        rows: the rows.
         path: of the file they were read from, named in errors.
         all_columns_logged: whether the database logs ALL columns; True where nobody told.
         compression: of existing segments, as far as anyone told.

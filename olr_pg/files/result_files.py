@@ -23,7 +23,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.mapped import MappedFile
 
 _SPARE: Final = "spare-results"
@@ -203,6 +203,4 @@ class ResultFiles:
 
 def result_lost(error: Exception, **where: Any) -> OlrPgError:
     """Say why a result cannot be handed over, and where."""
-    return OlrPgError(
-        Code.TASK_RESULT_LOST, getattr(error, "strerror", None) or str(error), **where
-    )
+    return OlrPgError(Code.TASK_RESULT_LOST, system_reason(error), **where)

@@ -15,7 +15,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,11 +29,7 @@ _SEPARATORS: Final = frozenset("\"'\\: \t\n")
 
 
 def archive_options(java: Java, spark_home: Path) -> tuple[str, ...]:
-    """Java's options for a session; none where there is no archive.
-
-    Args:
-        spark_home: the installation of Spark.
-    """
+    """Java's options for a session; none where there is no archive."""
     archives = [whole_archive(name) for name in (*own_base(java), archive_of(java, spark_home))]
     found = [str(archive) for archive in archives if archive is not None]
     if len(found) < len(archives) or _SEPARATORS & set("".join(found)):
@@ -79,7 +75,6 @@ def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None
     """Make the archive, and that of Java's own classes where it is missing, as far as Java can.
 
     Args:
-        spark_home: the installation of Spark.
         run: runs a program of Spark's with the given options of Java; tells whether Java has ended
             by itself.
 
@@ -97,7 +92,7 @@ def make_archive(java: Java, spark_home: Path, run: Callable[..., bool]) -> None
                 _put_in_place(new, name, whole=whole)
     except OSError as error:
         raise OlrPgError(
-            Code.JAVA_FILES_UNWRITABLE, f"{error.strerror}", file=str(java.home)
+            Code.JAVA_FILES_UNWRITABLE, system_reason(error), file=str(java.home)
         ) from error
 
 

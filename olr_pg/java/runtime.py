@@ -27,7 +27,7 @@ from typing import Final
 
 import platformdirs
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 
 VERSION_MIN: Final = 17
 """The oldest Java that Spark 4 runs on."""
@@ -139,7 +139,7 @@ def _probe(program: Path) -> tuple[Path, int]:
             command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS_MAX
         )
     except OSError as error:
-        raise _Unsuitable(f"cannot be run ({error.strerror})") from error
+        raise _Unsuitable(f"cannot be run ({system_reason(error)})") from error
     except subprocess.TimeoutExpired as error:
         raise _Unsuitable(f"does not answer within {_PROBE_SECONDS_MAX} s") from error
     words = answer.stderr + answer.stdout
@@ -174,7 +174,7 @@ def _launch_home(program: Path, version: int, cache: Path) -> Path:
             _write_program(target, script)
     except OSError as error:
         raise OlrPgError(
-            Code.JAVA_FILES_UNWRITABLE, f"{error.strerror}", file=str(target)
+            Code.JAVA_FILES_UNWRITABLE, system_reason(error), file=str(target)
         ) from error
     return home
 

@@ -381,8 +381,8 @@ _VECTOR_BITS: Final = {VectorFormat.INT8: "i1", VectorFormat.BINARY: "u1"}
 
 
 def _parsed_vector(text: str | None) -> bytes | None:
-    """``[1,2]``, sparse ``[9,[0,3],[1,2]]`` with places from 0, either with its format before it,
-    else FLOAT64.
+    """Parse ``[1,2]``, sparse ``[9,[0,3],[1,2]]`` with places from 0, either with its format before
+    it, else FLOAT64.
     """
     if text is None:
         return None

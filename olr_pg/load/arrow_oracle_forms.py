@@ -114,7 +114,7 @@ def number_kernel(
 
 @kernel
 def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length: I64) -> None:
-    """Integers · 10^−scale → NUMBER; value i begins at ``22 · i`` of `out`.
+    """Convert integers · 10^−scale → NUMBER; value i begins at ``22 · i`` of `out`.
 
     Args:
         null: 1 where the value is NULL.
@@ -161,7 +161,9 @@ def integer_number_kernel(items: I64, null: U8, scale: int, out: U8, out_length:
 
 @inlined
 def _is_infinite(data: U8, at: int, end: int) -> bool:
-    """``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it; nothing behind it."""
+    """Tell whether this is ``Infinity`` or ``Inf`` in any case, or ``~`` as TO_CHAR writes it;
+    nothing behind it.
+    """
     size = end - at
     if size == 1:
         return bool(data[at] == _TILDE)
@@ -194,7 +196,7 @@ def _exponent(data: U8, at: int, end: int) -> tuple[int, int]:
 def _put_number(
     digits: U8, count: int, power: int, negative: bool, out: U8, base: int, size: I64, row: int
 ) -> int:
-    """± the integer of `count` digits · 10^power; the outcome."""
+    """Put ± the integer of `count` digits · 10^power; the outcome."""
     while count and digits[count - 1] == 0:
         count -= 1
         power += 1
@@ -326,7 +328,7 @@ def _fraction(data: U8, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
-    """``Z``, ``±HH:MM``, or ``Z`` with the zone that the value is written in behind it.
+    """Read ``Z``, ``±HH:MM``, or ``Z`` with the zone that the value is written in behind it.
 
     Returns:
         (shift, zone, place): minutes that the label is ahead of UTC; minutes of the zone, `_REGION`
@@ -353,7 +355,7 @@ def _zone(data: U8, at: int, end: int) -> tuple[int, int, int]:
 def time_text_kernel(
     data: U8, offset: I64, length: I64, zone: int, width: int, out: U8
 ) -> tuple[int, int]:
-    """``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` → the same forms as `ticks_kernel`.
+    """Convert ``[-]YYYY-MM-DD[T ]HH:MM:SS[.fffffffff][zone]`` → the same forms as `ticks_kernel`.
 
     Args:
         zone: `NO_ZONE` refuses one, `TO_UTC` needs one and takes it off.

@@ -47,7 +47,7 @@ def canonical_type(column: TargetColumn) -> int:
 
 
 def canonical_values(values: ValueColumn, column: TargetColumn) -> ValueColumn:
-    """Values in PostgreSQL's binary form → the canonical form."""
+    """Convert values in PostgreSQL's binary form → the canonical form."""
     if column.base_oid == PgKind.BPCHAR:
         return strip_blanks(
             values if values.data.flags.writeable else values._replace(data=values.data.copy())

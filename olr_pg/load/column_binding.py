@@ -39,7 +39,6 @@ class LoadColumn(NamedTuple):
     Attributes:
         place: in the record batch.
         field: the target column's place.
-        target: the target column.
         arrow: Arrow → Oracle's internal form.
         encoder: Oracle's internal form → PostgreSQL's binary form.
         form: a kernel's way to do the same with most values, if there is one.
@@ -212,7 +211,7 @@ def check_sizes(
 
 
 def at_row(error: OlrPgError, column: str, batch: pa.RecordBatch, first_row: int) -> OlrPgError:
-    """`error` with the row's number in the partition, and its ROWID where that is known."""
+    """Return `error` with the row's number in the partition, and its ROWID where that is known."""
     where = {**error.where, "column": column}
     row = where.get("row")
     if row is not None:

@@ -55,7 +55,7 @@ def placeholder(column: TargetColumn) -> sql.Composable:
 
 
 def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str, Any]:
-    """Values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex.
+    """Show values as JSON has them: numbers exact, dates in ISO 8601, bytes as hex.
 
     A document that readers of JSON may not take, for its depth or its numbers, is a string.
     """

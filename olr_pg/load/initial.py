@@ -141,7 +141,6 @@ def initial_load(
 
     Args:
         settings: of the target; `create_tables` lets missing tables be made.
-        sources: the tables.
         session: gives the Spark session when there is much to do.
         options: how to begin.
 
@@ -331,7 +330,7 @@ def _undo_needed(
     options: LoadOptions,
     error: OlrPgError,
 ) -> OlrPgError:
-    """`error` with the undo retention that the load would have needed.
+    """Return `error` with the undo retention that the load would have needed.
 
     What is left is estimated by the partitions of this run: all are about equally large.
     """

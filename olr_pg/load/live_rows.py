@@ -35,7 +35,7 @@ from olr_pg.oracle.rowids import (
     segments_of,
 )
 from olr_pg.oracle.source_containers import ContainerDatabases
-from olr_pg.oracle.table_query import read_rows, schema_of
+from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.oracle.tables import bound
 from olr_pg.oracle.undo_retention import read_undo_retention
 
@@ -67,7 +67,6 @@ class LiveMoment(NamedTuple):
     """A moment of the source.
 
     Attributes:
-        scn: of it.
         start_scn: no transaction that was open at `scn` began before.
     """
 
@@ -79,7 +78,6 @@ class LivePartition(NamedTuple):
     """Rows of a table of a live database.
 
     Attributes:
-        source: of the table's container.
         table: as all know it, also with its container in its name.
         part: their ROWIDs; None for every row.
         moment: as of which they are.
@@ -125,7 +123,7 @@ class LivePartition(NamedTuple):
                     yield rows
 
     def _coded_pieces(self, pieces: Pieces) -> Pieces:
-        """`pieces`, which are read outside of `batches`, with the same errors."""
+        """Return `pieces`, which are read outside of `batches`, with the same errors."""
 
         def read() -> Iterator[Any]:
             with self._coded_errors():
@@ -318,7 +316,7 @@ def live_data(
     rows = batch_rows(table)
     partitions = tuple(LivePartition(source, table, one, moment, rows) for one in ranges)
     return TableData(
-        schema_of(table),
+        query_schema(table),
         partitions,
         rows=0,
         scn=moment.scn,

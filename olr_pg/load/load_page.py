@@ -57,8 +57,6 @@ def load_page(
 
     Args:
         config: of one target by itself.
-        target: its connection string.
-        database: the source.
         targets: ``OWNER.NAME`` → (schema, table) in the target.
         work: the tables that are loaded.
 

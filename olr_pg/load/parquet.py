@@ -72,7 +72,7 @@ class RowGroup(NamedTuple):
             raise OlrPgError(Code.TABLE_DATA_UNUSABLE, reason, action=None, **self.place) from error
 
 
-def find_table(folder: Path, name: str) -> TableData:
+def find_table_data(folder: Path, name: str) -> TableData:
     """Find the data of the table `name` (``OWNER.NAME``).
 
     Raises:

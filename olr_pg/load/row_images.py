@@ -126,7 +126,7 @@ def cells_kernel(data: U8, offset: I64, length: I64, kind: int, cursor: I64, out
 
 
 def hashes(images: RowImages) -> npt.NDArray[np.int64]:
-    """``hashtextextended(encode(image, 'hex'), 0)`` of each image."""
+    """Return ``hashtextextended(encode(image, 'hex'), 0)`` of each image."""
     out = np.empty(len(images.start) - 1, np.uint64)
     hash_kernel(images.data, images.start, _HEX, out)
     return out.view(np.int64)

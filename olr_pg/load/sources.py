@@ -12,7 +12,7 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 from olr_pg.load.row_filter import FilteredTables
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
 from olr_pg.schema.target_settings import settings_for
@@ -80,7 +80,7 @@ class _OfflineTables:
         self._config = config
         self._folder = folder
         self._scn = scn
-        self.snapshot = read_snapshot(config, for_load=for_load)
+        self.snapshot = read_dictionary(config, for_load=for_load)
 
     def choose(self, names: Collection[str]) -> tuple[Table, ...]:
         """See `TableSource.choose`."""
@@ -124,7 +124,7 @@ def apply_section(config: Config) -> Apply:
     return config.apply
 
 
-def read_snapshot(config: Config, *, for_load: bool = False) -> Snapshot:
+def read_dictionary(config: Config, *, for_load: bool = False) -> Snapshot:
     """Read the source's dictionary.
 
     Args:
@@ -185,6 +185,6 @@ def _sources(
     configured = source.tables_scn if folder is None else None
     as_of = {key: one.scn for one in snapshot.containers for key in {t.con_id for t in one.tables}}
     for table in tables:
-        data = find_table(place, table.full_name)
+        data = find_table_data(place, table.full_name)
         known = scn or data.scn or configured or (as_of[table.con_id] if folder is None else 0)
         yield SourceTable(table, data, known, data.start_scn or 0)

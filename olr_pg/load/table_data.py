@@ -90,11 +90,7 @@ class SourceTable(NamedTuple):
 
 
 class TableSource(Protocol):
-    """Says where whole tables come from.
-
-    Attributes:
-        snapshot: the dictionary.
-    """
+    """Says where whole tables come from."""
 
     snapshot: Snapshot
 

@@ -120,7 +120,6 @@ class MigrationWatch:
     """Looks on at a migration; `read` is for one thread, the other methods for the migration's.
 
     Args:
-        config: of one target.
         clock: seconds that only grow.
     """
 

@@ -148,7 +148,6 @@ class Control:
         """Begin an action.
 
         Args:
-            document: of the request.
             who: has asked, from `address`.
             target: which one, where there are several.
 

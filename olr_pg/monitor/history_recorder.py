@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.monitor.history import LEVELS, WHOLE, Reading
 from olr_pg.observability.periodic import Periodic
-from olr_pg.observability.steady_time import clock_shift
+from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,7 @@ class HistoryRecorder:
     Args:
         statuses: the status of each target, by its name.
         clock: seconds of Unix time, as people have them.
+        steady: seconds that nobody can move: what rates are made of.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class HistoryRecorder:
         store: HistoryStore,
         statuses: Mapping[str, Callable[[], Status]],
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = steady_time,
     ) -> None:
         self._store = store
         self._statuses = statuses
         self._clock = clock
+        self._steady = steady
         self._before: dict[str, _Counts] = {}
         self._slot = 0
         self._looking = Periodic("olr-history", _LOOK_SECONDS, self.look)
@@ -65,17 +68,16 @@ class HistoryRecorder:
         self._slot = slot
         for name, status in self._statuses.items():
             now = status()
-            counts = _counted(now)
+            counts = _counted(now, self._steady())
             before = self._before.get(name)
             if before is not None:
                 self._store.add(now.at, name, readings_of(now, before, counts))
             self._before[name] = counts
 
 
-def _counted(status: Status) -> _Counts:
+def _counted(status: Status, at: float) -> _Counts:
     changes = {t.name: t.inserted + t.updated + t.deleted for t in status.tables}
-    # A clock that is moved meanwhile makes no rate.
-    return _Counts(status.at - clock_shift(), status.source.redo_bytes, status.source.rows, changes)
+    return _Counts(at, status.source.redo_bytes, status.source.rows, changes)
 
 
 def readings_of(status: Status, before: _Counts, now: _Counts) -> dict[str, Reading]:

@@ -266,7 +266,6 @@ def make_registry(
     """Make the registry of an appliance: its own metrics, and those of its process.
 
     Args:
-        status: the status of now.
         targets: that of each target by its name, where there are several.
     """
     registry = CollectorRegistry(auto_describe=False)

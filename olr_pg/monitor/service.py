@@ -90,8 +90,6 @@ class StatusService:
     """Serves the status from `start` to `stop`; also a context manager of that span.
 
     Args:
-        status: the status of now.
-        registry: of the metrics.
         address: where to listen; None = `DEFAULT_ADDRESS`, or any free port where that is taken.
         tls: what encrypts it.
         allow: networks that may connect beside loopback; None = all.

@@ -272,7 +272,6 @@ class Status:
     """Is the status of everything, at a moment.
 
     Attributes:
-        at: the moment.
         archive_seconds: since the newest redo that is here was written: so much more may be missing
             that is not here yet. None before the first log.
         confirmed_scn: the highest that the bundled applier has confirmed, in this run or before it.

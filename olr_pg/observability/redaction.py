@@ -43,14 +43,14 @@ class Redactor:
         self._known = re.compile(alternatives) if alternatives else None
 
     def text(self, text: str) -> str:
-        """`text` without known secrets, passwords in URLs and ``password=…`` parameters."""
+        """Return `text` without known secrets, passwords in URLs and ``password=…`` parameters."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
         text = _URL_PASSWORD.sub(rf"\1:{MASK}@", text)
         return _PARAMETER.sub(rf"\1{MASK}", text)
 
     def value(self, value: object) -> object:
-        """`value` with every text in it redacted; containers are copied."""
+        """Return `value` with every text in it redacted; containers are copied."""
         match value:
             case str():
                 return self.text(value)
@@ -66,7 +66,7 @@ class Redactor:
                 return self.text(str(value))
 
     def entry(self, key: str, value: object) -> object:
-        """`value` as it may be printed under `key`."""
+        """Return `value` as it may be printed under `key`."""
         if _SECRET_KEY.search(key) and value is not None and not isinstance(value, bool):
             return MASK
         return self.value(value)

@@ -56,7 +56,7 @@ def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compres
 def _segments(
     connection: Connection, scn: int, owner: tuple[Table, str], objs: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """(owner, SPARE1) of the compressed segments of tables or partitions."""
+    """Return (owner, SPARE1) of the compressed segments of tables or partitions."""
     part, segment = as_of(owner[0], scn, "t"), as_of(tables.SEG, scn, "s")
     place = [part.c[name] == segment.c[name] for name in ("FILE#", "BLOCK#", "TS#")]
     number = part.c[owner[1]]

@@ -20,7 +20,7 @@ class AsOfScn(Alias):
 
 
 def as_of(table: Table, scn: int, name: str) -> AsOfScn:
-    """`table` as of `scn`, under the alias `name`; the SCN is a bind."""
+    """Return `table` as of `scn`, under the alias `name`; the SCN is a bind."""
     found = AsOfScn._construct(table, name=name)
     found.scn = scn
     return found

@@ -67,7 +67,6 @@ class LiveDatabase:
     """The source database of a run; a `capture.source_database.SourceDatabase`.
 
     Args:
-        source: the configuration.
         lineage: remembers over restarts what was delivered from which incarnation.
         start_scn: the SCN from which redo will be wanted; 0 for the oldest log. The dictionary is
             read as of it where Oracle can still do that.

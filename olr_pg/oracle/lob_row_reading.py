@@ -101,7 +101,7 @@ def _output(cursor: Any, metadata: Any) -> Any:
 
 
 def _array(values: list[Any], kind: pa.DataType) -> Any:
-    """Values of a column, whose text may hold bytes that are no UTF-8."""
+    """Make an array of the values of a column, whose text may hold bytes that are no UTF-8."""
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:

@@ -148,7 +148,6 @@ class UnloggedWatch:
     """Warns of work without redo, and of what invites it, while a source is read.
 
     Args:
-        oracle: the source.
         since: the SCN from which its redo is read; 0 where it is not known.
     """
 
@@ -162,11 +161,7 @@ class UnloggedWatch:
         self._is_allowed = True
 
     def look(self, chosen: Sequence[Table]) -> None:
-        """Ask the source, and warn of what is new.
-
-        Args:
-            chosen: the subscribed tables.
-        """
+        """Ask the source, and warn of what is new."""
         if not self._is_allowed:
             return
         try:

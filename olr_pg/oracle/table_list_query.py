@@ -40,7 +40,7 @@ _ACTION: Final = (
 def run_table_list(
     database: OracleDatabase, query: str, is_abandoned: Callable[[], bool] | None = None
 ) -> list[tuple[str, str]]:
-    """(owner, table name) of each row of a TableList query, each once, in its order.
+    """Return (owner, table name) of each row of a TableList query, each once, in its order.
 
     Args:
         is_abandoned: whether nobody waits for the answer any more; asked from another thread.

@@ -46,7 +46,7 @@ _ADDRESSES: Final = frozenset({OracleType.ROWID, OracleType.UROWID})
 _NATIONAL_FORM: Final = 2
 
 
-def fields_of(table: Table, *, has_sparse: bool = False) -> tuple[QueryField, ...]:
+def query_fields(table: Table, *, has_sparse: bool = False) -> tuple[QueryField, ...]:
     """Choose what is read of a table: every column that is replicated.
 
     Args:
@@ -132,9 +132,9 @@ def _in_format(value: str, form: str) -> str:
     return f"LTRIM(TO_CHAR({value}, '{form}'))"
 
 
-def schema_of(table: Table) -> pa.Schema:
+def query_schema(table: Table) -> pa.Schema:
     """Return the schema of what `read_rows` gives."""
-    fields = [pa.field(field.name, field.kind) for field in fields_of(table)]
+    fields = [pa.field(field.name, field.kind) for field in query_fields(table)]
     first = [] if table.index_organised else [pa.field(ROWID, pa.string())]
     return pa.schema([*first, *fields])
 
@@ -151,7 +151,7 @@ def rows_statement(
     has_sparse = tuple(map(int, version.split(".")[:2])) >= SPARSE_SINCE
     # Aliases are made up: "ROWID" is none that Oracle takes.
     columns, of_lobs = list[str](), list[str]()
-    for number, field in enumerate(fields_of(table, has_sparse=has_sparse), 1):
+    for number, field in enumerate(query_fields(table, has_sparse=has_sparse), 1):
         if field.is_lob:
             short, *rest = selected(field, number)
             columns.append(short)
@@ -186,7 +186,7 @@ def read_rows(
         OlrPgError: 5146, a LOB that is being read is no text.
     """
     statement, binds = rows_statement(table, scn, part, connection.version)
-    schema, fields = schema_of(table), fields_of(table)
+    schema, fields = query_schema(table), query_fields(table)
     if _is_read_row_by_row(table):
         at_a_time = ROWS if any(field.is_lob for field in fields) else batch_rows
         yield from read_lob_rows(connection, statement, binds, schema, fields, at_a_time)

@@ -51,12 +51,12 @@ def of_user(table: SourceTable) -> Table:
 
 
 def bound(value: object) -> BindParameter[Any]:
-    """`value` as a bind; one named after its column would have a # in its name."""
+    """Return `value` as a bind; one named after its column would have a # in its name."""
     return bindparam("v", value, unique=True)
 
 
 def among(values: Sequence[object]) -> BindParameter[Any]:
-    """`values` as binds of an IN list."""
+    """Return `values` as binds of an IN list."""
     return bindparam("v", list(values), expanding=True, unique=True)
 
 

@@ -45,7 +45,6 @@ class LogVault:
     """Copies of archived logs in a directory of their own.
 
     Args:
-        vault: the configuration.
         confirmed: the SCN below which nothing will be asked for any more; None for not known.
         transport: brings the logs; None: they are mounted here.
 

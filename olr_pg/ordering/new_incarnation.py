@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class Incarnations:
-    """The incarnations that one run reads, one behind the other.
-
-    Args:
-        merger: of the run.
-    """
+    """The incarnations that one run reads, one behind the other."""
 
     def __init__(self, merger: Merger) -> None:
         self._merger = merger

@@ -64,7 +64,6 @@ class EventFeed:
     """The events of one run of decoding.
 
     Args:
-        follower: of the subscription.
         publish: publishes one of a table of the subscription; False: it was given up.
         reporter: is told of every fault.
     """

@@ -153,7 +153,7 @@ def find_group(
     big: bool,
     verify: bool,
 ) -> tuple[int, int]:
-    """(status, block): the first block at or after `first` in which an LWN group begins.
+    """Find (status, block): the first block at or after `first` in which an LWN group begins.
 
     `nab` is answered where none does.
 
@@ -183,7 +183,7 @@ def find_group(
 
 @inlined
 def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tuple[int, int, int]:
-    """(status, block, chunks): where the LWN group that begins at block `first` ends."""
+    """Find (status, block, chunks): where the LWN group that begins at block `first` ends."""
     block = first
     number = 0
     expected = 1
@@ -209,7 +209,8 @@ def group_end(raw: Any, block_size: int, first: int, nab: int, big: bool) -> tup
 def window_end(
     raw: Any, block_size: int, first: int, split_end: int, nab: int, most: int, big: bool
 ) -> tuple[int, int, int, int]:
-    """(status, block, chunks, blocks of the largest group): a window that begins at group `first`.
+    """Find (status, block, chunks, blocks of the largest group): a window that begins at group
+    `first`.
 
     It takes whole groups until it has `most` blocks, or the next group begins at or after
     `split_end`; at least one group.

@@ -74,7 +74,6 @@ def joined_rows(
     """Join the rows of tables of one type, one table behind the other; one table is required.
 
     Args:
-        tables: what to join.
         allocate: gives the room, as many bytes as it is asked for; None takes memory.
     """
     dtype = tables[0].dtype

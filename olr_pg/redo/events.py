@@ -55,7 +55,9 @@ def xid_of(usn: int, slot: int, sequence: int) -> int:
 
 @inlined
 def field_of(walk: Walk, at: int, number: int) -> tuple[int, int]:
-    """(payload offset, length) of one field of a vector, length −1 where it has no such field."""
+    """Return (payload offset, length) of one field of a vector, length −1 where it has no such
+    field.
+    """
     return field_at(walk.payload, at, walk.header, number, walk.big)
 
 

@@ -85,7 +85,7 @@ class LogHeader:
 
 
 def probe_geometry(start: bytes | memoryview, *, path: str) -> tuple[int, bool]:
-    """(block size, big endian) told by the first `PROBE_BYTES` bytes of a file.
+    """Return (block size, big endian) told by the first `PROBE_BYTES` bytes of a file.
 
     Raises:
         OlrPgError: 2003, the bytes do not begin a redo log; 2004, fewer bytes than a header.

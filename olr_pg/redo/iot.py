@@ -181,7 +181,7 @@ def _undo_key(pair: Pair, role: int) -> int:
 
 @inlined
 def _insert(pair: Pair) -> bool:
-    """10.2: key and the others from the redo."""
+    """Interpret 10.2: key and the others from the redo."""
     if pair.redo_fields < 3:
         return False
     at = pair.redo_offset[3]
@@ -197,7 +197,7 @@ def _insert(pair: Pair) -> bool:
 
 @inlined
 def _delete(pair: Pair) -> bool:
-    """10.4: key and the others from the undo."""
+    """Interpret 10.4: key and the others from the undo."""
     key = _undo_key(pair, 1)
     size = pair.undo_length[6] if pair.undo_fields >= 6 else 0
     row = pair.undo_offset[6] if pair.undo_fields >= 6 else 0
@@ -208,7 +208,7 @@ def _delete(pair: Pair) -> bool:
 
 @inlined
 def _update_all(pair: Pair) -> bool:
-    """10.18, 10.30: all columns behind the key, old from the undo, new from the redo."""
+    """Interpret 10.18, 10.30: all columns behind the key, old from the undo, new from the redo."""
     if pair.undo_fields < 6 or pair.redo_fields < 3:
         return False
     payload = pair.payload
@@ -225,7 +225,7 @@ def _update_all(pair: Pair) -> bool:
 
 @inlined
 def _reinsert(pair: Pair) -> bool:
-    """10.18 behind a key that a delete left: key from the undo, the others from the redo."""
+    """Interpret 10.18 behind a key that a delete left: key from the undo, others from the redo."""
     if pair.redo_fields < 3:
         return False
     at, size = pair.redo_offset[3], pair.redo_length[3]
@@ -237,7 +237,7 @@ def _reinsert(pair: Pair) -> bool:
 
 @inlined
 def _update_listed(pair: Pair) -> int:
-    """10.35: some columns behind the key; the undo field behind the old values, or −1."""
+    """Interpret 10.35: some columns behind the key; the undo field behind the old values, or −1."""
     if pair.undo_length[4] < KDILK_COLUMNS_LEAST or pair.undo_fields < 6 or pair.redo_fields < 3:
         return -1
     key = _undo_key(pair, 4)
@@ -265,7 +265,7 @@ def _update_listed(pair: Pair) -> int:
 
 @inlined
 def _row_change(pair: Pair, code: int) -> tuple[int, int]:
-    """(IRP, DRP or URP, the undo field to look for supplemental data from).
+    """Return (IRP, DRP or URP, the undo field to look for supplemental data from).
 
     Instead of the operation NO_ROW, _MALFORMED, or the `ChangeStatus` of what is not supported.
     """

@@ -143,7 +143,7 @@ def lob_alone(
 
 @inlined
 def _direct_load_owner(vector: LobFields, objects: ObjectTables) -> tuple[int, int]:
-    """(XID or 0, table or −1) of a 26.6, from its fpload and suplog items."""
+    """Return (XID or 0, table or −1) of a 26.6, from its fpload and suplog items."""
     payload, big, offset, length = vector.payload, vector.big, vector.offset, vector.length
     xid, table = 0, -1
     load = kdli_item(payload, offset, length, vector.fields, 2, KDLI_FPLOAD, KDLI_FPLOAD_SIZE)

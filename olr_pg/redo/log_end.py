@@ -70,7 +70,6 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
     Args:
         data: shape (bytes), whole blocks from block `first` on.
         first: the block at which an LWN group begins.
-        header: of the log.
         scn: what records from `first` on have at least. A group with a lower LWN SCN is of another
             incarnation, in which the log had the same sequence.
     """
@@ -98,7 +97,7 @@ def find_end(data: npt.NDArray[np.uint8], first: int, header: LogHeader, scn: in
 
 
 def _sound_blocks(data: npt.NDArray[np.uint8], first: int, header: LogHeader) -> tuple[int, bool]:
-    """(block, reused): the first block that is not a sound one of this log; of a later one?"""
+    """Find (block, reused): the first block that is not a sound one of this log; of a later one?"""
     size = header.block_size
     rows = data[: data.size // size * size].reshape(-1, size)
     order = ">u4" if header.big_endian else "<u4"

@@ -285,8 +285,6 @@ def read_changes(
     """Extract the events and row changes of the LWN groups in blocks [first_block, end_block).
 
     Args:
-        log: the log.
-        objects: the subscribed objects.
         first_block, end_block: the split; any split of a log gives the same changes.
         first_group: as of `group_runs`.
         verify: whether block checksums are checked.
@@ -371,7 +369,6 @@ def open_walk(
 
     Args:
         log: the log, whose header tells the layout.
-        objects: the subscribed objects.
         payload, first_block: a window, and its first block.
         lwns, records: those of the window, or room for a group's.
         vectors: room for the vectors of a record.

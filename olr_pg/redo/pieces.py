@@ -171,7 +171,7 @@ def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
 
 @inlined
 def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
-    """(row flags, slot) of a KDO field, −1 as slot where it is too short or unknown."""
+    """Return (row flags, slot) of a KDO field, −1 as slot where it is too short or unknown."""
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op in (IRP, ORP) and size >= KDO_PIECE_NULLS:
         return int(payload[at + KDO_PIECE_FB]), u16(payload, at + KDO_PIECE_SLOT, big)
@@ -188,7 +188,7 @@ def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[in
 
 @inlined
 def _next_piece(payload: Any, at: int, size: int, big: bool) -> tuple[int, int, int]:
-    """(columns, nrid's block, nrid's slot) of a KDO field; 0 where it tells none."""
+    """Return (columns, nrid's block, nrid's slot) of a KDO field; 0 where it tells none."""
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op == URP and size >= KDO_UPDATE_NULLS:
         return int(payload[at + KDO_UPDATE_NCOL]), 0, 0

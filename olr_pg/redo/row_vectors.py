@@ -104,7 +104,7 @@ def push_whole_piece(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Values of an IRP or ORP; the next field, or −1 if the piece does not fit its fields.
+    """Push the values of an IRP or ORP; the next field, or −1 if the piece does not fit its fields.
 
     Column i of the piece is pushed as segment column i, to be shifted by the caller.
     """
@@ -152,7 +152,7 @@ def push_updated_columns(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Values of a URP; the next field, or −1 if they do not fit.
+    """Push the values of a URP; the next field, or −1 if they do not fit.
 
     Listed column n is pushed as segment column n − (first listed); ``state[SHIFT]`` gets the first
     listed column's number.
@@ -245,7 +245,9 @@ def push_row(
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """`count` length-prefixed values from `at`, as columns from `segcol`; where they end, or −1."""
+    """Push `count` length-prefixed values from `at`, as columns from `segcol`; where they end, or
+    −1.
+    """
     first = state[ENTRIES]
     has_room = first + count <= entries.size
     if not has_room:

@@ -119,9 +119,7 @@ def _texts(
 
     Args:
         header, first_block, batch: as of `sessions_of`.
-        rows: the events.
         opcode: of their vectors: 5.19 or 5.20.
-        numbers: the fields.
     """
     blocks = batch.events.block[rows].astype(np.int64) - first_block
     starts = blocks * (header.block_size - BLOCK_HEADER)

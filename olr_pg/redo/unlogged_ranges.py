@@ -112,7 +112,6 @@ def range_texts(batch: ChangeBatch, events: npt.NDArray[np.int64]) -> dict[int, 
     """Describe in words what is known of the ranges among some events, by event.
 
     Args:
-        batch: of the events.
         events: rows of it.
     """
     kinds: Any = batch.events.kind[events]

@@ -96,7 +96,6 @@ def scan_record(
     """Find the vectors of one record; (status, payload position, vectors).
 
     Args:
-        payload, records: the window.
         record: the row of `records`.
         layout: bytes of a vector header, and the byte order.
         count: the row of `vectors` to fill from; CAPACITY asks for longer columns.
@@ -197,7 +196,8 @@ def dba_of(payload: Any, position: int, big: bool) -> int:
 
 @inlined
 def field_at(payload: Any, at: int, header: int, number: int, big: bool) -> tuple[int, int]:
-    """(position, length) of one field of the vector at `at`; length −1 where it has no such field.
+    """Return (position, length) of one field of the vector at `at`; length −1 where it has no such
+    field.
 
     Args:
         header: bytes of a vector header.

@@ -108,7 +108,6 @@ class Walk(NamedTuple):
         header, row_scn, long_session, big: the layout.
         lwns, records: `LwnColumns` and `RecordColumns` as tables; the group at hand at least.
         vectors: `VectorColumns` as a table; those of the record at hand.
-        objects: the subscription.
         events, pieces, entries: to be filled; CAPACITY asks for more room.
         scratch: shape (4, MAX_FIELDS + 1); field offsets and lengths of undo and redo.
         state: shape (STATE_SIZE); the counts of rows and more (`row_vectors`).

@@ -74,7 +74,7 @@ class Window(NamedTuple):
     order: npt.NDArray[np.int64]
 
     def address(self, position: int) -> tuple[int, int]:
-        """(block, offset) of a payload position."""
+        """Return (block, offset) of a payload position."""
         return address_of(self.log, self.first, position)
 
     def error(self, code: int, detail: str, position: int, **where: str | int | None) -> OlrPgError:
@@ -83,7 +83,7 @@ class Window(NamedTuple):
 
 
 def address_of(log: Log, first: int, position: int) -> tuple[int, int]:
-    """(block, offset) of a position in the payload that begins with block `first`."""
+    """Return (block, offset) of a position in the payload that begins with block `first`."""
     width = log.header.block_size - BLOCK_HEADER
     return first + position // width, BLOCK_HEADER + position % width
 
@@ -154,7 +154,6 @@ def group_runs(
     """Yield the LWN groups that begin in blocks [first_block, end_block), a window at a time.
 
     Args:
-        log: the log.
         first_block, end_block: the split; any split of a log gives the same groups.
         first_group: the block at which its first group is known to begin; 0: it is looked for, by
             what block headers say of their first record.

@@ -89,7 +89,6 @@ class TableBatches:
     """The record batches of one table's changes.
 
     Args:
-        owner, name: of the table.
         columns: of the table, as they are delivered (`delivered_column`).
         database: whose values they are.
     """

@@ -84,7 +84,6 @@ def gather_kernel(
 
     Args:
         entry_first, value_offset, value_length, layout: of `Answers`.
-        elements: the row changes.
         entry: by layout, which of its values it is; −1 where it has none.
         offset, length: shape (elements); length −1 where there is none.
     """
@@ -105,7 +104,6 @@ def sessions_kernel(
 
     Args:
         data, body: of `Answers`.
-        elements: the Begins.
         big: byte order of the messages.
         session, serial: shape (elements).
     """

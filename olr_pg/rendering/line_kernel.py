@@ -135,7 +135,6 @@ def write_lines_kernel(
         characters, character_size: the tables of single-byte sets.
         with_sessions: a begin has a gap for its session.
         element: the first answer to be written.
-        out: the room.
         gaps: shape (m, `GAP_SIZE`).
         line_end: of each answer, where its line ends in the output; where the next one begins, if
             it has none.

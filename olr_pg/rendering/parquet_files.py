@@ -72,7 +72,6 @@ class ParquetFiles:
         logs: that are decoded.
         versions: gives the tables' definitions that are known by now, each with the SCN from which
             on row changes have it.
-        sessions: of the transactions.
         threads: how many write files, beside the caller's; 0: the caller writes.
     """
 

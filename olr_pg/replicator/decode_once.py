@@ -52,7 +52,6 @@ class LogDecoding:
     """Archived logs that are decoded once, in delivery order.
 
     Args:
-        snapshot: the dictionary.
         specs: files, directories or globs of archived logs, or URLs of them (`capture.logs`).
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
         filters: what is left out.

@@ -63,7 +63,6 @@ class Decoder:
         until: where everything ends, as with `once`; None: nowhere.
 
     Attributes:
-        runs: the runs of decoding.
         splits: decodes splits, and counts them.
         decode: its method.
         filters, recovery, until: as given.

@@ -23,7 +23,6 @@ class RunParts:
     """The parts that every run of a decoder works with.
 
     Attributes:
-        logs: of the source.
         decode: decodes splits, on Spark or wherever.
         followers: take the run's follower back at its end.
         threads: the redo threads that were read.

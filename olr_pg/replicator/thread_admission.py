@@ -22,7 +22,6 @@ class Admission:
     """The redo threads of one run.
 
     Args:
-        merger: of the run.
         known: the threads that were read over restarts.
         scn: that the run begins at.
         waits: whether the run waits for a beginning that is missing.

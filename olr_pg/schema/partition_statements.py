@@ -42,7 +42,7 @@ def partition_clause(
             " the table is made without partitions"
         )
     try:
-        list(_all(table, relations, relation))
+        list(partition_statements(table, relations, relation))
     except UntranslatableError as error:
         return "", f"{error}: the table is made without partitions"
     return f" PARTITION BY {_by(parted.method, parted.columns, relation)}", ""
@@ -57,10 +57,6 @@ def partition_statements(
     table: InventoryTable, relations: Relations, relation: Relation
 ) -> Iterator[Statement]:
     """Make the partitions of a table that has a clause."""
-    yield from _all(table, relations, relation)
-
-
-def _all(table: InventoryTable, relations: Relations, relation: Relation) -> Iterator[Statement]:
     parted = table.partitioning
     assert parted is not None
     sub = f" PARTITION BY {_by(parted.submethod, parted.subcolumns, relation)}"

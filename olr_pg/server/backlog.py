@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import removed_on_failure
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
@@ -133,9 +133,7 @@ class Backlog:
                 file.write(batch.blob)
         except OSError as error:
             if not self._again_at:
-                reason = OlrPgError(
-                    Code.BACKLOG_UNWRITABLE, f"{error.strerror or error}", file=str(path)
-                )
+                reason = OlrPgError(Code.BACKLOG_UNWRITABLE, system_reason(error), file=str(path))
                 _log.warning("ready transactions cannot be put on disk", error=reason)
             self._again_at = time.monotonic() + AGAIN_SECONDS
             return False
@@ -156,7 +154,7 @@ def _read(segment: _Segment) -> list[ReadyRun]:
         segment.path.unlink()
     except OSError as error:
         raise OlrPgError(
-            Code.BACKLOG_UNREADABLE, f"{error.strerror or error}", file=str(segment.path)
+            Code.BACKLOG_UNREADABLE, system_reason(error), file=str(segment.path)
         ) from error
     at = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
     heads = pickle.loads(data[_SIZE_BYTES:at])  # noqa: S301 - this process wrote it

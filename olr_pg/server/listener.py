@@ -63,7 +63,6 @@ class Listener:
     """The server: listens from `start` to `stop`; also a context manager of that span.
 
     Args:
-        source: the replicator.
         checkpoint: where confirmations become durable.
         host: address to listen on; loopback unless told otherwise (without `tls` and a client CA
             the protocol has no authentication).

@@ -47,7 +47,6 @@ class Connection:
     """A client that is connected; `converse` and `end` belong to its thread.
 
     Args:
-        connected: the socket.
         session: what the client may do.
         peer: its address, for messages.
         order: byte order of the connection.

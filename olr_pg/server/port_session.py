@@ -82,7 +82,6 @@ class PortSession:
     the run begins with StartSCN and ends with `close`. Used from the connection's thread.
 
     Args:
-        source: the replicator.
         checkpoint: where confirmations become durable.
         claim: shared by all sessions of the server.
         peer: the client's address, for messages.

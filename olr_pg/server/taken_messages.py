@@ -61,7 +61,6 @@ def next_messages(
     """Find the next messages of one transaction.
 
     Args:
-        head: the transaction.
         begun: how far it is taken already.
         messages: at most so many.
         bytes_max: at most so many bytes; none where the first message is larger, unless one `must`

@@ -69,7 +69,6 @@ class Named:
 
     Attributes:
         tables: in the order that it numbers them.
-        make: makes it.
         sessions: that work at a time; half of them where little redo is asked for.
         keys: the columns whose numbers are chosen so that redo can be copied.
     """
@@ -94,7 +93,6 @@ class NamedSimulation:
     Args:
         seed: decides everything else.
         workload: a name in `NAMED`.
-        shape: the database.
         size: of the redo that is going to be written, in bytes: the tables are made for it.
         archive: takes each log that ends.
         prefilled: the tables have rows before the first redo.

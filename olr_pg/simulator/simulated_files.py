@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.snapshot_file import write_snapshot
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.simulator.model.shop_inventory import write_dictionary
 from olr_pg.simulator.table_files import TableFile, write_rows
 from olr_pg.simulator.truth import truth_lines
@@ -165,7 +165,7 @@ def prepare_directory(directory: Path) -> Path:
         taken = any((directory / "logs").iterdir())
     except OSError as error:
         raise OlrPgError(
-            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory}: {error.strerror}"
+            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory}: {system_reason(error)}"
         ) from error
     if taken:
         raise OlrPgError(Code.SIMULATION_DIRECTORY_UNUSABLE, f"{directory / 'logs'} is not empty")

@@ -276,10 +276,6 @@ class Simulation:
         """Return the committed rows of each table by ROWID."""
         return tables_at(self._tables, self.committed(), self.instance.scn)
 
-    def rows_at(self, table: SimTable, scn: int) -> Rows:
-        """Return a table's rows as of an SCN; values by 0-based column, LOBs with their content."""
-        return tables_at([table], self.committed(), scn)[table.full_name]
-
 
 def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:
     for identity, image in sorted(rows.items()):

@@ -117,7 +117,7 @@ class TableFile:
 def write_batches(
     folder: Path, table: SimTable, batches: Iterable[Sequence[pa.Array[Any]]], scn: int
 ) -> int:
-    """``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values, batch by batch.
+    """Write ``OWNER.NAME.parquet`` in `folder` with ROWIDs and column values, batch by batch.
 
     The metadata says that the rows are as of `scn`, and that no transaction was open then.
 

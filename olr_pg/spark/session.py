@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
 from olr_pg.java.class_archive import archive_options
 from olr_pg.java.runtime import Java, find_java
 from olr_pg.observability.logging_setup import get_logger
@@ -277,7 +277,7 @@ def _new_scratch(parent: Path | None, stack: contextlib.ExitStack) -> Path:
     try:
         scratch = new_scratch(parent)
     except OSError as error:
-        detail = f"no scratch directory: {error.strerror}"
+        detail = f"no scratch directory: {system_reason(error)}"
         where = {} if parent is None else {"directory": str(parent)}
         raise OlrPgError(Code.SPARK_START_FAILED, detail, **where) from error
     stack.callback(scratch.remove)

@@ -33,7 +33,6 @@ def fill_defaults(
 
     Args:
         dml, dml_first: as assembled.
-        plan: the subscription.
         allocate: gives the room for bytes that may be many.
     """
     defaults = plan.defaults

@@ -47,7 +47,7 @@ from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
 from olr_pg.transactions.open_transaction import (
     OpenTransaction,
     is_recovered_elsewhere,
-    same_transaction,
+    may_be_one_on_slot,
 )
 from olr_pg.transactions.row_faults import lob_faults, row_faults, without_faulty
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
@@ -73,7 +73,6 @@ class Assembler:
     """Collects events by transaction and finishes transactions; see the module's docstring.
 
     Args:
-        plan: the subscription.
         tables: the tables of the plan, for errors.
         is_split: whether earlier redo may hold the begin of what is fed: ended transactions
             without a begin then go to the remainder instead of being dropped.
@@ -348,7 +347,7 @@ class Assembler:
             waiting = None
         else:
             self._open.pop(key, None)
-        if waiting is not None and not same_transaction(waiting.xid, xid):
+        if waiting is not None and not may_be_one_on_slot(waiting.xid, xid):
             self.account.lost += waiting.begin_scn is not None
             self.account.events_dropped += waiting.changes
             waiting = None

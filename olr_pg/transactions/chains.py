@@ -320,10 +320,8 @@ def number_columns(job: RowJob, head: int, row: int, table: int) -> None:
     Written pieces came last to first, deleted ones first to last; an overwritten one is the head.
 
     Args:
-        job: the assembly.
         head: the group's first piece.
         row: the piece that stands at the row's address.
-        table: of the group.
     """
     pieces = job.batch.pieces
     job.links.bdba[head] = pieces.bdba[row]

@@ -51,7 +51,6 @@ def dictionary_transactions(
         batch, instances: what they were found in.
         closed: rows of `instances`, in commit order.
         dml, dml_first: their row changes.
-        plan, tables: the subscription.
     """
     statements = _statements(batch, instances, closed)
     changes = _row_changes(dml, dml_first, plan, tables)

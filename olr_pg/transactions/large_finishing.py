@@ -68,7 +68,6 @@ def can_be_parted(chunks: Sequence[ChangeBatch], plan: RowPlan) -> bool:
 
     Args:
         chunks: its events.
-        plan: the subscription.
     """
     followed = np.zeros(plan.table_obj.size + 1, np.bool_)  # the last is of events without a table
     if plan.followed.size:
@@ -84,7 +83,6 @@ class _Window(NamedTuple):
 
     Attributes:
         events: of it, with their
-        number: in the transaction.
         batch: the same with split changes joined.
         order: the live changes of the batch, in redo order, with their
         place: their numbers in the transaction.
@@ -112,7 +110,6 @@ class LargeTransaction:
 
     Args:
         chunks: its events, from BEGIN to COMMIT.
-        plan, tables: the subscription.
         storage: says how large a part is.
         lob_source: see `assembler.Assembler`.
 

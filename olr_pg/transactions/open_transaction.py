@@ -42,7 +42,7 @@ def is_recovered_elsewhere(waiting: OpenTransaction, chunk: ChangeBatch, xid: in
     return bool(chunk.events.thread[0] != own and waiting.xid != xid)
 
 
-def same_transaction(one: int, other: int) -> bool:
+def may_be_one_on_slot(one: int, other: int) -> bool:
     """Tell whether two XIDs on a slot can be of one transaction: undo markers have no sequence."""
     a, b = one & 0xFFFFFFFF, other & 0xFFFFFFFF
     return a == 0 or b == 0 or a == b

@@ -54,7 +54,6 @@ def row_faults(
     """Return what an assembly left out, in commit order.
 
     Args:
-        faults: of the assembly.
         events, instances: what it was made of.
         closed: its transactions, as rows of `instances`.
         tables: of the row plan.

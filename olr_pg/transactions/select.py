@@ -56,9 +56,7 @@ def count_changes_of(kind: Any, order: Any, first: Any, rows: Any) -> int:
     """Count the changes of some instances, undone ones too.
 
     Args:
-        kind: of the events.
         order, first: of the `delimit.Instances`.
-        rows: the instances.
     """
     count = 0
     for row in rows:
@@ -113,7 +111,6 @@ def copied(
     """Join as `concatenate` does, in room of its own; one batch is required.
 
     Args:
-        batches: what to join.
         allocate: gives the room, asked for events, pieces, entries and bytes in this order; None
             takes memory.
     """
@@ -159,7 +156,6 @@ class EventCutter:
         """Cut the events `rows` out, in that order, with their pieces, values and bytes.
 
         Args:
-            rows: of the batch.
             allocate: gives the room for the bytes; None takes memory.
         """
         return self._copied(rows, np.array([0, rows.size], np.int64), allocate)[0]
@@ -199,7 +195,6 @@ class EventCutter:
         """Events in groups, each with offsets as if its bytes were all there are.
 
         Args:
-            rows: the events.
             starts: where each group begins in `rows`, and the last one's end.
             allocate: as of `events`.
 

@@ -51,7 +51,6 @@ class Joining(NamedTuple):
     """The input and the output of `join_changes`.
 
     Attributes:
-        batch: the events.
         piece_first, entry_first: where each event's pieces and each piece's entries begin.
         cluster_columns: CLUCOLS of each table.
         parts: the parts collected so far of the change at hand.

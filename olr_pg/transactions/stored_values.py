@@ -22,7 +22,6 @@ def spelled_out(dml: DmlColumns, column_first: npt.NDArray[np.int64]) -> DmlColu
     """Return the same row changes with every value in `values`.
 
     Args:
-        dml: row changes.
         column_first: shape (tables + 1); running number of each table's delivered columns.
     """
     is_stored = dml.stored_first >= 0

@@ -109,7 +109,6 @@ class Error:
 
     Attributes:
         code: ErrorCode, 32 bits; this server's are those of `olr_pg.errors.CATALOGUE`.
-        text: ErrorString.
     """
 
     code: int

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from olr_pg.appliance.appliance import run_appliance
-from olr_pg.appliance.log_needs import KnownLog, Position, judge
+from olr_pg.appliance.log_needs import KnownLog, Position, choose_needed
 from olr_pg.capture.logs import discover_logs
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
@@ -34,7 +34,7 @@ def log(sequence: int, first: int, end: int, thread: int = 1, incarnation: int =
 def purgeable(logs: Sequence[KnownLog], *scns: int | None, vault: Sequence[int] = ()) -> list[str]:
     starts = [Position(f"t{number}", scn, "") for number, scn in enumerate(scns)]
     copied = frozenset(one.position for one in logs if one.sequence in vault)
-    return [one.log.name for one in judge(logs, starts, copied) if not one.needed]
+    return [one.log.name for one in choose_needed(logs, starts, copied) if not one.needed]
 
 
 LOGS = [log(1, 100, 200), log(2, 200, 300), log(3, 300, 400), log(4, 400, 500)]
@@ -92,7 +92,7 @@ def test_a_start_does_without_what_is_purgeable(
     known = [KnownLog(one.header.resetlogs_id, one.header.thread, one.header.sequence,
                       one.header.first_scn, one.next_scn, one.path, one.path)
              for one in discover_logs([str(restarts.logs)])]  # fmt: skip
-    gone = [one.log for one in judge(known, [Position("", saved, "")]) if not one.needed]
+    gone = [one.log for one in choose_needed(known, [Position("", saved, "")]) if not one.needed]
     assert gone
     for one in gone:
         Path(one.path).unlink()

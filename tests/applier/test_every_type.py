@@ -20,23 +20,16 @@ from olr_pg.datatypes.interval import (
 )
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.oson import Json
-from olr_pg.datatypes.rowid import encode_rowid
-from olr_pg.datatypes.temporal import (
-    DateTime,
-    Zone,
-    ZonedDateTime,
-    encode_date,
-    encode_timestamp,
-    encode_timestamp_tz,
-)
+from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_date, encode_timestamp
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.simulator.fields.lob_layout import BLOB, CLOB, secure_extents, secure_in_row
 from tests.datatypes.oson_images import encode_oson
-from tests.datatypes.urowids import encode_urowid
+from tests.datatypes.urowids import encode_rowid, encode_urowid
 from tests.datatypes.xml_documents import TOKENS, encode
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 from tests.lobs.lob_decoding import decode
 from tests.lobs.lob_redo import TABLE_OBJ, LobRedo
 

@@ -29,21 +29,13 @@ from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, encode_year_month
 from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.datatypes.number import encode_number
-from olr_pg.datatypes.rowid import encode_rowid
-from olr_pg.datatypes.temporal import (
-    DateTime,
-    Zone,
-    ZonedDateTime,
-    encode_date,
-    encode_timestamp,
-    encode_timestamp_tz,
-)
+from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_date, encode_timestamp
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.load_progress import TableLoadProgress
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.verification import MISSING, RowDifference
@@ -57,7 +49,8 @@ from olr_pg.load.verification.verification_task import (
 )
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue
 from tests.applier.conftest import insert, update
-from tests.datatypes.urowids import encode_urowid
+from tests.datatypes.urowids import encode_rowid, encode_urowid
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -467,7 +460,7 @@ def write(folder: Path) -> SourcePartition:
     for place, (case, one) in enumerate(zip(CASES, COLUMNS, strict=True)):
         arrays[one.name] = pa.array([cells(row)[place][1] for row in range(ROWS)], case.kind)
     pq.write_table(pa.table(arrays), folder / "S.EDGES.parquet")
-    return find_table(folder, "S.EDGES").partitions[0]
+    return find_table_data(folder, "S.EDGES").partitions[0]
 
 
 def test_values_are_the_same_whichever_way_they_take(
@@ -545,7 +538,7 @@ def test_what_a_choice_cannot_hold_stops_its_table_and_its_load(
             pq.write_table(pa.table(arrays), tmp_path / f"S.T{n}.parquet")
             progress = TableLoadProgress("load", table.full_name, f"s.t{n}")
             progress.begin(connection, 1, 0, "edges", 1)
-            part = find_table(tmp_path, table.full_name).partitions[0]
+            part = find_table_data(tmp_path, table.full_name).partitions[0]
             todo = LoadJob(
                 replication.settings(**options), (LoadTable(table, "s", f"t{n}", progress),)
             )

@@ -25,7 +25,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.live_rows import LiveMoment, live_data
 from olr_pg.load.load_progress import TableLoadProgress
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.verification_task import (
     Blocks,
     VerifyJob,
@@ -198,7 +198,7 @@ def test_every_type_loads_as_it_replicates_and_compares_as_equal(
     live.put(1, LIVE_VALUES)
     live.put(2, {})
     live.put(3, LIVE_VALUES | {"ID": "3", "BX": None})
-    ways = {"files": find_table(tmp_path, "APP.TYPES"), "live": live.data()}
+    ways = {"files": find_table_data(tmp_path, "APP.TYPES"), "live": live.data()}
     for schema, data in ways.items():
         done, settings, plan = load(replication.target, schema, data)
         assert (done.claimed, done.rows) == (True, 3)

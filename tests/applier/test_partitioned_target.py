@@ -18,7 +18,7 @@ from olr_pg.datatypes.number import encode_number
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.load.copy_task import LoadJob, LoadTable, PartTask, copy_task
 from olr_pg.load.load_progress import TableLoadProgress
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import TableDifferences
 from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
@@ -122,7 +122,7 @@ def test_a_load_a_verification_and_a_repair(replication: Replication, tmp_path: 
     r.execute(f"ALTER TABLE s.p ADD less int GENERATED ALWAYS AS (total - 1) {how}")
     rows = {"ID": [1, 2, 3], "DAY": [3, 10, 15], "TOTAL": [5, 6, None], "TWICE": [7, 7, 7]}
     pq.write_table(pa.table(rows), tmp_path / "S.P.parquet")
-    part = find_table(tmp_path, "S.P").partitions[0]
+    part = find_table_data(tmp_path, "S.P").partitions[0]
     with connect(settings.connect_string) as connection:
         ensure_ledger(connection)
         plan = plan_table(connection, settings, table(1), table(1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.config.changed_tables import TableChanges, read_changes, write_changes
+from olr_pg.config.changed_tables import TableChanges, read_table_changes, write_changes
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.reading import load_config
 from olr_pg.errors import OlrPgError
@@ -83,7 +83,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tables.json"
     path.write_text(text)
     with pytest.raises(OlrPgError) as caught:
-        read_changes(path)
+        read_table_changes(path)
     assert caught.value.code == 8015
 
 
@@ -91,7 +91,7 @@ def test_a_newer_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tables.json"
     path.write_text('{"version": 99, "added": [], "removed": []}')
     with pytest.raises(OlrPgError) as caught:
-        read_changes(path)
+        read_table_changes(path)
     assert caught.value.code == 4035
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.config.names import TableName, parse_table_name, table_list_query
+from olr_pg.config.names import TableName, configured_table_name, table_list_query
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import OlrPgError
@@ -22,13 +22,13 @@ from olr_pg.errors import OlrPgError
     ],
 )
 def test_unquoted_parts_are_folded_to_upper_case(text: str, expected: tuple[str, str]) -> None:
-    assert expected == parse_table_name(text)
+    assert expected == configured_table_name(text)
 
 
 @pytest.mark.parametrize("text", ["", "ORDERS", "A.B.C.D", ".B", "A.", 'A."B', '""."B"'])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="found"):
-        parse_table_name(text)
+        configured_table_name(text)
 
 
 def _snapshot(names: list[TableName]) -> Snapshot:

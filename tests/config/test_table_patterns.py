@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olr_pg.config.names import TableName, parse_table_name, table_list_query
+from olr_pg.config.names import TableName, configured_table_name, table_list_query
 from olr_pg.config.table_patterns import TablePattern, parse_pattern
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
 from olr_pg.dictionary.table_list import query_tables, would_name
@@ -29,7 +29,7 @@ def snapshot(names: list[str]) -> Snapshot:
 
 
 def listed(*entries: str) -> list[TableName | TablePattern]:
-    return [parse_pattern(entry) or parse_table_name(entry) for entry in entries]
+    return [parse_pattern(entry) or configured_table_name(entry) for entry in entries]
 
 
 def found(*entries: str) -> list[str]:

@@ -14,13 +14,9 @@ from olr_pg.datatypes.interval import (
 )
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.oson import Single
-from olr_pg.datatypes.temporal import (
-    DateTime,
-    ZonedDateTime,
-    encode_timestamp,
-    encode_timestamp_tz,
-)
+from olr_pg.datatypes.temporal import DateTime, ZonedDateTime, encode_timestamp
 from olr_pg.datatypes.vector import VectorValue, encode_vector
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 
 if TYPE_CHECKING:
     from olr_pg.datatypes.oson import Json

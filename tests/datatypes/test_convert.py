@@ -14,17 +14,11 @@ from olr_pg.datatypes.interval import DaySecond, YearMonth, encode_day_second, e
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.policies import Counters, Policies
-from olr_pg.datatypes.temporal import (
-    DateTime,
-    Zone,
-    ZonedDateTime,
-    encode_date,
-    encode_timestamp,
-    encode_timestamp_tz,
-)
+from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_date, encode_timestamp
 from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.model import Column
 from olr_pg.errors import OlrPgError
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 
 if TYPE_CHECKING:
     from collections.abc import Callable

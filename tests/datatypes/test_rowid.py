@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.rowid import (
-    decode_rowid,
-    decode_urowid,
-    encode_rowid,
-    rowid_to_text,
-    urowid_to_text,
-)
+from olr_pg.datatypes.rowid import decode_rowid, decode_urowid, rowid_to_text, urowid_to_text
 from olr_pg.errors import OlrPgError
-from tests.datatypes.urowids import encode_urowid
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.datatypes.urowids import encode_rowid, encode_urowid
 
 # values-and-lobs §11
 ROWIDS = [
@@ -84,12 +73,3 @@ def test_malformed_bytes_are_refused(raw: str) -> None:
     assert caught.value.where["row"] == 1
     with pytest.raises(OlrPgError, match="OLR-02050"):
         decode_urowid(bytes.fromhex(raw))
-
-
-@pytest.mark.parametrize(
-    ("encode", "text"),
-    [(encode_rowid, "short"), (encode_rowid, "/" * 18)],
-)
-def test_what_is_no_rowid(encode: Callable[[str], bytes], text: str) -> None:
-    with pytest.raises(OlrPgError, match="OLR-02058"):
-        encode(text)

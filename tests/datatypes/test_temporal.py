@@ -29,7 +29,6 @@ from olr_pg.datatypes.temporal import (
     decode_timestamp_tz,
     encode_date,
     encode_timestamp,
-    encode_timestamp_tz,
     local_isoformat,
     temporal_to_date,
     temporal_to_micros,
@@ -37,6 +36,7 @@ from olr_pg.datatypes.temporal import (
 )
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import uncompiled
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,10 +1,16 @@
-"""The bytes of UROWIDs from their text."""
+"""The bytes of ROWIDs and UROWIDs from their text."""
 
 from __future__ import annotations
 
 from base64 import b64decode
 
-from olr_pg.datatypes.rowid import encode_rowid
+from olr_pg.scalars import parse_rowid
+
+
+def encode_rowid(text: str) -> bytes:
+    """Encode an extended ROWID of 18 characters as its 10 bytes."""
+    data_object, dba, slot = parse_rowid(text)
+    return data_object.to_bytes(4) + dba.to_bytes(4) + slot.to_bytes(2)
 
 
 def encode_urowid(text: str) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from olr_pg.config.names import parse_table_name, table_list_query
+from olr_pg.config.names import configured_table_name, table_list_query
 from olr_pg.config.table_patterns import parse_pattern
 from olr_pg.dictionary.containers import ContainerNames, join_containers, unqualified
 from olr_pg.dictionary.model import Column, Database, Snapshot, Table
@@ -73,7 +73,7 @@ def test_names_have_the_container_where_two_have_the_schema() -> None:
 def test_a_name_without_container_is_of_all(listed: list[str], found: list[str]) -> None:
     tables = select_tables(joined(), listed)
     assert [one.full_name for one in tables] == found
-    query = table_list_query([parse_table_name(one) for one in listed])
+    query = table_list_query([configured_table_name(one) for one in listed])
     assert query_tables(joined(), query) == tables
 
 

@@ -15,7 +15,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.config.reading import load_config
 from olr_pg.load import part_tasks, sources
 from olr_pg.load.initial import LoadedTable, LoadOptions, initial_load
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.differences import (
     difference_lines,
     read_differences,
@@ -112,7 +112,7 @@ class Loads:
 
     def load(self, **options: Any) -> list[LoadedTable]:
         config = self.config()
-        snapshot = sources.read_snapshot(config)
+        snapshot = sources.read_dictionary(config)
         tables = sources.choose_tables(config, snapshot, ())
         done = initial_load(
             sources.target_settings(config, snapshot, self.database),
@@ -126,7 +126,7 @@ class Loads:
 
     def verify(self, **options: Any) -> list[VerifiedTable]:
         config = self.config()
-        snapshot = sources.read_snapshot(config)
+        snapshot = sources.read_dictionary(config)
         tables = sources.choose_tables(config, snapshot, ())
         found = verify(
             sources.target_settings(config, snapshot, self.database),
@@ -146,7 +146,7 @@ class Loads:
         path = self.folder / "differences.jsonl"
         write_differences(path, self.describe(results))
         config = self.config()
-        settings = sources.target_settings(config, sources.read_snapshot(config), self.database)
+        settings = sources.target_settings(config, sources.read_dictionary(config), self.database)
         return list(repair(settings, read_differences(path, "olr_pg")))
 
     def run(self) -> None:
@@ -167,7 +167,7 @@ class Project(Loads):
     def run_with_refusal(self, table: str) -> None:
         """Load while PostgreSQL refuses a row of the last partition of `table`."""
         config = self.config()
-        snapshot = sources.read_snapshot(config)
+        snapshot = sources.read_dictionary(config)
         chosen = sources.choose_tables(config, snapshot, ())
         settings = sources.target_settings(config, snapshot, self.database)
         source = next(one for one in chosen if one.full_name == table)
@@ -192,7 +192,7 @@ class Project(Loads):
 
     def scn_of(self, table: str) -> int:
         assert self.tables is not None
-        data = find_table(self.tables, table)
+        data = find_table_data(self.tables, table)
         assert data.scn is not None
         return data.scn
 

@@ -18,14 +18,7 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import DEFAULT_FACTS, DatabaseFacts, encoder_for
 from olr_pg.datatypes.mapping import PgKind, pg_kind
-from olr_pg.datatypes.temporal import (
-    DateTime,
-    Zone,
-    ZonedDateTime,
-    encode_timestamp,
-    encode_timestamp_tz,
-    shifted,
-)
+from olr_pg.datatypes.temporal import DateTime, Zone, ZonedDateTime, encode_timestamp, shifted
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.decoding.filters import filters_of
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
@@ -36,6 +29,7 @@ from olr_pg.scalars import format_rowid
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
+from tests.datatypes.zoned_timestamps import encode_timestamp_tz
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,7 +27,7 @@ PACE = Pace(log_blocks=60)
 
 def builder_of(project: Project) -> StructureBuilder:
     config = project.config()
-    snapshot = sources.read_snapshot(config)
+    snapshot = sources.read_dictionary(config)
     settings = sources.target_settings(config, snapshot, project.database)
     return StructureBuilder(
         settings, snapshot.structure, sources.choose_tables(config, snapshot, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from olr_pg.simulator.fields.lob_layout import PAGE, head, width_of
+from olr_pg.simulator.fields.lob_layout import PAGE, locator_head, width_of
 
 
 def secure_packed(kind: int, number: int, length: int, packed: bytes) -> bytes:
@@ -14,7 +14,11 @@ def secure_packed(kind: int, number: int, length: int, packed: bytes) -> bytes:
     body = bytes((0x10 | size - 1, 0)) + length.to_bytes(size) + b"\1"
     body += len(packed).to_bytes(2) + packed
     rest = struct.pack(">BHH", 0x80, len(extra), len(body)) + extra + body
-    return head(kind, number, secure=True) + struct.pack(">HBB", len(rest) + 4, 0x40, 0xD2) + rest
+    return (
+        locator_head(kind, number, secure=True)
+        + struct.pack(">HBB", len(rest) + 4, 0x40, 0xD2)
+        + rest
+    )
 
 
 def secure_packed_extents(
@@ -27,4 +31,8 @@ def secure_packed_extents(
     body = bytes((0x30 | size - 1, 0)) + length.to_bytes(size) + b"\1\0"
     body += bytes((size - 1,)) + first.to_bytes(4) + bytes((blocks,)) + length.to_bytes(size)
     rest = struct.pack(">HH", len(extra), len(body)) + extra + body
-    return head(kind, number, secure=True) + struct.pack(">HBB", len(rest) + 4, 0x40, 0x92) + rest
+    return (
+        locator_head(kind, number, secure=True)
+        + struct.pack(">HBB", len(rest) + 4, 0x40, 0x92)
+        + rest
+    )

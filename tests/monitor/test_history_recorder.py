@@ -14,10 +14,14 @@ from tests.monitor.conftest import NOW
 def test_a_reading_for_each_slot_of_time(status: Status, tmp_path: Path) -> None:
     store = HistoryStore(tmp_path / "history.sqlite")
     shown = [status]
-    recorder = HistoryRecorder(store, {"": lambda: shown[0]}, clock=lambda: shown[0].at)
+    passed = [0.0]
+    recorder = HistoryRecorder(
+        store, {"": lambda: shown[0]}, clock=lambda: shown[0].at, steady=lambda: passed[0]
+    )
     recorder.look()  # the first one has nothing to compare with
 
     def pass_time(seconds: float, rows: int, inserted: int) -> None:
+        passed[0] += seconds
         before = shown[0]
         orders, other = before.tables
         shown[0] = replace(

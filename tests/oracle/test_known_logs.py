@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.appliance.log_needs import Position, in_vault, judge, known_logs
+from olr_pg.appliance.log_needs import Position, choose_needed, in_vault, known_logs
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import Vault
@@ -50,8 +50,8 @@ def test_copies_in_the_vault_are_known(live: LiveSource, tmp_path: Path) -> None
     known = known_logs(load_config(live.write_config(tmp_path, "host=127.0.0.1 port=1")))
     copied = in_vault(Vault(directory=vault))
     assert copied == {one.position for one in known}
-    assert not any(one.needed for one in judge(known, [Position("", None, "new")], copied))
+    assert not any(one.needed for one in choose_needed(known, [Position("", None, "new")], copied))
     damaged = min(vault.glob("*.arc"))
     damaged.write_bytes(damaged.read_bytes()[:-512])
-    needed = judge(known, [Position("", None, "new")], in_vault(Vault(directory=vault)))
+    needed = choose_needed(known, [Position("", None, "new")], in_vault(Vault(directory=vault)))
     assert [one.log.sequence for one in needed if one.needed] == [known[0].sequence]

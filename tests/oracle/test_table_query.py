@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.oracle.rowids import RowidRange
-from olr_pg.oracle.table_query import fields_of, quoted, rows_statement, schema_of
+from olr_pg.oracle.table_query import query_fields, query_schema, quoted, rows_statement
 
 ID = Column("ID", 1, 1, 1, 2, 22, precision=9, scale=0)
 FREE = Column("FREE", 2, 2, 2, 2, 22)
@@ -17,12 +17,12 @@ PLAIN = Table("S", "T", 1, 1, (ID, FREE, WHEN, GONE))
 
 
 def test_a_type_without_an_exact_form_comes_as_text() -> None:
-    kinds = {field.name: field.kind for field in fields_of(PLAIN)}
+    kinds = {field.name: field.kind for field in query_fields(PLAIN)}
     assert kinds == {"ID": pa.decimal128(9, 0), "FREE": pa.string(), "WHEN": pa.string()}
 
 
 def test_rows_that_are_read_one_by_one_have_their_numbers_as_text() -> None:
-    fields = fields_of(Table("S", "T", 1, 1, (ID, BODY)))
+    fields = query_fields(Table("S", "T", 1, 1, (ID, BODY)))
     assert [(field.kind, field.is_lob) for field in fields] == [
         (pa.string(), False),
         (pa.large_string(), True),
@@ -30,9 +30,9 @@ def test_rows_that_are_read_one_by_one_have_their_numbers_as_text() -> None:
 
 
 def test_rowids_come_first_unless_there_are_none() -> None:
-    assert schema_of(PLAIN).names == ["ROWID", "ID", "FREE", "WHEN"]
+    assert query_schema(PLAIN).names == ["ROWID", "ID", "FREE", "WHEN"]
     by_index = Table("S", "T", 1, 1, (ID,), index_organised=True)
-    assert schema_of(by_index).names == ["ID"]
+    assert query_schema(by_index).names == ["ID"]
 
 
 def test_the_statement_reads_one_part_as_of_the_scn() -> None:

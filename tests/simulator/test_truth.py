@@ -10,6 +10,7 @@ import pytest
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulated_files import prepare_directory
 from olr_pg.simulator.simulation import MODELLED, Simulation
+from olr_pg.simulator.truth import tables_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ def test_rows_at_any_scn(tmp_path: Path, seed: int, workload: str) -> None:
     assert any(then != seen[0][1] for _, then in seen)
     for scn, then in seen:
         for table in tables:
-            rows = simulation.rows_at(table, scn)
+            rows = tables_at([table], simulation.committed(), scn)[table.full_name]
             found = {
                 identity: [
                     (cell := image.get(at)) and cell.content for at in range(len(table.columns))

@@ -18,13 +18,14 @@ from olr_pg.datatypes.json_text import json_text
 from olr_pg.datatypes.lob_locator import LobForm, decode_locator
 from olr_pg.datatypes.number import decode_number, encode_number
 from olr_pg.datatypes.oson import decode_oson
-from olr_pg.datatypes.rowid import decode_rowid, encode_rowid
+from olr_pg.datatypes.rowid import decode_rowid
 from olr_pg.datatypes.temporal import DateTime, decode_timestamp, encode_date, encode_timestamp
 from olr_pg.datatypes.text import encode_text
 from olr_pg.datatypes.vector import VectorFormat, decode_vector, encode_vector
 from olr_pg.scalars import decode_redo_time, encode_redo_time, format_rowid
 from tests.datatypes.oson_images import encode_oson
 from tests.datatypes.strict_text import decode_text
+from tests.datatypes.urowids import encode_rowid
 from tests.vectors.redo_cases import vectors_dir
 
 if TYPE_CHECKING:

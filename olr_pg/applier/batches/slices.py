@@ -57,7 +57,6 @@ class SliceRefusedError(Exception):
     """The target refuses a slice of a large transaction.
 
     Attributes:
-        part: the slice.
         first: the number of its first change within the transaction's changes of the table.
     """
 
@@ -85,7 +84,7 @@ def numbered(slices: Iterator[Selection]) -> Iterator[tuple[int, Selection]]:
         first += len(part)
 
 
-def shifted(skipped: Skipped, first: int) -> Skipped:
+def renumbered(skipped: Skipped, first: int) -> Skipped:
     """Renumber changes to leave out, counted from the change `first` of their transaction on."""
     return frozenset((scn, xid, number - first) for scn, xid, number in skipped)
 
@@ -146,7 +145,7 @@ def _write_sets(
 def _write_part(
     connection: Connection[Any], writer: TableWriter, part: Selection, first: int, skipped: Skipped
 ) -> ChangeCounts:
-    written = writer.write(connection, part, shifted(skipped, first))
+    written = writer.write(connection, part, renumbered(skipped, first))
     if written.refused is not None:
         raise SliceRefusedError(written.refused, part, first)
     return written.counters

@@ -19,7 +19,7 @@ from olr_pg.applier.batches.commit_durability import CommitDurability
 from olr_pg.applier.batches.slices import (
     SliceRefusedError,
     read_slices,
-    shifted,
+    renumbered,
     whole_or_slices,
 )
 from olr_pg.applier.batches.table_applier import advanced, missing
@@ -68,7 +68,6 @@ class TableDone(NamedTuple):
 
     Attributes:
         commit_scn: of the last transaction that changed it.
-        counters: of all of them.
     """
 
     commit_scn: int = 0
@@ -259,7 +258,7 @@ class StreamApplier:
                 if positions[name].has(slices.commit_scn, slices.xid):
                     continue
                 first = changes.get(name, 0)
-                left_out = shifted(skipped.get(name, frozenset()), first)
+                left_out = renumbered(skipped.get(name, frozenset()), first)
                 try:
                     writer = self._writer(connection, name, part)
                 except RefusedError as error:

@@ -24,7 +24,7 @@ from olr_pg.applier.batches.table_writer import (
     Prepared,
     TableWriter,
     check_touched,
-    counted,
+    statement_counts,
 )
 from olr_pg.applier.statements.target_plan import named_target
 from olr_pg.applier.stopped.column_check import with_current_plan
@@ -360,7 +360,7 @@ class TableApplier:
         if isinstance(todo, RefusedError):
             raise todo
         after = advanced(state.position, selection)
-        counters = counted(todo)._replace(transactions=len(selection.firsts()))
+        counters = statement_counts(todo)._replace(transactions=len(selection.firsts()))
         together = next((i for i, step in enumerate(todo) if step.copy is not None), len(todo))
         try:
             self._begin(connection, writer, todo[:together], state)

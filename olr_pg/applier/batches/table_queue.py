@@ -52,7 +52,6 @@ class TableBatch(NamedTuple):
     Attributes:
         event: an event of the table's definition; None where it is changes.
         spooled: changes that are in the spool; None where they are here.
-        queued, selection: the changes.
         prepared: their statements, where those could be made ahead.
     """
 

@@ -204,7 +204,7 @@ class TableWriter:
     def _run_all(self, connection: Connection[Any], todo: Sequence[BoundStatement]) -> ChangeCounts:
         for step in todo:
             self.run(connection, step)
-        return counted(todo)
+        return statement_counts(todo)
 
     def _write_transactions(
         self, connection: Connection[Any], selection: Selection, skipped: Skipped
@@ -458,7 +458,7 @@ def _kept(part: Selection, skipped: Skipped) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def counted(todo: Sequence[BoundStatement]) -> ChangeCounts:
+def statement_counts(todo: Sequence[BoundStatement]) -> ChangeCounts:
     """Count what statements do, their transactions not counted."""
     sums = {kind: sum(s.expected for s in todo if s.kind is kind) for kind in DmlKind}
     return ChangeCounts(

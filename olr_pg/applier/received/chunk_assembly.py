@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.parse import Answers, parse_answers, read_u16, read_u32, read_u64
+from olr_pg.applier.received.parse import (
+    CHUNKED,
+    Answers,
+    parse_answers,
+    read_u16,
+    read_u32,
+    read_u64,
+)
 from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
@@ -25,9 +32,6 @@ if TYPE_CHECKING:
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
-
-CHUNKED: Final = -3
-"""Length of a chunked value whose chunks have not been put together."""
 
 TOO_LARGE: Final = -4
 """Length of a chunked value that was dropped."""
@@ -89,7 +93,7 @@ def measure_kernel(data: U8, big: bool, kind: I32, body: I64, body_length: I64) 
 
 @inlined
 def _next_chunked(entry: int, end: int, value_length: I64) -> int:
-    while entry < end and value_length[entry] != -3:
+    while entry < end and value_length[entry] != CHUNKED:
         entry += 1
     return entry
 
@@ -142,7 +146,7 @@ def gather_kernel(
                 continue
             if is_cut and i == 0:
                 while entry < end:
-                    value_length[entry] = -4
+                    value_length[entry] = TOO_LARGE
                     entry = _next_chunked(entry, end, value_length)
                 continue
             row = i

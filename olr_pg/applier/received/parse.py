@@ -30,6 +30,9 @@ _BAD_FRAME: Final = 1
 _BAD_ELEMENT: Final = 2
 _FULL: Final = 3
 
+CHUNKED: Final = -3
+"""Length of a chunked value whose chunks have not been put together."""
+
 _HEAD: Final = 29
 _BEGIN_BYTES: Final = 35
 _CHUNK_LEAST: Final = 42
@@ -47,13 +50,10 @@ class Answers(NamedTuple):
     """The answers of one received chunk, in order; arrays with one item per answer unless said.
 
     Attributes:
-        data: the chunk.
         consumed: bytes of whole frames.
         code: operation code.
         body: offset of the body (for Data: of the element).
-        body_length: its length.
         kind: element code of a Data answer, else 0.
-        scn, commit_scn, xid: of the element.
         layout: number of the layout of an Insert, Delete or Update, else −1.
         entry_first: shape (n + 1); where the element's column values begin.
         value_offset, value_length: shape (entries); length −1 is NULL, −3 a chunked value
@@ -192,7 +192,7 @@ def _scan_row_change(
             value_offset[entries] = start
             value_length[entries] = int(wide) if wide > np.uint64(0) else -1
             if wide == np.uint64(0) and data[place + 36] != 0:
-                value_length[entries] = -3
+                value_length[entries] = CHUNKED
                 chunked = True
             entries += 1
             place = start + int(wide)

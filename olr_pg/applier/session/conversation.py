@@ -64,12 +64,10 @@ class Conversation:
     """One connection to the server at a time.
 
     Args:
-        settings: of the applier.
         target: where positions are noted.
         workers: started.
         tables: the source's tables, as far as anyone told.
         handover: the initial loads that replication has not passed yet.
-        connect: a way to the server.
         stop: set where the conversation is to end at once.
         drain: set where it is to end with everything that has come.
         progress: set by the workers whenever something became durable or went wrong.

@@ -25,7 +25,6 @@ class Exchange:
     """Requests and answers over one connection at a time.
 
     Args:
-        connect: a way to the server.
         order: byte order of the connection.
         is_stopped: asked now and then while the server is silent: whether to give up.
     """

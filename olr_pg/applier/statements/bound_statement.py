@@ -49,7 +49,6 @@ class UnwritableError(Exception):
     """No statement can bring a change in.
 
     Attributes:
-        number: of the change.
         error: as it is reported.
     """
 

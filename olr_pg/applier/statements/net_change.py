@@ -65,7 +65,6 @@ class NetChange(NamedTuple):
         reason: why it ends there, where that is before the last.
         delete: rows with the keys to delete; their other columns mean nothing.
         update: rows to update, with the key and the columns that are not `ABSENT`.
-        insert: rows to insert.
     """
 
     end: int

@@ -99,7 +99,6 @@ class _Found(NamedTuple):
 
     Attributes:
         head: a WITH clause whose ``found`` is the row; empty where the condition is enough.
-        where: the condition.
         parameters: of both.
         is_searched: there is a head.
         advice: what to look at where there is no such row.

@@ -47,7 +47,6 @@ class BoundColumn(NamedTuple):
 
     Attributes:
         entry: its place among the values of a change.
-        field: the target column's place.
         after: whether it is of the after image.
         form: what the kernel of whole rows does with it.
     """
@@ -100,7 +99,6 @@ class TablePlan:
 
     Attributes:
         name: ``OWNER.NAME``.
-        target: the target table.
         key: places of the key's columns, in key order; empty = no key.
     """
 

@@ -95,7 +95,6 @@ class StoppedTable(NamedTuple):
 
     Attributes:
         received_scn: up to this commit SCN its changes are in the hold.
-        transactions, changes, bytes: what is held.
         first_scn: commit SCN of the first held transaction.
     """
 

@@ -143,7 +143,6 @@ class Incomplete(NamedTuple):
         """Bring the list to where the changes have brought the table.
 
         Args:
-            selection: of the table.
             kept: which of the changes are in; None = all.
 
         Raises:
@@ -200,13 +199,14 @@ class Incomplete(NamedTuple):
 
     def texts(self, cells: Cells, rows: I64) -> list[str]:
         """Return the keys of rows of cells, as JSON."""
-        return [key for _, key in self._texts(cells, rows, None)]
+        return [key for _, key in self.meeting(cells, rows, None)]
 
-    def meeting(self, cells: Cells, rows: I64, keys: Sequence[str]) -> list[tuple[int, str]]:
-        """Return (number, key) of rows of cells whose keys are in the list, or among `keys`."""
-        return self._texts(cells, rows, keys)
+    def meeting(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
+        """Return (number, key) of rows of cells whose keys are in the list, or among `keys`.
 
-    def _texts(self, cells: Cells, rows: I64, keys: Sequence[str] | None) -> list[tuple[int, str]]:
+        Args:
+            keys: None = all rows, whatever is in the list.
+        """
         if len(rows) == 0:
             return []
         plan = self.plan
@@ -235,12 +235,7 @@ _MEETING: Final = (
 
 
 def key_expression(names: Sequence[str], row: sql.SQL) -> sql.Composed:
-    """Return the key of a row as the list has it: JSON, column to text.
-
-    Args:
-        names: of the key's columns.
-        row: the row's alias.
-    """
+    """Return the key of a row as the list has it: JSON, column to text."""
     pairs = sql.SQL(", ").join(
         sql.SQL("{}::text, {}.{}::text").format(
             escape_percent_signs(sql.Literal(name)), row, escape_percent_signs(sql.Identifier(name))

@@ -30,7 +30,6 @@ class TableState(NamedTuple):
     Attributes:
         commit_scn: up to which it is applied, or held.
         stopped: its changes are held; `paused`: because somebody wants that.
-        held_transactions, held_bytes: what is held.
         loading: its initial load has not ended.
     """
 

@@ -102,7 +102,6 @@ class TargetTable(NamedTuple):
     """One table of the target.
 
     Attributes:
-        row_type_oid: of its composite type.
         columns: all, in their order: the fields of the composite type.
         key: names of the columns of its primary key, else of its narrowest unique key without
             NULLs, else empty.

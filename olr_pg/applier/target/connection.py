@@ -128,7 +128,6 @@ class KeptConnection:
     """A connection that is opened when it is needed, and given up where something fails.
 
     Args:
-        connect_string: of the target.
         lost: called whenever it ends.
         check: called with each one that is opened, before it is used.
         outage: is told what it meets.

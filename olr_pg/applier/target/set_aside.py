@@ -264,8 +264,8 @@ def put_back(
 ) -> PutBack:
     """Put back what was set aside, each thing in a transaction with its note.
 
-    Foreign keys come back NOT VALID: they hold for what is written from now on, and `validate`
-    looks at the rows.
+    Foreign keys come back NOT VALID: they hold for what is written from now on, and
+    `validate_foreign_keys` looks at the rows.
 
     Args:
         what: of what is noted; None = all.
@@ -337,7 +337,7 @@ def _key_statements(one: Firing) -> Iterator[sql.Composed]:
         ) + sql.SQL(definition + ending)
 
 
-def validate(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:
+def validate_foreign_keys(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:
     """Validate the foreign keys that were valid before; return those that do not hold, in words."""
     broken = list[str]()
     for one in done:

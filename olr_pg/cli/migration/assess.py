@@ -100,7 +100,7 @@ def _write(report: Report, out: Path) -> None:
 
     from olr_pg.assessment.html_form import report_html
     from olr_pg.assessment.text_form import report_json, whole_report
-    from olr_pg.errors import Code, OlrPgError
+    from olr_pg.errors import Code, OlrPgError, system_reason
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -109,5 +109,5 @@ def _write(report: Report, out: Path) -> None:
         (out / "report.txt").write_text("\n".join(whole_report(report)) + "\n", "utf-8")
     except OSError as error:
         raise OlrPgError(
-            Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
+            Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {system_reason(error)}"
         ) from error

@@ -67,7 +67,7 @@ def export(
     Each statement is tried in the target, in a transaction that is rolled back. What has no
     translation, or is refused, is in its file as a comment with the reason.
     """
-    from olr_pg.errors import Code, OlrPgError
+    from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.schema.files import write_files
 
     with _converted(config, target_name, owner) as found:
@@ -75,7 +75,7 @@ def export(
             paths = write_files(found.statements, out)
         except OSError as error:
             raise OlrPgError(
-                Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {error.strerror}"
+                Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {system_reason(error)}"
             ) from error
     if as_json:
         counts = Counter((one.kind, one.runs) for one in found.statements)
@@ -180,13 +180,13 @@ def put_back(
     """
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.applier.target.set_aside import put_back as put_all_back
-    from olr_pg.applier.target.set_aside import validate
+    from olr_pg.applier.target.set_aside import validate_foreign_keys
     from olr_pg.load.sources import apply_section
 
     loaded = read_config(config, target_name)
     with opened_target(loaded) as (connection, _):
         back = put_all_back(connection, apply_section(loaded).subscription)
-        problems = [*back.lost, *validate(connection, back.done)]
+        problems = [*back.lost, *validate_foreign_keys(connection, back.done)]
     if as_json:
         print_json(
             {

@@ -33,11 +33,9 @@ class TableDifferences(NamedTuple):
 
     Attributes:
         table: ``OWNER.NAME``.
-        schema, name: of the target table.
         columns: names of the compared columns, in the order of the images.
         types: OID of each one's canonical form.
         key: names of the key's columns; empty without a key.
-        rows: the differences.
     """
 
     table: str

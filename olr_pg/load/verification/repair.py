@@ -17,7 +17,7 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target.percent_signs import escape_percent_signs
-from olr_pg.applier.target.set_aside import put_back, set_aside, validate
+from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import ImageField, fields_of, placeholder
@@ -115,7 +115,9 @@ def _repair(
             if ledger.listed:
                 ledger.count_incomplete(connection)
             # Where replication has set nothing aside, nobody else puts it back.
-            validate(connection, put_back(connection, settings.subscription, aside).done)
+            validate_foreign_keys(
+                connection, put_back(connection, settings.subscription, aside).done
+            )
     except psycopg.errors.OperationalError:
         raise
     except psycopg.Error as error:

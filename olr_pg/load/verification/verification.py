@@ -81,7 +81,6 @@ class RowDifference(NamedTuple):
 
     Attributes:
         kind: `MISSING` in the target, `EXTRA` in the target, or `DIFFERENT`.
-        key: its key's image.
         source, target: its images; None where a side has none.
         copies: how many such rows the target had; None in a table with a key.
     """
@@ -103,7 +102,6 @@ class VerifiedTable(NamedTuple):
         source_rows, target_rows: in all.
         chunks, differing: chunks compared, and those that differ.
         skipped: differing chunks whose rows were not fetched, for their number.
-        differences: the rows.
         losses: what the type mapping does not keep, by column: equal on both sides.
     """
 
@@ -288,7 +286,7 @@ def _planned(
 
 
 def _files(connection: Connection[Any], work: _Work) -> list[tuple[int, int]]:
-    """(oid, file) of the target table and its partitions, as the current snapshot has them."""
+    """Return (oid, file) of the target table and its partitions, as of the current snapshot."""
     rows = connection.execute(_FILES, {"oid": work.table.target.oid})
     return sorted((int(oid), int(file)) for oid, file in rows)
 
@@ -348,7 +346,7 @@ def estimated_rows(connection: Connection[Any], target: TargetTable) -> int:
 def _tasks(
     connection: Connection[Any], works: Sequence[_Work], wanted: bool
 ) -> list[tuple[int, VerifyTask]]:
-    """(side, task): source 0, target 1."""
+    """Return (side, task): source 0, target 1."""
     tasks = []
     for number, work in enumerate(works):
         chunks = np.array(work.fetched, np.int64) if wanted else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.oracle.archive import not_brought
 from olr_pg.oracle.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
@@ -50,7 +50,6 @@ class DirectoryLogs:
     """Reads logs through directory objects; a `log_transport.LogTransport`.
 
     Args:
-        section: the configuration.
         source: the database that has the logs, and who we are there.
     """
 
@@ -76,7 +75,7 @@ class DirectoryLogs:
                 raise no_directory(listed, detail) from error
             raise not_brought(listed, detail) from error
         except OSError as error:
-            raise not_brought(listed, f"{into}: {error.strerror}") from error
+            raise not_brought(listed, f"{into}: {system_reason(error)}") from error
 
     def _copy(self, stack: ExitStack, listed: ListedLog, into: Path) -> None:
         first = stack.enter_context(self._session(listed))
@@ -139,9 +138,6 @@ class DirectoryLogs:
 
 def readable_directories(cursor: Any) -> Mapping[str, str]:
     """Find the directory objects that the account may use, by their path.
-
-    Args:
-        cursor: of the driver.
 
     Raises:
         oracledb.Error: what Oracle reports.

@@ -9,6 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.errors import plain_reason
 from olr_pg.observability.redaction import mask
 from olr_pg.oracle.archive import not_brought
 
@@ -56,7 +57,7 @@ class LogCommand:
             else:
                 said = self._run(command, listed, subprocess.DEVNULL)
         except OSError as error:
-            raise not_brought(listed, f"{command[0]}: {error.strerror}") from error
+            raise not_brought(listed, plain_reason(error)) from error
         if not into.exists():
             raise not_brought(
                 listed, f"the command ended without {into.name}; it said: {said or '—'}"
@@ -106,8 +107,9 @@ class LogCommand:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and what it has started; it may have ended by itself."""
-    if process.poll() is None:
+    """End a command and what it has started, also where that goes on without it."""
+    # As long as nobody has asked for its end, its group's number is nobody else's.
+    if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 

@@ -36,7 +36,6 @@ def make_transport(section: LogTransportSection, source: OracleSource) -> LogTra
     """Make the transport that a configuration describes.
 
     Args:
-        section: the configuration.
         source: the database that has the logs.
     """
     if isinstance(section, CommandTransport):

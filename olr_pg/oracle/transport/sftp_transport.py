@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import paramiko
 
+from olr_pg.errors import system_reason
 from olr_pg.oracle.archive import map_path, not_brought
 from olr_pg.ordered_window import in_order
 
@@ -139,7 +140,6 @@ def _pieces(
         first: the file, open.
         open_again: opens it over another channel.
         start: where to begin.
-        size: of the file.
 
     Raises:
         EOFError: it is shorter.
@@ -174,8 +174,4 @@ def _pieces(
 
 
 def _words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    if isinstance(error, EOFError):
-        return "the connection ended"
-    return str(error) or "the connection ended"
+    return system_reason(error) if str(error) else "the connection ended"

@@ -68,7 +68,6 @@ class Incident:
     """A failure with the redo around it.
 
     Attributes:
-        path, header: of the log.
         xid: the transaction, packed; None where none was known.
         code, detail, where: of the error; `where` holds the breadcrumbs (file, thread, sequence,
             block, offset, vector, xid, table …).
@@ -94,7 +93,6 @@ def collect_incident(
         window: where decoding failed.
         position: payload position in the failing record (`payload_position` of an RBA).
         xid: the transaction, packed; None keeps the failing record alone.
-        error: the failure.
     """
     found = []
     block, offset = window.address(position)

@@ -115,7 +115,6 @@ def mask_record(
     """Return a record with its data replaced.
 
     Args:
-        data: the record.
         vectors: its vectors; without any, everything behind the record header goes.
         row_scn: bytes of the row SCN in multi-row vectors.
         random_bytes: gives so many random bytes.

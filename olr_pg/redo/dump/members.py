@@ -24,7 +24,7 @@ def row_flags(value: int, letters: str = FB_LETTERS) -> str:
 
 
 def xid_text(xid: int) -> str:
-    """``0x000a.00c.0000023c``."""
+    """Write an XID as Oracle's dumps do: ``0x000a.00c.0000023c``."""
     return "0x{:04x}.{:03x}.{:08x}".format(*unpack_xid(xid))
 
 

@@ -99,7 +99,7 @@ def ktb_lines(fields: Fields, number: int) -> Iterator[str]:
 
 
 def _kdo(fields: Fields, number: int) -> tuple[int, list[str]]:
-    """(operation, lines) of a KDO field; 0 where it is too short."""
+    """Return (operation, lines) of a KDO field; 0 where it is too short."""
     data = fields.bytes(number)
     if len(data) < KDO_SIZE:
         return 0, list(plain_lines(fields, number))

@@ -70,7 +70,7 @@ def _count_transactions(
     return begins, rollbacks
 
 
-def log_statistics(log: Log, *, verify: bool = True) -> LogStatistics:
+def log_statistics(log: Log) -> LogStatistics:
     """Count what is in `log`.
 
     Raises:
@@ -79,7 +79,7 @@ def log_statistics(log: Log, *, verify: bool = True) -> LogStatistics:
     stats = LogStatistics(blocks=log.header.file_blocks)
     layout = log.header.layout
     opcodes: Counter[int] = Counter()
-    for window in read_windows(log, verify=verify):
+    for window in read_windows(log):
         vectors = vectors_of(window)
         stats.lwns += window.lwns.block.size
         stats.records += window.records.position.size

@@ -56,7 +56,7 @@ def layout_of(compat: int, *, big_endian: bool) -> RedoLayout:
 
 
 def format_version(compat: int) -> str:
-    """``19.0.0.0`` and the like (redo-format §0.4)."""
+    """Write a version like ``19.0.0.0`` (redo-format §0.4)."""
     if compat >> 24 >= 18:
         parts = (compat >> 24, compat >> 16 & 255, compat >> 8 & 255, compat & 255)
     else:

@@ -217,7 +217,7 @@ HARMLESS: Final = {
 
 
 def opcode_name(opcode: int) -> str:
-    """``4.1 block cleanout``.
+    """Return an opcode with its title: ``4.1 block cleanout``.
 
     Args:
         opcode: ``layer << 8 | code``.

@@ -81,7 +81,6 @@ class RecoveryRun:
     """The images of one run; used by the run's thread only, from `restore` to `end`.
 
     Args:
-        recovery: the images of all.
         scn: that the run begins at: of transactions that began before, it reads the rest only.
         targets: names those that the run feeds.
     """
@@ -116,7 +115,7 @@ class RecoveryRun:
         """
         image = found.image
         try:
-            check_tables(image, subscription)
+            check_table_numbers(image, subscription)
             with self._recovery.files:
                 restored = self._load(image)
         except OlrPgError as error:
@@ -330,7 +329,7 @@ def delivered_objects(subscription: Subscription) -> list[int]:
     return list(dict.fromkeys(wanted))
 
 
-def check_tables(image: Image, subscription: Subscription) -> None:
+def check_table_numbers(image: Image, subscription: Subscription) -> None:
     """Check that tables have the numbers by which events name them, but for later versions.
 
     Raises:

@@ -36,7 +36,6 @@ class RedoRecord:
     Attributes:
         scn: 48 bits.
         subscn: from 1, counts the records of one SCN.
-        body: the change vectors.
         vld: without the LWN bit; 1 valid, 2 void.
         con_uid: 0 outside CDBs and before 12.1.
     """

@@ -31,7 +31,9 @@ def lob_id(number: int) -> bytes:
     return b"\0\0\0\1" + number.to_bytes(6)
 
 
-def head(kind: int, number: int, *, secure: bool, inode: bool = True, wide: bool = True) -> bytes:
+def locator_head(
+    kind: int, number: int, *, secure: bool, inode: bool = True, wide: bool = True
+) -> bytes:
     """Encode the first 20 bytes of a locator; `wide` for a multi-byte database's CLOB."""
     character = 2 if kind != BLOB and wide else 1
     flags = 0x80 if kind != BLOB and wide else 0
@@ -56,7 +58,7 @@ def secure_in_row(
     """Encode a SECUREFILE locator with its bytes (values-and-lobs §26)."""
     size = width_of(len(content))
     inode = bytes((size - 1, 0)) + len(content).to_bytes(size) + bytes((version,)) + content
-    return head(kind, number, secure=True, wide=wide) + _secure_inode(inode, 0x48)
+    return locator_head(kind, number, secure=True, wide=wide) + _secure_inode(inode, 0x48)
 
 
 def secure_extents(
@@ -77,7 +79,7 @@ def secure_extents(
         listed += bytes((width_of(own) - 1,)) + first.to_bytes(4) + bytes((blocks,))
     inode = bytes((0x20 | size - 1, 0)) + length.to_bytes(size) + bytes((version,))
     inode += bytes((len(extents) - 1,)) + listed
-    return head(kind, number, secure=True) + _secure_inode(inode, 0x40)
+    return locator_head(kind, number, secure=True) + _secure_inode(inode, 0x40)
 
 
 def secure_header(kind: int, number: int, length: int, dba: int, version: int = 1) -> bytes:
@@ -85,13 +87,13 @@ def secure_header(kind: int, number: int, length: int, dba: int, version: int = 
     size = width_of(length)
     inode = bytes((0x40 | size - 1, 0)) + length.to_bytes(size)
     inode += bytes((version,)) + dba.to_bytes(4)
-    return head(kind, number, secure=True) + _secure_inode(inode, 0x40)
+    return locator_head(kind, number, secure=True) + _secure_inode(inode, 0x40)
 
 
 def basic_in_row(kind: int, number: int, content: bytes) -> bytes:
     """Encode a BASICFILE locator with its bytes."""
     return (
-        head(kind, number, secure=False)
+        locator_head(kind, number, secure=False)
         + struct.pack(">HBBIH6s", len(content) + 16, 9, 0, 0, len(content), b"\0\0\0\0\0\1")
         + content
     )
@@ -104,7 +106,7 @@ def basic_pointers(
     listed = b"".join(dba.to_bytes(4) for dba in pages)
     full, rest = divmod(length, page)
     return (
-        head(kind, number, secure=False)
+        locator_head(kind, number, secure=False)
         + struct.pack(">HBBIH6s", len(listed) + 16, 4, 0, full, rest, b"\0\0\0\0\0\1")
         + listed
     )
@@ -112,7 +114,7 @@ def basic_pointers(
 
 def basic_outside(kind: int, number: int) -> bytes:
     """Encode the 20 bytes of a BASICFILE LOB that is never in the row."""
-    return head(kind, number, secure=False, inode=False)
+    return locator_head(kind, number, secure=False, inode=False)
 
 
 def index_data(number: int, length: int, blocks: Sequence[int], *, page: int = BASIC_PAGE) -> bytes:

@@ -94,11 +94,11 @@ class RedoFormat:
         return 8 if self.has_container else 4
 
     def pack(self, layout: str, *values: int | bytes) -> bytes:
-        """`struct.pack` in the byte order of the log; `layout` without an order sign."""
+        """Pack as `struct.pack` does, in the byte order of the log; `layout` has no order sign."""
         return _struct((">" if self.big_endian else "<") + layout).pack(*values)
 
     def unpack(self, layout: str, data: bytes, offset: int = 0) -> tuple[int, ...]:
-        """`struct.unpack_from` in the byte order of the log."""
+        """Unpack as `struct.unpack_from` does, in the byte order of the log."""
         return _struct((">" if self.big_endian else "<") + layout).unpack_from(data, offset)
 
     def scn8(self, scn: int, *, long: bool = False) -> bytes:

@@ -39,10 +39,6 @@ class FlushStyle:
     reordered: float = 0.5
 
 
-TIDY: Final = FlushStyle(1, 0.0, 0.0)
-"""Each flush is one write per member."""
-
-
 @dataclass(slots=True)
 class FlushInProgress:
     """A flush, and what of it is in which member's file."""

@@ -67,9 +67,6 @@ class NamedFeed:
         make: makes the simulation, with the sink that it hands its logs to.
         threads: how many redo threads it has.
         idle_threads: the last ones, so many of them, have no sessions.
-
-    Attributes:
-        simulation: at work.
     """
 
     def __init__(

@@ -103,7 +103,6 @@ class OnlineDatabase:
     """The online logs of a database.
 
     Args:
-        redo: of its logs.
         threads: numbers of its redo threads.
         seed: decides what redo does not.
 

@@ -65,7 +65,6 @@ class FlushedLwns:
 
     Attributes:
         block, end: the first block in the log, and the one behind the last.
-        data: the blocks.
         scn: the lowest of the first LWN.
         next_scn: above the SCN of all its records.
     """

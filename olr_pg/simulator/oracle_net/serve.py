@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.header import PROBE_BYTES, parse_log_header, probe_geometry
 from olr_pg.simulator.online_redo.steps import Archived, Event, OpenResetlogs
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
@@ -273,4 +273,6 @@ def _write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandI
     try:
         path.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
     except OSError as error:
-        raise OlrPgError(Code.SIMULATION_DIRECTORY_UNUSABLE, f"{path}: {error.strerror}") from error
+        raise OlrPgError(
+            Code.SIMULATION_DIRECTORY_UNUSABLE, f"{path}: {system_reason(error)}"
+        ) from error

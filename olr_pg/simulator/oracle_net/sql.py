@@ -69,7 +69,7 @@ class Query:
     binds: int
 
     def scns(self, binds: list[object]) -> list[tuple[str, int]]:
-        """(table, SCN) of every table that is read as of an SCN."""
+        """Return (table, SCN) of every table that is read as of an SCN."""
         return [
             (name, int(str(binds[value])) if is_bind else value)
             for name, value, is_bind in self.flashback

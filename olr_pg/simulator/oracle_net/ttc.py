@@ -117,7 +117,7 @@ class TtcWriter:
         return self
 
     def integer(self, *values: int) -> TtcWriter:
-        """Integers with their lengths in front."""
+        """Write integers with their lengths in front."""
         for value in values:
             size = (abs(value).bit_length() + 7) // 8
             # Lengths of 3, 5, 6 and 7 never occur.

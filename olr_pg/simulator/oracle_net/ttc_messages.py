@@ -231,7 +231,7 @@ def write_protocol(out: TtcWriter) -> None:
 
 
 def write_data_types(out: TtcWriter) -> None:
-    """All of the client's types are as it wants them."""
+    """Say that all of the client's types are as it wants them."""
     out.byte(Message.DATA_TYPES).u16(0)
 
 

@@ -230,7 +230,7 @@ class DdlStatements:
         self._tx.instance.advance_scn()
 
     def log_statement(self, table: SimTable, command: int, statement: str, parts: int = 1) -> None:
-        """24.1 of the open transaction, in `parts` records."""
+        """Write 24.1 of the open transaction, in `parts` records."""
         size = -(-len(statement) // parts)
         for part in range(parts):
             text = statement[part * size : (part + 1) * size].encode() + b"\0"

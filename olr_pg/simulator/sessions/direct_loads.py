@@ -122,7 +122,7 @@ class DirectLoads:
     def _invalidate(
         self, table: SimTable, blocks: Sequence[DataBlock], ranges: list[UnloggedRange]
     ) -> int:
-        """19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
+        """Write 19.2 of neighbours, seldom with the 24.6 of its transaction; the record's SCN."""
         record = self._tx.record()
         is_named = self._rng.random() < 0.2
         if is_named:
@@ -176,7 +176,7 @@ class DirectLoads:
             yield block, taken
 
     def _write_block(self, block: DataBlock, rows: Sequence[Row]) -> int:
-        """19.1 with the 24.6 of its transaction; the record's SCN."""
+        """Write 19.1 with the 24.6 of its transaction; the record's SCN."""
         block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         record = self._tx.record()
         record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])

@@ -71,7 +71,6 @@ class DrawnValues:
 
     Args:
         rng: draws them.
-        table: whose columns they are of.
         now: before which times are.
     """
 

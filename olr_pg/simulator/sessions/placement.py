@@ -97,7 +97,6 @@ def place_table(
 
     Args:
         number: the table's, from 0.
-        spec: the table.
         scn: at which its blocks were formatted.
         index_blocks: of each index.
         index_spacing: blocks from one index to the next.

@@ -170,7 +170,7 @@ class SysDictionary:
         assert session.delete(row)
 
     def create_table(self, session: RowStatements | None, table: SimTable) -> None:
-        """All rows of a table."""
+        """Write all rows of a table."""
         obj, organised = table.obj, table.index_organised
         parts = table.segments if table.has_partitions else []
         segment = 0 if parts or organised else table.dataobj

@@ -37,7 +37,6 @@ class WorkSetting:
         sessions: how many there are.
         size: of the redo that is going to be written, in bytes.
         keys: its numbers.
-        now: the time.
     """
 
     rng: Random

@@ -101,7 +101,6 @@ class Carried(NamedTuple):
         what: ``header``: SCN and sequence of the block, ``slot``: the transaction before in a slot,
             ``commit``: the newest commit.
         at: of the vector, or of the undo record's field.
-        usn, slot: of what.
     """
 
     what: str
@@ -121,7 +120,6 @@ class Marks:
         incarnations: of 16 bits, from 1 to 65,535.
         rowid_words: of 32 bits, big endian.
         pairs: two base-100 digits of a NUMBER that are a copy's number.
-        times: redo times.
     """
 
     scns: list[SplitScn] = field(default_factory=list)
@@ -274,10 +272,10 @@ class _Finder:
                 if len(fields) > 3:
                     self._scn8(fields[3][0])
             case _ if layer == Layer.ROW:
-                self._ktb(*fields[0])
+                self._ktb(fields[0][0])
                 self._row(fields, 1, obj)
             case _ if layer == Layer.INDEX:
-                self._ktb(*fields[0])
+                self._ktb(fields[0][0])
                 self._leaf(fields[2:], obj)
             case _ if layer == Layer.SEGMENT:
                 pass
@@ -344,7 +342,7 @@ class _Finder:
         opc = self._data[ktub + undo.KTUB_OPC], self._data[ktub + undo.KTUB_OPC + 1]
         dataobj = self._u32(ktub + undo.KTUB_OBJD)
         if len(fields) > 2:
-            self._ktb(*fields[2])
+            self._ktb(fields[2][0])
         if opc == OPC_ROW:
             self._row(fields, 3, dataobj)
         elif opc == OPC_INDEX:
@@ -363,7 +361,7 @@ class _Finder:
         else:
             self.marks.carried.append(Carried("slot", ktub, usn, slot))
 
-    def _ktb(self, at: int, size: int) -> None:
+    def _ktb(self, at: int) -> None:
         op, ver = self._data[at], self._data[at + 1]
         start = at + (row.KTB_DATA_LONG if ver & row.KTB_LONG else row.KTB_DATA)
         for member in row.KTB_OPERATIONS[op & row.KTB_OPERATION].members:

@@ -54,7 +54,6 @@ class RedoCopies:
     """Copies of a part of redo.
 
     Args:
-        template: that the part is of.
         part: the first copy.
         marks: what each copy has of its own.
     """
@@ -152,7 +151,6 @@ class ThreadLogs:
     """The archived logs of a thread, as parts come.
 
     Args:
-        template: of the database.
         thread: its number from 0.
         folder: gets the logs.
         written: takes the path of each log.

@@ -28,7 +28,6 @@ class TableCopies:
     """Copies of a table's rows.
 
     Args:
-        table: whose rows they are of.
         rows: of the first copy.
         blocks: from a copy's blocks to those of the next.
         keys: the columns with keys, by 0-based number.

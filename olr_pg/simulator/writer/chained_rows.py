@@ -128,7 +128,6 @@ class ChainWriter:
         """UPDATE of a row of one piece; it moves or is chained where it does not fit any more.
 
         Args:
-            cells: the new row.
             changed: the columns that are set, from 0.
         """
         table, old, block = row.table, list(row.cells), row.block
@@ -263,7 +262,7 @@ class ChainWriter:
         return head.block.used + growth <= row.table.row_space + row.table.update_reserve
 
     def _return_home(self, row: Row, cells: list[Cell | None], part: PieceSpan) -> bool:
-        """11.6 of the head with the whole row, 11.3 of the other pieces."""
+        """Write 11.6 of the head with the whole row, 11.3 of the other pieces."""
         head, *others = row.chain
         new = RowPiece(FB_ROW, part.columns, row_scn=row.table.row_scn)
         steps = [self._pieces.overwrite_step(head.block, head.slot, head.image, new)]
@@ -309,7 +308,7 @@ class ChainWriter:
             steps.append(self._with_logged(row, self._pieces.update_step(head, *change), head, own))
             before.update((number, row.cells[number]) for number in own)
         elif self._logged_of(table, head, ()):
-            step = self._pieces.log_step(head, (), 0)
+            step = self._pieces.log_step(head)
             steps.append(self._with_logged(row, step, head, ()))
         before.update((number, row.cells[number]) for number in self._logged_of(table, head, own))
         pieces = [self._later(row, piece) for piece in self._pieces.place(row, parts, None)]
@@ -368,7 +367,9 @@ class ChainWriter:
         new: Mapping[int, Cell | None],
         chain: list[StoredPiece],
     ) -> bool:
-        """11.5 of each piece that changes, 11.16 of the others where their columns are logged."""
+        """Write 11.5 of each piece that changes, 11.16 of the others where their columns are
+        logged.
+        """
         table = row.table
         steps = list[ChangeRecord]()
         changes: list[tuple[Image, list[int]]] = []
@@ -386,7 +387,7 @@ class ChainWriter:
                 step = self._pieces.update_step(piece, *sides)
                 steps.append(self._with_logged(row, step, piece, listed_in(piece, listed)))
             elif logged:
-                steps.append(self._with_logged(row, self._pieces.log_step(piece, (), 0), piece, ()))
+                steps.append(self._with_logged(row, self._pieces.log_step(piece), piece, ()))
             changes.append((before, own))
         changed = sum(bool(own) for _, own in changes)
         if not changed or (table.logging is Logging.NONE and changed > 1):

@@ -289,12 +289,7 @@ class Instance:
         self.unrecoverable[afn] = scn, self.unix_time
 
     def open_resetlogs(self, resetlogs: int, activation: int) -> None:
-        """End every thread's log and begin a new incarnation, with the first log of each thread.
-
-        Args:
-            resetlogs: the new resetlogs id.
-            activation: the new activation id.
-        """
+        """End every thread's log and begin a new incarnation, with the first log of each thread."""
         for thread in self.threads:
             thread.close()
         self.identity = replace(

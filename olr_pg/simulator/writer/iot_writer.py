@@ -124,7 +124,7 @@ class LeafWriter:
         return True
 
     def _update_whole(self, row: Row, cells: list[Cell | None]) -> None:
-        """10.30: all columns behind the key."""
+        """Write 10.30: all columns behind the key."""
         table, keys = row.table, len(row.table.key)
         key, old = self._leaf_row(table, row.cells)
         _, new = self._leaf_row(table, cells)
@@ -143,7 +143,7 @@ class LeafWriter:
         self._leaf_change(row, 30, fields, revert, DmlKind.UPDATE, before, after)
 
     def _update_columns(self, row: Row, cells: list[Cell | None], changed: list[int]) -> None:
-        """10.35: the columns of `changed`; the undo lists those that the row reached."""
+        """Write 10.35: the columns of `changed`; the undo lists those that the row reached."""
         redo, table, keys = self._redo, row.table, len(row.table.key)
         key, old_row = self._leaf_row(table, row.cells)
         _, new_row = self._leaf_row(table, cells)

@@ -180,7 +180,7 @@ class LobWriter:
         return self._tx.instance.unproven and self._rng.random() < 0.5
 
     def _load_in_place(self, place: LobPlace, state: StoredLob, dba: int, payload: bytes) -> None:
-        """26.2 of a new page: the info and the fill item; unproven, the load data item."""
+        """Write 26.2 of a new page: the info and the fill item; unproven, the load data item."""
         items = [
             info_item(state.number),
             fill_item(self._redo, 0, payload, page=state.storage.page),
@@ -210,7 +210,7 @@ class LobWriter:
         record.emit()
 
     def _load_long_field(self, state: StoredLob, number: int, dba: int, payload: bytes) -> None:
-        """19.1: a page is always full, behind the value with what was there before."""
+        """Write 19.1: a page is always full, behind the value with what was there before."""
         record, segment = self._tx.record(), state.segment
         padded = payload.ljust(state.storage.page, b"\xee")
         fields = [long_field(self._redo, segment.dataobj, state.number, number, padded), LOB_BLOCK]
@@ -225,7 +225,7 @@ class LobWriter:
     def write_in_place(
         self, place: LobPlace, state: StoredLob, number: int, start: int, end: int
     ) -> None:
-        """26.2: bytes of the value from `start` to `end`, all in one page."""
+        """Write 26.2: bytes of the value from `start` to `end`, all in one page."""
         dba, offset = state.pages[number], start - number * state.storage.page
         data, page = state.content[start:end], state.storage.page
         revert = self._page_revert(dba)
@@ -245,7 +245,7 @@ class LobWriter:
         """Return what gives a page back what the transaction's redo told of it before."""
         pages = self._lob_redo.pages
         before = pages.get(dba)
-        return lambda: put_back(pages, dba, before)
+        return lambda: restore_key(pages, dba, before)
 
     def _change_lob_block(
         self,
@@ -258,7 +258,7 @@ class LobWriter:
         *,
         kind: int = TYPE_DATA,
     ) -> None:
-        """26.2 behind its undo (26.1)."""
+        """Write 26.2 behind its undo (26.1)."""
         redo, segment, page = self._redo, state.segment, state.storage.page
 
         def fields(_: int) -> FieldPair:
@@ -293,7 +293,7 @@ class LobWriter:
     def _write_index_row(
         self, place: LobPlace, state: StoredLob, number: int, *, length: int
     ) -> None:
-        """10.2, or 10.18 where the LOB has had a row of that page number.
+        """Write 10.2, or 10.18 where the LOB has had a row of that page number.
 
         `length`: what the row of page 0 tells of the value's bytes.
         """
@@ -313,8 +313,8 @@ class LobWriter:
             return [undo, key, old], [info, data]
 
         def revert() -> None:
-            put_back(known, key, old)
-            put_back(told, (state.number, number), was_told)
+            restore_key(known, key, old)
+            restore_key(told, (state.number, number), was_told)
 
         known[key] = data
         told[state.number, number] = (length, dbas)
@@ -333,7 +333,7 @@ class LobWriter:
     def log_operation(
         self, place: LobPlace, state: StoredLob, code: int, size: int, offset: int
     ) -> None:
-        """11.17, which supplemental logging adds."""
+        """Write 11.17, which supplemental logging adds."""
         transaction = self._tx.current
         fields = operation_fields(
             *(self._redo, code, transaction.xid_bytes, state.number),
@@ -368,7 +368,7 @@ def lob_cell(state: StoredLob) -> LobCell:
     return LobCell.of(raw, state)
 
 
-def put_back(table: dict[K, V], key: K, value: V | None) -> None:
+def restore_key(table: dict[K, V], key: K, value: V | None) -> None:
     """Give a key back its value, None for none."""
     if value is None:
         table.pop(key, None)

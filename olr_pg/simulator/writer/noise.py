@@ -84,7 +84,9 @@ class SpaceWriter(TransactionWriter):
             self.commit()
 
     def change_key_data(self, block: TransactionalBlock) -> None:
-        """5.1 10.18: other data behind a key of an index of SYS, here the transaction's begin."""
+        """Write 5.1 10.18: other data behind a key of an index of SYS, here the transaction's
+        begin.
+        """
         if not self.ready():
             return
 
@@ -102,12 +104,12 @@ class SpaceWriter(TransactionWriter):
         self.commit()
 
     def take_undo_extent(self, block: TransactionalBlock) -> None:
-        """5.2 5.1 22.13: the undo tablespace's map; the header update begins nothing."""
+        """Write 5.2 5.1 22.13: the undo tablespace's map; the header update begins nothing."""
         payload = [bytes(8), bytes(20)]
         self._change_space([(block, NO_OBJECT, space.UNDO_EXTENT)], space.OPC_UNDO_EXTENT, payload)
 
     def unlink_block(self, block: TransactionalBlock, head: TransactionalBlock, obj: int) -> None:
-        """5.1 13.6 13.7: a block leaves the free list of a segment."""
+        """Write 5.1 13.6 13.7: a block leaves the free list of a segment."""
         changed = [(block, obj, space.FREE_LIST_UNLINK), (head, obj, space.FREE_LIST_HEAD)]
         self._change_space(changed, space.OPC_FREE_LIST, [bytes(52), bytes(16)])
 
@@ -132,7 +134,7 @@ class SpaceWriter(TransactionWriter):
         record.emit()
 
     def relog_extent(self, block: BlockState) -> None:
-        """5.24 22.2: undo of the file's map, logged once more (redo-format §4.7)."""
+        """Write 5.24 22.2: undo of the file's map, logged once more (redo-format §4.7)."""
         transaction, redo = self.current, self.redo
         assert transaction.undo_block is not None
         record = self.record()
@@ -159,7 +161,6 @@ class Noise:
     """The work that goes on in a container beside that of its users.
 
     Args:
-        instance: the database.
         container: with its tables.
         rng: draws the container's mix, and then what is done.
     """

@@ -143,7 +143,6 @@ class PieceWriter:
         """Write the steps of one change.
 
         Args:
-            row: that changes.
             kind: `SUPPLEMENTAL_INSERT` and so on.
             steps: in the order of their records; of a row of one piece mostly one.
             deliver: from the SCN of the first record to the change, or none.
@@ -220,7 +219,7 @@ class PieceWriter:
         return placed
 
     def insert_step(self, piece: StoredPiece) -> ChangeRecord:
-        """11.2 of a piece that has its place."""
+        """Make 11.2 of a piece that has its place."""
         image, slot = piece.image, piece.slot
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -237,7 +236,7 @@ class PieceWriter:
         )
 
     def delete_step(self, piece: StoredPiece) -> ChangeRecord:
-        """11.3 of a piece; its slot is free when the transaction has committed."""
+        """Make 11.3 of a piece; its slot is free when the transaction has committed."""
         image, slot = piece.image, piece.slot
         transaction = self._tx.current
 
@@ -263,7 +262,7 @@ class PieceWriter:
     def overwrite_step(
         self, block: DataBlock, slot: int, old: RowPiece, new: RowPiece
     ) -> ChangeRecord:
-        """11.6: a head piece is replaced where it stands."""
+        """Make 11.6: a head piece is replaced where it stands."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_ORP | UNDO_SIDE, old, slot, lock)
@@ -282,7 +281,7 @@ class PieceWriter:
     def update_step(
         self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
     ) -> ChangeRecord:
-        """11.5 of a piece."""
+        """Make 11.5 of a piece."""
         slot = piece.slot
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
@@ -305,7 +304,7 @@ class PieceWriter:
         )
 
     def lock_step(self, row: Row) -> ChangeRecord:
-        """11.4: a row is locked."""
+        """Make 11.4: a row is locked."""
         slot, owner = row.slot, row.owner
 
         def fields(base: KdoBase, _: int) -> FieldPair:
@@ -323,7 +322,7 @@ class PieceWriter:
     def forward_step(
         self, block: DataBlock, slot: int, old: RowAddress, new: RowAddress
     ) -> ChangeRecord:
-        """11.8: a piece leads to another next piece."""
+        """Make 11.8: a piece leads to another next piece."""
 
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = forward_kdo(self._redo, base, OP_CFA | UNDO_SIDE, slot, old, lock)
@@ -331,10 +330,8 @@ class PieceWriter:
 
         return ChangeRecord(block, OP_CFA, OP_CFA, fields, dependency=False)
 
-    def log_step(
-        self, piece: StoredPiece, logged: tuple[tuple[int, Value], ...], cut: int
-    ) -> ChangeRecord:
-        """11.16: only supplemental columns."""
+    def log_step(self, piece: StoredPiece) -> ChangeRecord:
+        """Make 11.16: only supplemental columns, which the caller adds."""
 
         def fields(base: KdoBase, _: int) -> FieldPair:
             return (
@@ -342,6 +339,4 @@ class PieceWriter:
                 [log_kdo(self._redo, base, OP_LMN)],
             )
 
-        return ChangeRecord(
-            piece.block, OP_LMN, OP_LMN, fields, logged=logged, cut=cut, dependency=False
-        )
+        return ChangeRecord(piece.block, OP_LMN, OP_LMN, fields, dependency=False)

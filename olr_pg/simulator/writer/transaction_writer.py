@@ -245,7 +245,7 @@ class TransactionWriter:
         return True
 
     def _write_undo_parts(
-        self, record: RecordWriter, change: BlockChange, payload: Sequence[bytes]
+        self, change: BlockChange, payload: Sequence[bytes]
     ) -> tuple[list[bytes], int]:
         """Write all but the first part of an undo that takes several records, in records of their
         own; what is left for the HEAD, and the flags of its ktub (redo-format §4.2).
@@ -386,7 +386,7 @@ class TransactionWriter:
         claim = change.block.claim(transaction)
         undo_rest, redo_rest = change.fields(claim.itli)
         payload = [claim.undo_ktb(self.redo), *undo_rest]
-        own, flags = self._write_undo_parts(record, change, payload)
+        own, flags = self._write_undo_parts(change, payload)
         begins = not transaction.begin_scn
         entry, uba = self._write_undo(record, change, own, flags)
         entry = replace(entry, payload=tuple(payload))

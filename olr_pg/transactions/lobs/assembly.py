@@ -149,7 +149,6 @@ def resolve_lobs(
     Args:
         pieces_of: what was logged of the values' LOBs; `pieces_of_events` mostly.
         dml, dml_first: row changes with locators.
-        plan: the subscription.
         allocate: gives the room for bytes that may be many.
         wanted: where to get values that the redo does not hold whole; None: nowhere.
         tables: of the plan; without them nobody is told of which rows values are left out.
@@ -251,7 +250,6 @@ def pieces_of_events(
         claimed: pages that name no transaction.
         owners: the transactions of the row changes.
         allocate: gives the room.
-        values: the values.
     """
     undid = np.zeros(owners.first.size, np.uint8)
     is_lob = batch.events.kind == EventKind.LOB

@@ -48,7 +48,6 @@ class LostLob(NamedTuple):
         column: its name.
         code: of `CODES`.
         row_id: of the row, 18 characters; empty where it has none.
-        kind: of the change.
         delivered: whether the change is delivered without the value.
         before: the delivered changes of the same transaction and table in front of it.
         key: names and values, as redo has them, of the columns of the row's key that the change

@@ -47,7 +47,6 @@ class Places(NamedTuple):
 
     Attributes:
         thread: places of different threads are not compared.
-        scn: of the record.
         block: its log sequence number and its block as one number.
         offset: in the block.
     """

@@ -78,11 +78,9 @@ class LobIndex:
     """Finds the LOB pieces of one transaction; see the module's docstring.
 
     Args:
-        chunks: the events of the transaction.
         is_live: of a batch of them, whose first has this number: what was not undone or left out.
         unowned: LOB events that name no transaction, of which it may own some, with
         others: whose they are otherwise.
-        owner: the transaction.
         storage: where the notes are kept.
     """
 

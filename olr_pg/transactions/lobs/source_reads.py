@@ -62,7 +62,6 @@ class LobWanted(NamedTuple):
         """Read the value of an entry of a row change; None where it cannot be had.
 
         Args:
-            dml: the row changes.
             change, entry: of these.
             owner: the number of the transaction.
             allocate: gives the room for the bytes.

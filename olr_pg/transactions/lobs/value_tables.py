@@ -116,7 +116,6 @@ class Values(NamedTuple):
 
     Attributes:
         entry: their entries.
-        owner: the transaction.
         before: the entry of the same column's old value, −1 = not known.
         is_insert: whether the row is new.
         has_pages: 0 where pages of the column take several blocks.

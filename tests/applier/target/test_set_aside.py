@@ -18,7 +18,7 @@ from olr_pg.applier.target.set_aside import (
     noted,
     put_back,
     set_aside,
-    validate,
+    validate_foreign_keys,
 )
 from olr_pg.errors import Code, OlrPgError
 from tests.applier.seen import fails, rows
@@ -96,10 +96,10 @@ def test_what_fires_is_set_aside_before_the_first_row_and_put_back(
         assert [(one.kind, one.table, one.name) for one in back.done] == SET_ASIDE
         assert (back.lost, back.gone, titles(connection)) == ([], [], [])
         assert [one.name for one in firing_on(connection, "s", "t")] == ["of_t", "keep", "refuse"]
-        (broken,) = validate(connection, back.done)
+        (broken,) = validate_foreign_keys(connection, back.done)
         assert "of_t" in broken
         connection.execute("DELETE FROM s.child WHERE t_id = 1")
-        assert validate(connection, back.done) == []
+        assert validate_foreign_keys(connection, back.done) == []
         with pytest.raises(psycopg.errors.RaiseException, match="fired"):
             connection.execute("UPDATE s.t SET n = 1")
     assert r.rows("SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1") == [
@@ -188,7 +188,7 @@ def test_partitions_and_what_nobody_needs_any_more(replication: Replication, man
         back = put_back(connection, "olr_pg")
         assert [one.name for one in back.done + back.gone if one.table == "p1"] == ["of_part"]
         # PostgreSQL looks at the rows of a partitioned table at once, or validates them later.
-        assert back.lost or validate(connection, back.done)
+        assert back.lost or validate_foreign_keys(connection, back.done)
         connection.execute("DELETE FROM s.p")
         again = put_back(connection, "olr_pg")
         assert again.lost == []

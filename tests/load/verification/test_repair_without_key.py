@@ -29,7 +29,7 @@ TEXT = 25
 def settings(tmp_path: Path, source: Source, postgres_database: str) -> ApplierSettings:
     names = [table.full_name for table in source.summary.tables]
     config = Loads(tmp_path, source.folder, names, postgres_database).config()
-    return sources.target_settings(config, sources.read_snapshot(config), postgres_database)
+    return sources.target_settings(config, sources.read_dictionary(config), postgres_database)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.load.parquet import find_table
+from olr_pg.load.parquet import find_table_data
 from olr_pg.load.verification.verification_task import (
     Blocks,
     VerifyJob,
@@ -38,7 +38,7 @@ def test_a_document_that_jsonb_refuses_is_named(tmp_path: Path, postgres_databas
     plan, settings = plan_of(postgres_database, table, "id numeric PRIMARY KEY, doc jsonb")
     rows = {"ID": [Decimal(1), Decimal(2)], "DOC": ["{}", r'"\ud800"'], "ROWID": ["A", "B"]}
     pq.write_table(pa.table(rows), tmp_path / "S.R.parquet")
-    task = VerifyTask(0, find_table(tmp_path, "S.R").partitions[0])
+    task = VerifyTask(0, find_table_data(tmp_path, "S.R").partitions[0])
     with connect(postgres_database) as connection, connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         row = connection.execute("SELECT pg_export_snapshot()").fetchone()

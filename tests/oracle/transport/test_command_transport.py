@@ -51,9 +51,12 @@ def test_what_went_wrong_is_told_in_its_words_without_secrets(tmp_path: Path) ->
     assert "without log" in failure(["sh", "-c", "true {file}"], into)
 
 
-def test_one_that_takes_too_long_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("then", ["wait", "exit 0"])
+def test_one_that_takes_too_long_is_ended_with_what_it_has_started(
+    then: str, tmp_path: Path
+) -> None:
     pids = tmp_path / "pids"
-    script = f"sleep 600 & echo $! > {pids}; wait"
+    script = f"sleep 600 & echo $! > {pids}; {then}"
     assert "were not enough" in failure(["sh", "-c", script], tmp_path / "log", seconds=1.0)
     try:
         started = psutil.Process(int(pids.read_text()))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from olr_pg.simulator.fields.block_layout import checksum
 from olr_pg.simulator.online_redo.flush import (
-    TIDY,
     FlushInProgress,
     FlushStyle,
     crash_writes,
@@ -45,7 +44,9 @@ def test_every_member_gets_everything(
 
 def test_a_tidy_flush_is_one_write_per_member() -> None:
     rng = Random(1)
-    writes = list(flush_writes(rng, TIDY, ["a", "b"], SIZE, bytes(4 * SIZE), SIZE))
+    writes = list(
+        flush_writes(rng, FlushStyle(1, 0.0, 0.0), ["a", "b"], SIZE, bytes(4 * SIZE), SIZE)
+    )
     assert sorted((write.member, len(write.data)) for write in writes) == [("a", 2048), ("b", 2048)]
 
 

@@ -20,7 +20,7 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
 from olr_pg.oracle.large_row import LargeRow
-from olr_pg.oracle.table_query import read_rows, schema_of
+from olr_pg.oracle.table_query import query_schema, read_rows
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
 from olr_pg.simulator.oracle_net.serve import LiveServer, read_header, served
@@ -101,7 +101,7 @@ def test_the_rows_of_random_tables_are_read_as_they_are(tmp_path: Path, seed: in
                 rows = list(read_rows(connection, table, scn, None, 500))
                 found = pa.Table.from_batches(
                     [one.batch if isinstance(one, LargeRow) else one for one in rows],
-                    schema_of(table),
+                    query_schema(table),
                 )
                 assert found.num_rows == wanted.num_rows
                 for name in (one.name for one in table.delivered if one.type_code in EXACT):

@@ -23,9 +23,9 @@ from olr_pg.simulator.fields.lob_layout import (
     basic_in_row,
     basic_outside,
     basic_pointers,
-    head,
     index_data,
     index_key,
+    locator_head,
     secure_extents,
     secure_header,
     secure_in_row,
@@ -284,7 +284,7 @@ def test_a_change_without_its_row_is_counted(redo: LobRedo, tmp_path: Path) -> N
 
 
 def test_a_locator_that_is_none_is_unavailable(redo: LobRedo, tmp_path: Path) -> None:
-    redo.insert(ONE, b"no locator", head(BLOB, 7, secure=True) + b"\0\1")
+    redo.insert(ONE, b"no locator", locator_head(BLOB, 7, secure=True) + b"\0\1")
     redo.end()
     decoded = decode(redo, tmp_path)
     assert decoded.after == [{"ID": 1}]
