@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -218,7 +218,7 @@ def places(form: RedoFormat, *vectors: bytes, count: int | None = None) -> list[
     found.end, found.position = ends, ends - [len(vector) for vector in vectors]
     found.opcode = [vector[0] << 8 | vector[1] for vector in vectors]
     before = [tuple(one) for one in found]
-    walk = SimpleNamespace(
+    walk: Any = SimpleNamespace(
         payload=payload, header=form.vector_header_size, big=form.big_endian, vectors=found
     )
     interpreted(order_private_redo)(walk, len(vectors) if count is None else count)

@@ -129,8 +129,8 @@ def test_the_fields_of_each_real_vector_end_where_the_next_one_begins(
 def scanned(record: bytes, vld: int, header: int, big: bool, room: int = 4) -> tuple[Any, ...]:
     """(status, place in the record, places, ends and codes of its vectors)."""
     before = 8  # another record's
-    found = np.zeros(room, vectors.VECTOR).view(ColumnTable)
-    records = SimpleNamespace(position=[0, before], length=[before, len(record)], vld=[0, vld])
+    found: Any = np.zeros(room, vectors.VECTOR).view(ColumnTable)
+    records: Any = SimpleNamespace(position=[0, before], length=[before, len(record)], vld=[0, vld])
     payload = np.frombuffer(bytes(before) + record + b"\xee" * 8, np.uint8)
     scan = interpreted(vectors.scan_vectors)
     status, at, count = scan(payload, records, np.array([1]), header, big, found)
