@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.redo.batch import EventKind
+from olr_pg.decoding.split import subscribe
+from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.format.opcodes import DRP, IRP, LKR, QMD, QMI, URP
 from olr_pg.redo.lob_pieces import LobOp
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.simulator.fields.lob_layout import index_data, index_key
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.row_fields import OP_DRP, OP_IRP, UNDO_SIDE, KdoBase, delete_kdo
+from olr_pg.simulator.fields.row_fields import (
+    FB_ROW,
+    OP_DRP,
+    OP_IRP,
+    UNDO_SIDE,
+    KdoBase,
+    delete_kdo,
+)
 from olr_pg.simulator.fields.vector_fields import (
     DatabaseSession,
     ktb_continue,
@@ -21,7 +31,9 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, table
 from tests.redo.chain import whole_log
+from tests.redo.hand_made import log_of as log_of_redo
 from tests.redo.hand_made import values_of, walked, walked_with_lobs
+from tests.redo.hand_made_fields import at_slot, changed, image, many
 from tests.redo.test_direct import CASES, IDS, plan_of, with_transaction
 from tests.vectors.redo_cases import Case, log_of
 
@@ -83,11 +95,11 @@ def ktub(redo: LobRedo, flags: int, opc: tuple[int, int] = (11, 1), obj: int = T
     return struct.pack(order + "4I4BHH", obj, objd, 4, 0x00C0000F, *opc, 12, 27, flags, 572)
 
 
-def undo(redo: LobRedo, image: bytes, fields: Sequence[bytes]) -> bytes:
+def undo(redo: LobRedo, image: bytes, fields: Sequence[bytes], typ: int = 0) -> bytes:
     """A 5.1 of transaction 10.12.572."""
     order = ">" if redo.redo.big_endian else "<"
     ktudb = struct.pack(order + "4H8sHBx", 100, 0, 0x22, 0, redo.redo.xid(10, 12, 572), 3, 28)
-    return redo.vector((5, 1), [ktudb, image, *fields], cls=16 + 2 * 10, dba=UNDO_BLOCK)
+    return redo.vector((5, 1), [ktudb, image, *fields], cls=16 + 2 * 10, dba=UNDO_BLOCK, typ=typ)
 
 
 def undone(redo: LobRedo, op: int, image: bytes) -> bytes:
@@ -244,3 +256,107 @@ def test_a_real_block_of_rows_is_one_change(name: str, case: Case) -> None:
     assert event.piece_count == facts["rows_in_block"]
     assert event.con_id == facts["container_id"]
     assert (tally.row_vectors, tally.changes) == (1, 1)
+
+
+KTB = b"\xee" * 8
+ENCRYPTED = 0x80
+"""Bit of a vector's typ."""
+
+
+def row(redo: LobRedo, op: int, fields: Sequence[bytes], typ: int = 0) -> bytes:
+    """A row vector of data object 99."""
+    return redo.vector((11, op), [KTB, *fields], 99, dba=BLOCK, typ=typ)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
+    """redo-format §4.8: which make a change, of which table, with which pieces and values."""
+    redo = LobRedo(RedoFormat(big_endian=order == ">"), con_id=3)
+    number = struct.pack(order + "H", 0)
+    old = [KTB, changed(order, URP | UNDO_SIDE, FB_ROW, 6), number, b"old"]
+    new = [changed(order, URP, FB_ROW, 6), number, b"new"]
+    array = [many(order, QMI, (3, 4)), struct.pack(order + "HH", 5, 5), b"\x2c\0\1\1a\x2c\0\1\1b"]
+    lock = [at_slot(order, LKR, 6)]
+    short = [image(order, IRP, FB_ROW, 2, 6), b"lost"]  # its second column has no field
+    gone = [KTB, at_slot(order, DRP | UNDO_SIDE, 6)]
+    own, other = ktub(redo, 0), ktub(redo, 0, obj=7, objd=0)
+    # An insert of two rows of table 0, whose undo names no data object.
+    removed = [KTB, many(order, QMD | UNDO_SIDE, (3, 4))]
+    for vectors in (
+        [undo(redo, own, old), row(redo, URP, new)],
+        [undo(redo, other, removed), row(redo, QMI, array)],
+        [undo(redo, own, [KTB, *lock]), row(redo, LKR, lock)],
+        [undo(redo, own, gone), row(redo, IRP, short)],
+        [undo(redo, own, old), row(redo, URP, new, ENCRYPTED)],
+        [undo(redo, own, old, ENCRYPTED), row(redo, URP, new)],
+        [undo(redo, own, old), row(redo, URP, new)],
+        # Undo of a row and a change of a leaf, and the other way round, are no pair.
+        [undo(redo, own, old), redo.vector((10, 2), [KTB, b"x"], 99, dba=BLOCK)],
+        [undo(redo, ktub(redo, 0, (10, 22)), old), row(redo, URP, new)],
+    ):
+        redo.emit(*vectors)
+    batch, tally = walked(redo, tmp_path, *TWO_TABLES)
+    change, undecoded = EventKind.CHANGE, EventKind.UNDECODED
+    events = batch.events
+    assert events.kind.tolist() == [change, change, undecoded, undecoded, undecoded, change]
+    assert events.table.tolist() == [1, 0, 1, 1, 1, 1]
+    assert events.dataobj.tolist() == [TABLE_OBJ, 99, *[TABLE_OBJ] * 4]
+    assert events.piece_count.tolist() == [1, 2, 0, 0, 0, 1]
+    assert events.session[2:5].tolist() == [
+        ChangeStatus.COLUMNS, ChangeStatus.ENCRYPTED, ChangeStatus.ENCRYPTED,
+    ]  # fmt: skip
+    assert set(events.xid.tolist()) == {XID}
+    assert set(events.undo_dba.tolist()) == {UNDO_BLOCK}
+    both = [(Role.BEFORE, 1, b"old"), (Role.AFTER, 1, b"new")]
+    assert values_of(batch) == [*both, (Role.AFTER, 1, b"a"), (Role.AFTER, 1, b"b"), *both]
+    assert (tally.row_vectors, tally.changes, tally.without_row) == (8, 6, 1)
+    assert (tally.filtered, tally.unpaired, tally.undoing) == (1, 0, 0)
+
+
+def test_nothing_is_in_mind_behind_a_pair_or_another_vector(tmp_path: Path) -> None:
+    """redo-format §4.8: a 5.1 waits for the next vector, as a row vector does for 5.6 or 5.11."""
+    redo = LobRedo()
+    old = [KTB, at_slot("<", DRP | UNDO_SIDE, 6)]
+    new = row(redo, IRP, [image("<", IRP, FB_ROW, 0, 6)])
+    undoing = undone(redo, 6, ktub(redo, DONE, obj=8))
+    space = redo.vector((13, 22), [bytes(8)], 5, dba=BLOCK)
+    before = undo(redo, ktub(redo, 0), old)
+    for vectors, changes, back, alone in (
+        ([before, new], 1, 0, 0),
+        ([before, new, new], 1, 0, 1),
+        ([before, new, undoing], 1, 0, 0),
+        ([before, space, new], 0, 0, 1),
+        ([before, before, new], 1, 0, 0),
+        ([before, undoing, new], 0, 0, 1),
+        ([new, undoing], 0, 1, 0),
+        ([new, undoing, undoing], 0, 1, 0),
+        ([new, space, undoing], 0, 0, 1),
+        ([new, new], 0, 0, 2),
+    ):
+        redo.records.clear()
+        redo.emit(*vectors)
+        _, tally = walked(redo, tmp_path, *TWO_TABLES)
+        found = (tally.changes, tally.undoing, tally.unpaired + tally.filtered)
+        assert found == (changes, back, alone), [vector[:2].hex() for vector in vectors]
+        assert tally.vectors == len(vectors)
+
+
+def test_what_is_looked_at_is_not_passed_by(tmp_path: Path) -> None:
+    """Row vectors, and 24.6, which says whose the blocks beside it are (redo-format §8.4)."""
+    redo = LobRedo()
+    space = redo.vector((13, 22), [bytes(8)], 5, dba=BLOCK)
+    marker = redo.vector((24, 6), [bytes(8) + redo.xid], typ=6)
+    lock = redo.vector((11, LKR), [KTB, at_slot("<", LKR, 6)], 5, dba=BLOCK)
+    redo.emit(space, marker, lock, redo.vector((24, 4), [bytes(8)], typ=6), space)
+    (extract,) = read_changes(log_of_redo(redo, tmp_path), subscribe(TWO_TABLES, 0).objects)
+    assert extract.passed.counts == {0x0D16: 2, 0x1804: 1}
+
+
+def test_there_is_room_for_any_number_of_changes(tmp_path: Path) -> None:
+    redo = LobRedo()
+    head = undo(redo, ktub(redo, HEAD), [b"ktb", b"kdo "])
+    redo.emit(*[head, row(redo, URP, [b"kdo"])] * 700)
+    batch, tally = walked(redo, tmp_path, *TWO_TABLES)
+    assert batch.events.kind.tolist() == [EventKind.SPLIT_CHANGE] * 700
+    assert batch.pieces.entry_count.tolist() == [2, 1] * 700
+    assert tally.changes == 700
