@@ -218,6 +218,9 @@ def test_vectors_of_lob_storage_are_events_of_their_table(tmp_path: Path) -> Non
     redo.index_first(3, index_key(8, 4), index_data(4, 0, [2]))
     redo.direct_page(3, 7, 0x102, b"page")
     redo.long_field(3, 8, 0, 0x103, b"page")
+    # The same of a LOB that nobody follows.
+    redo.page_change(18, 0x101, redo.fill(10, b"patch"))
+    redo.long_field(18, 8, 0, 0x103, b"page")
     batch, tally = walked_with_lobs(redo, tmp_path, *TWO_TABLES)
     events: Any = batch.events[1:]
     assert events.kind.tolist() == [EventKind.LOB] * 5
@@ -248,7 +251,7 @@ def test_a_session_belongs_to_its_own_record(tmp_path: Path) -> None:
 def test_a_real_block_of_rows_is_one_change(name: str, case: Case) -> None:
     """A 19.1 of the shared vectors, with a 24.6 beside it as redo-format §8.4 has it."""
     facts = case["expected"][0]["derived"]
-    _, _, objects = plan_of(facts)
+    own, _, objects = plan_of(facts)
     batch, tally = whole_log(log_of(with_transaction(case))[0], objects)
     (event,) = batch.events
     assert (event.kind, event.table) == (EventKind.CHANGE, 0)
@@ -256,6 +259,13 @@ def test_a_real_block_of_rows_is_one_change(name: str, case: Case) -> None:
     assert event.piece_count == facts["rows_in_block"]
     assert event.con_id == facts["container_id"]
     assert (tally.row_vectors, tally.changes) == (1, 1)
+    # Beside a table with LOBs, whose pages have the same opcode (§6.2).
+    lobs = subscribe((own, table()), facts["container_id"]).objects
+    assert lobs.lob_tables.size > 0
+    again = whole_log(log_of(with_transaction(case))[0], lobs)[0]
+    assert again.events.piece_count.tolist() == [facts["rows_in_block"]]
+    assert again.events.kind.tolist() == [EventKind.CHANGE]
+    assert values_of(again) == values_of(batch)
 
 
 KTB = b"\xee" * 8
@@ -276,6 +286,7 @@ def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
     old = [KTB, changed(order, URP | UNDO_SIDE, FB_ROW, 6), number, b"old"]
     new = [changed(order, URP, FB_ROW, 6), number, b"new"]
     array = [many(order, QMI, (3, 4)), struct.pack(order + "HH", 5, 5), b"\x2c\0\1\1a\x2c\0\1\1b"]
+    broken = [many(order, QMI, (3, 4)), struct.pack(order + "HH", 5, 6), array[2] + b"c"]
     lock = [at_slot(order, LKR, 6)]
     short = [image(order, IRP, FB_ROW, 2, 6), b"lost"]  # its second column has no field
     gone = [KTB, at_slot(order, DRP | UNDO_SIDE, 6)]
@@ -287,6 +298,7 @@ def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
         [undo(redo, other, removed), row(redo, QMI, array)],
         [undo(redo, own, [KTB, *lock]), row(redo, LKR, lock)],
         [undo(redo, own, gone), row(redo, IRP, short)],
+        [undo(redo, other, removed), row(redo, QMI, broken)],  # from its second row on
         [undo(redo, own, old), row(redo, URP, new, ENCRYPTED)],
         [undo(redo, own, old, ENCRYPTED), row(redo, URP, new)],
         [undo(redo, own, old), row(redo, URP, new)],
@@ -298,18 +310,19 @@ def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
     batch, tally = walked(redo, tmp_path, *TWO_TABLES)
     change, undecoded = EventKind.CHANGE, EventKind.UNDECODED
     events = batch.events
-    assert events.kind.tolist() == [change, change, undecoded, undecoded, undecoded, change]
-    assert events.table.tolist() == [1, 0, 1, 1, 1, 1]
-    assert events.dataobj.tolist() == [TABLE_OBJ, 99, *[TABLE_OBJ] * 4]
-    assert events.piece_count.tolist() == [1, 2, 0, 0, 0, 1]
-    assert events.session[2:5].tolist() == [
-        ChangeStatus.COLUMNS, ChangeStatus.ENCRYPTED, ChangeStatus.ENCRYPTED,
+    assert events.kind.tolist() == [change, change, *[undecoded] * 4, change]
+    assert events.table.tolist() == [1, 0, 1, 0, 1, 1, 1]
+    assert events.dataobj.tolist() == [TABLE_OBJ, 99, TABLE_OBJ, 99, *[TABLE_OBJ] * 3]
+    assert events.piece_count.tolist() == [1, 2, 0, 0, 0, 0, 1]
+    assert batch.pieces.size == 4
+    assert events.session[2:6].tolist() == [
+        ChangeStatus.COLUMNS, ChangeStatus.ROWS, ChangeStatus.ENCRYPTED, ChangeStatus.ENCRYPTED,
     ]  # fmt: skip
     assert set(events.xid.tolist()) == {XID}
     assert set(events.undo_dba.tolist()) == {UNDO_BLOCK}
     both = [(Role.BEFORE, 1, b"old"), (Role.AFTER, 1, b"new")]
     assert values_of(batch) == [*both, (Role.AFTER, 1, b"a"), (Role.AFTER, 1, b"b"), *both]
-    assert (tally.row_vectors, tally.changes, tally.without_row) == (8, 6, 1)
+    assert (tally.row_vectors, tally.changes, tally.without_row) == (9, 7, 1)
     assert (tally.filtered, tally.unpaired, tally.undoing) == (1, 0, 0)
 
 
@@ -355,8 +368,12 @@ def test_what_is_looked_at_is_not_passed_by(tmp_path: Path) -> None:
 def test_there_is_room_for_any_number_of_changes(tmp_path: Path) -> None:
     redo = LobRedo()
     head = undo(redo, ktub(redo, HEAD), [b"ktb", b"kdo "])
-    redo.emit(*[head, row(redo, URP, [b"kdo"])] * 700)
-    batch, tally = walked(redo, tmp_path, *TWO_TABLES)
-    assert batch.events.kind.tolist() == [EventKind.SPLIT_CHANGE] * 700
-    assert batch.pieces.entry_count.tolist() == [2, 1] * 700
-    assert tally.changes == 700
+    tail = undo(redo, ktub(redo, TAIL), [b"tail"])
+    for parts in (0, 1):  # pieces come in twos, from an odd place as well
+        redo.records.clear()
+        redo.emit(*[tail] * parts, *[head, row(redo, URP, [b"kdo"])] * 700)
+        batch, tally = walked(redo, tmp_path, *TWO_TABLES)
+        kinds = [EventKind.UNDO_PART] * parts + [EventKind.SPLIT_CHANGE] * 700
+        assert batch.events.kind.tolist() == kinds
+        assert batch.pieces.entry_count.tolist() == [1] * parts + [2, 1] * 700
+        assert tally.changes == 700
