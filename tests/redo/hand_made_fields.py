@@ -35,17 +35,17 @@ def image(order: str, op: int, fb: int, cc: int, slot: int, tl: int = 999, tabn:
 
 
 def at_slot(order: str, op: int, slot: int) -> bytes:
-    """KDO of a DRP or LKR (§5.5, §5.6)."""
+    """KDO of a DRP or LKR (redo-format §5.5, §5.6)."""
     return kdo(order, op, struct.pack(order + "HBB", slot, 0, 0xEE))
 
 
 def forward(order: str, op: int, slot: int, nrid: int) -> bytes:
-    """KDO of a CFA (§5.8)."""
+    """KDO of a CFA (redo-format §5.8)."""
     return kdo(order, op, struct.pack(order + "IHHHBBB3x", nrid, nrid + 1, 0xEEEE, slot, 0, 0, 0))
 
 
 def changed(order: str, op: int, fb: int, slot: int, nnew: int = 1, ncol: int = 9) -> bytes:
-    """KDO of a URP (§5.7)."""
+    """KDO of a URP (redo-format §5.7)."""
     return kdo(order, op, struct.pack(order + "BBBBHBBhH", fb, 0, 0, 0, slot, ncol, nnew, 0, 0))
 
 
@@ -53,14 +53,14 @@ def header_of(
     order: str, kind: int, fb: int, cc: int = 0, before: int = 0, after: int = 0, size: int = 26,
     opt: int = 0,
 ) -> bytes:  # fmt: skip
-    """A supplemental header (§4.3)."""
+    """A supplemental header (redo-format §4.3)."""
     text = order + "BBHHHH4xHBBHIHH"
     whole = struct.pack(text, kind, fb, cc, 9, before, after, 0xEEEE, 0, opt, 0, 0x77, 8, 0)
     return whole[:size]
 
 
 def many(order: str, op: int, slots: tuple[int, ...], nrow: int | None = None) -> bytes:
-    """KDO of a QMI (§5.9)."""
+    """KDO of a QMI (redo-format §5.9)."""
     nrow = len(slots) if nrow is None else nrow
     return kdo(order, op, bytes([0, 0xEE, nrow, 0xEE])) + struct.pack(
         f"{order}{len(slots)}H", *slots

@@ -125,7 +125,7 @@ def test_the_least_of_a_begin_and_of_an_end(tmp_path: Path) -> None:
 def test_a_session_of_no_transaction_or_too_short_is_none(
     tmp_path: Path, version: str, least: int
 ) -> None:
-    """Redo-format §4.6: 4 bytes before 19, then 8; it is the transaction's of its record."""
+    """redo-format §4.6: 4 bytes before 19, then 8; it is the transaction's of its record."""
     form = RedoFormat(COMPATIBLE[version])
     redo = LobRedo(form, con_id=3 if version != "11.2" else 0)
     begin = redo.vector((5, 2), [struct.pack("<HHI", 7, 0, 572)], cls=17)

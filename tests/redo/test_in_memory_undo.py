@@ -255,7 +255,7 @@ def test_a_change_is_the_undo_record_s_whose_uba_it_names(form: RedoFormat) -> N
 
 
 def test_rows_index_entries_and_lobs_have_undo_records() -> None:
-    """Redo-format §4.8; 26.6, 5.2, 13.x and 24.x stand alone."""
+    """redo-format §4.8; 26.6, 5.2, 13.x and 24.x stand alone."""
     (form, *_) = FORMS
     for code in ((11, 2), (11, 19), (10, 2), (10, 35), (26, 2)):
         assert places(form, row(form, code=code), undo(form)) == [1, 0], code

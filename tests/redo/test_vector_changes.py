@@ -259,7 +259,7 @@ def test_a_real_block_of_rows_is_one_change(name: str, case: Case) -> None:
     assert event.piece_count == facts["rows_in_block"]
     assert event.con_id == facts["container_id"]
     assert (tally.row_vectors, tally.changes) == (1, 1)
-    # Beside a table with LOBs, whose pages have the same opcode (§6.2).
+    # Beside a table with LOBs, whose pages have the same opcode (redo-format §6.2).
     lobs = subscribe((own, table()), facts["container_id"]).objects
     assert lobs.lob_tables.size > 0
     again = whole_log(log_of(with_transaction(case))[0], lobs)[0]

@@ -141,7 +141,7 @@ def scanned(record: bytes, vld: int, header: int, big: bool, room: int = 4) -> t
 
 @pytest.mark.parametrize(("header", "big"), [(24, False), (32, False), (32, True)])
 def test_a_record_is_vectors_to_its_end(header: int, big: bool) -> None:
-    """Redo-format §2.2 (24 bytes before them, 68 with 0x04 of VLD), §3.2 (their lists)."""
+    """redo-format §2.2 (24 bytes before them, 68 with 0x04 of VLD), §3.2 (their lists)."""
 
     def listed(*numbers: int) -> bytes:
         return struct.pack(f"{'>' if big else '<'}{len(numbers)}H", *numbers)

@@ -1,4 +1,4 @@
-"""Row changes of one layout, and some of others (protocol, “Elements inside Data”)."""
+"""Row changes of one layout, and some of others (protocol, “Elements”)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_many_layouts_and_many_small_answers() -> None:
 
 @pytest.mark.parametrize("order", ByteOrder)
 def test_a_layout_is_all_but_the_values_and_where_the_change_was(order: ByteOrder) -> None:
-    """Which fields there are: protocol, “Elements inside Data”."""
+    """Which fields there are: protocol, “Elements”."""
     reader = LayoutReader(order)
 
     def read(element: Element) -> Layout:

@@ -100,7 +100,7 @@ def test_images_of_every_kind() -> None:
 
 
 def test_the_hash_of_a_row_id_is_of_its_bytes_alone() -> None:
-    """RowId stands behind the names, and its size is byte 35 (protocol, “Elements inside Data”)."""
+    """RowId stands behind the names, and its size is byte 35 (protocol, “Elements”)."""
     # What is hashed is only compared: the machine's integers wrap.
     kernel = interpreted(row_columns._row_id_hash)
 
