@@ -258,7 +258,7 @@ MOVES = 0x80
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_columns_of_a_pair_are_numbered_by_its_header_or_from_the_first(order: str) -> None:
-    """redo-format §5.7, “Which column of the table”; without a header the cluster's key comes ahead."""
+    """redo-format §5.7; without a header the cluster's key comes ahead."""
     two, three = struct.pack(order + "HH", 2, 4), struct.pack(order + "HH", 1, 2)
     insert = (
         [KTB, at_slot(order, DRP | UNDO_SIDE, 6)],
@@ -356,7 +356,7 @@ def test_a_piece_that_carries_no_row() -> None:
     assert pair_of(LKR, [*locked, header_of(order, LOCK, FIRST_LAST)], [KTB, lock]) == none
     found = pair_of(LKR, [*locked, header_of(order, UPDATE, 0x08)], [KTB, lock])
     assert (found.status, len(found.rows), found.values) == (ChangeStatus.OK, 1, [])
-    # A cluster's key, by the flag of either side or by its supplemental data (redo-format §4.3, §5.3).
+    # A cluster's key, by either side's flag or by supplemental data (redo-format §4.3, §5.3).
     for kind in (INTERNAL, LOCK):
         assert pair_of(URP, [*update, header_of(order, kind, FIRST_LAST)], redo) == none
     for sides in (
@@ -402,7 +402,7 @@ def test_supplemental_values_of_a_pair() -> None:
 
 @pytest.mark.parametrize("tabn", [0, 1])
 def test_compressed_images_are_told_by_side(tabn: int) -> None:
-    """A first field of tl bytes; of one column only where the row is not of table 0 (redo-format §5.4)."""
+    """redo-format §5.4: a first field of tl bytes; of one column not in table 0."""
     packed = b"12345"
     old = [KTB, image("<", ORP | UNDO_SIDE, 0x2C, 1, 6, 5, tabn), packed]
     new = [KTB, image("<", ORP, 0x2C, 1, 6, 5, tabn), packed]
@@ -465,7 +465,7 @@ def rows_of(
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_rows_of_an_array(order: str) -> None:
-    """redo-format §5.9: fb, lb, cc, with row dependencies an SCN, then each column behind its length."""
+    """redo-format §5.9: fb, lb, cc, maybe an SCN, then each column behind its length."""
     one, two = b"\x2c\1\2\2ab\xff", b"\x2d\1\1\xfe" + struct.pack(order + "H", 3) + b"xyz"
     sizes = struct.pack(order + "HH", len(one), len(two))
     fields = [KTB, many(order, QMI, (0x1234, 9)), sizes, one + two]
