@@ -107,6 +107,8 @@ def test_the_numeric_of_each_form() -> None:
         ("c30203", "0002 0001 0000 0000 0001 00c8"),
         ("c4020304", "0002 0001 0000 0000 0066 012c"),
         ("c101", "0000 0000 0000 0000"),
+        ("ff65", "0000 0000 d000 0000"),
+        ("00", "0000 0000 f000 0000"),
     ],
 )
 def test_the_groups_of_a_numeric(raw: str, expected: str) -> None:

@@ -84,3 +84,12 @@ def test_no_values_need_no_room() -> None:
     assert text_size_kernel(*column_of([])) == 0
     assert text_size_kernel(*column_of([None, b""])) == 0
     assert written(column_of([None, b""])) == ((-1, OK, 0, 0), [None, None])
+
+
+def test_each_value_alone_has_the_room_that_it_needs() -> None:
+    raws = [raw for raw, _ in EXAMPLES + NON_CANONICAL]
+    for raw in raws:
+        written(column(raw))
+    out, offset, length = np.zeros(99, np.uint8), np.zeros(2, np.int64), np.zeros(2, np.int64)
+    text_kernel(*column(None, "ff65"), AS_NULL, out, offset, length)
+    assert length.tolist() == [-1, -1]

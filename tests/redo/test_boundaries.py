@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
@@ -102,3 +103,41 @@ def test_a_ddl_statement_in_two_records(tmp_path: Path, order: str) -> None:
     assert [(number, text) for _, number, text in values_of(batch)] == [
         *told, *told, (1, b" add x number\0"),
     ]  # fmt: skip
+
+
+def test_the_least_of_a_begin_and_of_an_end(tmp_path: Path) -> None:
+    """Up to sqn in 5.2, up to flg in 5.4 (redo-format §4.1, §4.4); what is shorter is an error."""
+    begin, end = struct.pack("<HHI", 7, 0, 572), struct.pack("<HHIHHIB", 7, 0, 572, 0, 0, 9, 4)
+    redo = LobRedo(con_id=3)
+    redo.emit(redo.vector((5, 2), [begin], cls=15), redo.vector((5, 4), [end], cls=15))
+    events = walked(redo, tmp_path)[0].events
+    assert events.kind.tolist() == [EventKind.BEGIN, EventKind.ROLLBACK]
+    assert events.con_id.tolist() == [3, 3]
+    for code, fields in ((2, [begin[:7]]), (2, []), (4, [end[:16]]), (4, [begin]), (4, [])):
+        redo = LobRedo()
+        redo.emit(redo.vector((5, code), fields, cls=15))
+        with pytest.raises(OlrPgError) as caught:
+            walked(redo, tmp_path)
+        assert caught.value.code == Code.RECORD_MALFORMED
+
+
+@pytest.mark.parametrize(("version", "least"), [("11.2", 4), ("18", 4), ("19", 8)])
+def test_a_session_of_no_transaction_or_too_short_is_none(
+    tmp_path: Path, version: str, least: int
+) -> None:
+    """redo-format §4.6: 4 bytes before 19, then 8; it is the transaction's of its record."""
+    form = RedoFormat(COMPATIBLE[version])
+    redo = LobRedo(form, con_id=3 if version != "11.2" else 0)
+    begin = redo.vector((5, 2), [struct.pack("<HHI", 7, 0, 572)], cls=17)
+    field = struct.pack("<HHI", 341, 77, 0x54321)
+    for size in (least, least - 1):
+        redo.emit(begin, redo.vector((5, 19), [field[:size]]))
+    redo.emit(redo.vector((5, 19), [field]))
+    redo.emit(begin, redo.vector((5, 20), [field, b"name"]))
+    events = walked(redo, tmp_path)[0].events
+    begun, told = EventKind.BEGIN, EventKind.SESSION
+    assert events.kind.tolist() == [begun, told, begun, begun, told]
+    number = 341 if least == 4 else 0x54321
+    sessions = [(events.session[at], events.serial[at], events.slot_head[at]) for at in (1, 4)]
+    assert sessions == [(number, 77, 1), (number, 77, 0)]
+    assert set(events.con_id.tolist()) == {redo.con_id}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +14,16 @@ from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import direct
+from olr_pg.redo.batch import Role, empty_entries, empty_pieces
+from olr_pg.redo.format.opcodes import QMI
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.stored_values import spelled_out
-from tests.redo.chain import whole_log
+from tests.redo.chain import clear, whole_log
 from tests.vectors.redo_cases import Case, closed, load_cases, log_of
 
 CASES = [(name, case) for name, case in load_cases() if case["kind"] == "direct-load-data"]
@@ -109,3 +114,79 @@ def test_the_data_header_is_behind_the_transaction_list(assm: int, more: int) ->
     assert interpreted(direct._data_header)(data, 0, header, False) == -1
     data[header + 1] = 0
     assert interpreted(direct._data_header)(data, 0, data.size, False) == -1
+
+
+def block(order: str, rows: list[bytes], nrow: int | None = None, flags: int = 0x02) -> bytes:
+    """A table's block (redo-format §6.2) with two ITL entries; its rows are the last bytes."""
+    begin = 18 + 2 * len(rows)
+    places = [begin + len(b"".join(rows[:n])) for n in range(len(rows))]
+    header = struct.pack(order + "B3xI8xHBBI", 1, 72_726, 0xEE02, flags, 0xEE, 0xEEEEEEEE)
+    data = struct.pack(order + "BBH14s", 0xEE, 1, len(rows) if nrow is None else nrow, b"\xee" * 14)
+    directory = struct.pack(f"{order}{len(places)}H", *places)
+    more = b"\xee" * 8 if flags & 0x20 else b""
+    return header + b"\xee" * 48 + more + data + directory + b"".join(rows)
+
+
+def taken(
+    image: bytes, order: str = "<", room: int = 9
+) -> tuple[int, list[Any], list[tuple[int, int, bytes | None]], bool]:
+    """(status, pieces, (role, column, bytes) of the values, whether more room is wanted)."""
+    data = b"\xee\xee" + image
+    rows, entries, state = empty_pieces(room), empty_entries(9), np.zeros(STATE_SIZE, np.int64)
+    clear(rows)
+    clear(entries)
+    state[PIECES] = state[ENTRIES] = 1
+    status = interpreted(direct.block_rows)(
+        np.frombuffer(data + bytes(8), np.uint8), 2, len(image), BLOCK, order == ">", rows,
+        entries, state,
+    )  # fmt: skip
+    values = [
+        (int(one.role), int(one.segcol),
+         None if one.length < 0 else data[one.offset : one.offset + one.length])
+        for one in entries[1 : state[ENTRIES]]
+    ]  # fmt: skip
+    return status, [rows[i] for i in range(1, state[PIECES])], values, bool(state[FULL])
+
+
+WHOLE, GONE = 0x2C, 0x3C
+BLOCK = (6 << 22) + 131
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("flags", [0x02, 0x22])
+def test_each_row_that_is_not_deleted_is_inserted_at_its_place(order: str, flags: int) -> None:
+    long = b"\xfe" + struct.pack(order + "H", 300) + b"x" * 300
+    rows = [bytes([WHOLE, 1, 2]) + b"\2ab\xff", bytes([GONE, 1, 9]), bytes([0x6C, 1, 1]) + long]
+    status, pieces, values, is_full = taken(block(order, rows, flags=flags), order)
+    assert (status, is_full) == (ChangeStatus.OK, False)
+    assert values == [(Role.AFTER, 1, b"ab"), (Role.AFTER, 2, None), (Role.AFTER, 1, b"x" * 300)]
+    assert [(one.row_flags, one.slot, one.entry_count) for one in pieces] == [
+        (WHOLE, 0, 2), (0x6C, 2, 1),
+    ]  # fmt: skip
+    for one in pieces:
+        assert (one.op, one.bdba, one.head_bdba, one.head_slot) == (QMI, BLOCK, BLOCK, one.slot)
+    for room, kept, told in ((3, 2, False), (2, 1, True), (1, 0, True)):
+        status, pieces, _, is_full = taken(block(order, rows, flags=flags), order, room)
+        assert (status, len(pieces), is_full) == (ChangeStatus.OK, kept, told)
+
+
+def test_rows_that_do_not_fit_their_block_or_stand_in_several_pieces() -> None:
+    empty, one = bytes([WHOLE, 1, 0]), bytes([WHOLE, 1, 1]) + b"\2ab"
+    fine, short, refused = ChangeStatus.OK, ChangeStatus.ROWS, ChangeStatus.OPERATION
+    for image, status, count in (
+        (block("<", []), fine, 0),
+        (block("<", [])[:-1], short, 0),
+        (block("<", [], 1), short, 0),
+        (block("<", [empty]), fine, 1),
+        (block("<", [empty])[:-1], short, 0),
+        (block("<", [bytes([GONE, 1, 0])])[:-1], short, 0),
+        (block("<", [one]), fine, 1),
+        (block("<", [one])[:-1], short, 0),
+        (block("<", [empty, one])[:-1], short, 1),
+        # Places that all are the directory's own, where 0x12 is the flags of a row that is gone.
+        (block("<", [], 2) + b"\x12\0" * 2, fine, 0),
+        (block("<", [], 2) + b"\x12\0\x12", short, 0),
+        *((block("<", [bytes([flags, 1, 0])]), refused, 0) for flags in (0x0C, 0x24, 0x28, 0, 4)),
+    ):
+        found = taken(image)
+        assert (found[0], len(found[1])) == (status, count), image

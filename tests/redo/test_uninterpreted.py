@@ -148,3 +148,14 @@ def test_a_note_has_what_the_headers_of_its_vector_and_record_say(tmp_path: Path
     place = (1, 1, 3, 16 + 704 - 496)
     assert first == (0x0C02, 0, LOB_INDEX[3], xid, redo.scn - 1, place)
     assert second[:5] == (0x0C03, 0, TABLE_OBJ, 0, redo.scn)
+
+
+def test_what_is_behind_the_last_vector_of_a_record_is_no_undo_marker_of_it(
+    tmp_path: Path,
+) -> None:
+    redo = LobRedo()
+    mark = redo.undone(4711, (10, 22), 1)
+    redo.emit(redo.vector((13, 22), [bytes(8)], 4711, dba=BLOCK), mark, mark)
+    redo.emit(redo.vector((12, 2), [bytes(4)], TABLE_OBJ, dba=BLOCK))
+    redo.emit(mark, redo.vector((12, 3), [bytes(4)], TABLE_OBJ, dba=BLOCK))
+    assert [one.opcode for one in passed_by(redo, tmp_path).noted] == [0x0C02, 0x0C03]

@@ -17,6 +17,7 @@ from olr_pg.redo.unlogged_ranges import names_no_transaction
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot
+from tests.redo.hand_made import walked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +42,7 @@ def unlogged(
     redo: LobRedo, obj: int, op: tuple[int, int] = (19, 2), fields: tuple[bytes, ...] = ()
 ) -> bytes:
     """The vector of blocks without redo."""
-    return redo.vector(op, fields, obj, cls=1, afn=9, dba=BLOCK)
+    return redo.vector(op, fields, obj, cls=1, afn=9, dba=BLOCK, typ=2)
 
 
 def named(redo: LobRedo) -> bytes:
@@ -78,8 +79,10 @@ def test_a_range_of_a_table_is_a_fault_of_its_own(
     assert fault.error.detail == (
         f"blocks of the table were written without redo: a 19.{op[1]} of data object {TABLE_OBJ}"
         f" invalidates blocks from DBA 0x{BLOCK:08X} on (file 6, block 131; how many is not known;"
-        " class 1, AFN 9, type 0, fields: 01020304 0506)"
+        " class 1, AFN 9, type 2, fields: 01020304 0506)"
     )
+    tally = walked(redo, tmp_path)[1]
+    assert (tally.row_vectors, tally.changes, tally.unpaired) == (3, 3, 0)
     # What is logged is delivered; who applies it stops the table before.
     assert result.account.rows == 2
     assert result.account.committed == 2

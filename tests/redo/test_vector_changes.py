@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.redo.batch import EventKind
+from olr_pg.decoding.split import subscribe
+from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.format.opcodes import DRP, IRP, LKR, QMD, QMI, URP
 from olr_pg.redo.lob_pieces import LobOp
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.simulator.fields.lob_layout import index_data, index_key
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.row_fields import OP_DRP, OP_IRP, UNDO_SIDE, KdoBase, delete_kdo
+from olr_pg.simulator.fields.row_fields import (
+    FB_ROW,
+    OP_DRP,
+    OP_IRP,
+    UNDO_SIDE,
+    KdoBase,
+    delete_kdo,
+)
 from olr_pg.simulator.fields.vector_fields import (
     DatabaseSession,
     ktb_continue,
@@ -21,7 +31,9 @@ from olr_pg.simulator.fields.vector_fields import (
 )
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, table
 from tests.redo.chain import whole_log
+from tests.redo.hand_made import log_of as log_of_redo
 from tests.redo.hand_made import values_of, walked, walked_with_lobs
+from tests.redo.hand_made_fields import at_slot, changed, image, many
 from tests.redo.test_direct import CASES, IDS, plan_of, with_transaction
 from tests.vectors.redo_cases import Case, log_of
 
@@ -83,11 +95,11 @@ def ktub(redo: LobRedo, flags: int, opc: tuple[int, int] = (11, 1), obj: int = T
     return struct.pack(order + "4I4BHH", obj, objd, 4, 0x00C0000F, *opc, 12, 27, flags, 572)
 
 
-def undo(redo: LobRedo, image: bytes, fields: Sequence[bytes]) -> bytes:
+def undo(redo: LobRedo, image: bytes, fields: Sequence[bytes], typ: int = 0) -> bytes:
     """A 5.1 of transaction 10.12.572."""
     order = ">" if redo.redo.big_endian else "<"
     ktudb = struct.pack(order + "4H8sHBx", 100, 0, 0x22, 0, redo.redo.xid(10, 12, 572), 3, 28)
-    return redo.vector((5, 1), [ktudb, image, *fields], cls=16 + 2 * 10, dba=UNDO_BLOCK)
+    return redo.vector((5, 1), [ktudb, image, *fields], cls=16 + 2 * 10, dba=UNDO_BLOCK, typ=typ)
 
 
 def undone(redo: LobRedo, op: int, image: bytes) -> bytes:
@@ -206,6 +218,9 @@ def test_vectors_of_lob_storage_are_events_of_their_table(tmp_path: Path) -> Non
     redo.index_first(3, index_key(8, 4), index_data(4, 0, [2]))
     redo.direct_page(3, 7, 0x102, b"page")
     redo.long_field(3, 8, 0, 0x103, b"page")
+    # The same of a LOB that nobody follows.
+    redo.page_change(18, 0x101, redo.fill(10, b"patch"))
+    redo.long_field(18, 8, 0, 0x103, b"page")
     batch, tally = walked_with_lobs(redo, tmp_path, *TWO_TABLES)
     events: Any = batch.events[1:]
     assert events.kind.tolist() == [EventKind.LOB] * 5
@@ -236,7 +251,7 @@ def test_a_session_belongs_to_its_own_record(tmp_path: Path) -> None:
 def test_a_real_block_of_rows_is_one_change(name: str, case: Case) -> None:
     """A 19.1 of the shared vectors, with a 24.6 beside it as redo-format §8.4 has it."""
     facts = case["expected"][0]["derived"]
-    _, _, objects = plan_of(facts)
+    own, _, objects = plan_of(facts)
     batch, tally = whole_log(log_of(with_transaction(case))[0], objects)
     (event,) = batch.events
     assert (event.kind, event.table) == (EventKind.CHANGE, 0)
@@ -244,3 +259,121 @@ def test_a_real_block_of_rows_is_one_change(name: str, case: Case) -> None:
     assert event.piece_count == facts["rows_in_block"]
     assert event.con_id == facts["container_id"]
     assert (tally.row_vectors, tally.changes) == (1, 1)
+    # Beside a table with LOBs, whose pages have the same opcode (redo-format §6.2).
+    lobs = subscribe((own, table()), facts["container_id"]).objects
+    assert lobs.lob_tables.size > 0
+    again = whole_log(log_of(with_transaction(case))[0], lobs)[0]
+    assert again.events.piece_count.tolist() == [facts["rows_in_block"]]
+    assert again.events.kind.tolist() == [EventKind.CHANGE]
+    assert values_of(again) == values_of(batch)
+
+
+KTB = b"\xee" * 8
+ENCRYPTED = 0x80
+"""Bit of a vector's typ."""
+
+
+def row(redo: LobRedo, op: int, fields: Sequence[bytes], typ: int = 0) -> bytes:
+    """A row vector of data object 99."""
+    return redo.vector((11, op), [KTB, *fields], 99, dba=BLOCK, typ=typ)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
+    """redo-format §4.8: which make a change, of which table, with which pieces and values."""
+    redo = LobRedo(RedoFormat(big_endian=order == ">"), con_id=3)
+    number = struct.pack(order + "H", 0)
+    old = [KTB, changed(order, URP | UNDO_SIDE, FB_ROW, 6), number, b"old"]
+    new = [changed(order, URP, FB_ROW, 6), number, b"new"]
+    array = [many(order, QMI, (3, 4)), struct.pack(order + "HH", 5, 5), b"\x2c\0\1\1a\x2c\0\1\1b"]
+    broken = [many(order, QMI, (3, 4)), struct.pack(order + "HH", 5, 6), array[2] + b"c"]
+    lock = [at_slot(order, LKR, 6)]
+    short = [image(order, IRP, FB_ROW, 2, 6), b"lost"]  # its second column has no field
+    gone = [KTB, at_slot(order, DRP | UNDO_SIDE, 6)]
+    own, other = ktub(redo, 0), ktub(redo, 0, obj=7, objd=0)
+    # An insert of two rows of table 0, whose undo names no data object.
+    removed = [KTB, many(order, QMD | UNDO_SIDE, (3, 4))]
+    for vectors in (
+        [undo(redo, own, old), row(redo, URP, new)],
+        [undo(redo, other, removed), row(redo, QMI, array)],
+        [undo(redo, own, [KTB, *lock]), row(redo, LKR, lock)],
+        [undo(redo, own, gone), row(redo, IRP, short)],
+        [undo(redo, other, removed), row(redo, QMI, broken)],  # from its second row on
+        [undo(redo, own, old), row(redo, URP, new, ENCRYPTED)],
+        [undo(redo, own, old, ENCRYPTED), row(redo, URP, new)],
+        [undo(redo, own, old), row(redo, URP, new)],
+        # Undo of a row and a change of a leaf, and the other way round, are no pair.
+        [undo(redo, own, old), redo.vector((10, 2), [KTB, b"x"], 99, dba=BLOCK)],
+        [undo(redo, ktub(redo, 0, (10, 22)), old), row(redo, URP, new)],
+    ):
+        redo.emit(*vectors)
+    batch, tally = walked(redo, tmp_path, *TWO_TABLES)
+    change, undecoded = EventKind.CHANGE, EventKind.UNDECODED
+    events = batch.events
+    assert events.kind.tolist() == [change, change, *[undecoded] * 4, change]
+    assert events.table.tolist() == [1, 0, 1, 0, 1, 1, 1]
+    assert events.dataobj.tolist() == [TABLE_OBJ, 99, TABLE_OBJ, 99, *[TABLE_OBJ] * 3]
+    assert events.piece_count.tolist() == [1, 2, 0, 0, 0, 0, 1]
+    assert batch.pieces.size == 4
+    assert events.session[2:6].tolist() == [
+        ChangeStatus.COLUMNS, ChangeStatus.ROWS, ChangeStatus.ENCRYPTED, ChangeStatus.ENCRYPTED,
+    ]  # fmt: skip
+    assert set(events.xid.tolist()) == {XID}
+    assert set(events.undo_dba.tolist()) == {UNDO_BLOCK}
+    both = [(Role.BEFORE, 1, b"old"), (Role.AFTER, 1, b"new")]
+    assert values_of(batch) == [*both, (Role.AFTER, 1, b"a"), (Role.AFTER, 1, b"b"), *both]
+    assert (tally.row_vectors, tally.changes, tally.without_row) == (9, 7, 1)
+    assert (tally.filtered, tally.unpaired, tally.undoing) == (1, 0, 0)
+
+
+def test_nothing_is_in_mind_behind_a_pair_or_another_vector(tmp_path: Path) -> None:
+    """redo-format §4.8: a 5.1 waits for the next vector, as a row vector does for 5.6 or 5.11."""
+    redo = LobRedo()
+    old = [KTB, at_slot("<", DRP | UNDO_SIDE, 6)]
+    new = row(redo, IRP, [image("<", IRP, FB_ROW, 0, 6)])
+    undoing = undone(redo, 6, ktub(redo, DONE, obj=8))
+    space = redo.vector((13, 22), [bytes(8)], 5, dba=BLOCK)
+    before = undo(redo, ktub(redo, 0), old)
+    for vectors, changes, back, alone in (
+        ([before, new], 1, 0, 0),
+        ([before, new, new], 1, 0, 1),
+        ([before, new, undoing], 1, 0, 0),
+        ([before, space, new], 0, 0, 1),
+        ([before, before, new], 1, 0, 0),
+        ([before, undoing, new], 0, 0, 1),
+        ([new, undoing], 0, 1, 0),
+        ([new, undoing, undoing], 0, 1, 0),
+        ([new, space, undoing], 0, 0, 1),
+        ([new, new], 0, 0, 2),
+    ):
+        redo.records.clear()
+        redo.emit(*vectors)
+        _, tally = walked(redo, tmp_path, *TWO_TABLES)
+        found = (tally.changes, tally.undoing, tally.unpaired + tally.filtered)
+        assert found == (changes, back, alone), [vector[:2].hex() for vector in vectors]
+        assert tally.vectors == len(vectors)
+
+
+def test_what_is_looked_at_is_not_passed_by(tmp_path: Path) -> None:
+    """Row vectors, and 24.6, which says whose the blocks beside it are (redo-format §8.4)."""
+    redo = LobRedo()
+    space = redo.vector((13, 22), [bytes(8)], 5, dba=BLOCK)
+    marker = redo.vector((24, 6), [bytes(8) + redo.xid], typ=6)
+    lock = redo.vector((11, LKR), [KTB, at_slot("<", LKR, 6)], 5, dba=BLOCK)
+    redo.emit(space, marker, lock, redo.vector((24, 4), [bytes(8)], typ=6), space)
+    (extract,) = read_changes(log_of_redo(redo, tmp_path), subscribe(TWO_TABLES, 0).objects)
+    assert extract.passed.counts == {0x0D16: 2, 0x1804: 1}
+
+
+def test_there_is_room_for_any_number_of_changes(tmp_path: Path) -> None:
+    redo = LobRedo()
+    head = undo(redo, ktub(redo, HEAD), [b"ktb", b"kdo "])
+    tail = undo(redo, ktub(redo, TAIL), [b"tail"])
+    for parts in (0, 1):  # pieces come in twos, from an odd place as well
+        redo.records.clear()
+        redo.emit(*[tail] * parts, *[head, row(redo, URP, [b"kdo"])] * 700)
+        batch, tally = walked(redo, tmp_path, *TWO_TABLES)
+        kinds = [EventKind.UNDO_PART] * parts + [EventKind.SPLIT_CHANGE] * 700
+        assert batch.events.kind.tolist() == kinds
+        assert batch.pieces.entry_count.tolist() == [1] * parts + [2, 1] * 700
+        assert tally.changes == 700

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import vectors
-from olr_pg.redo.vectors import vectors_of
+from olr_pg.redo.column_tables import ColumnTable
+from olr_pg.redo.vectors import VectorStatus, vectors_of
 from olr_pg.redo.window import Log, read_windows
 from tests.lobs.lob_redo import LobRedo
 from tests.redo.hand_made import log_of
@@ -122,3 +124,67 @@ def test_the_fields_of_each_real_vector_end_where_the_next_one_begins(
             ]
             assert each[:-1] == list(zip(offset[1 : count + 1], length[1 : count + 1], strict=True))
             assert each[-1][1] == -1
+
+
+def scanned(record: bytes, vld: int, header: int, big: bool, room: int = 4) -> tuple[Any, ...]:
+    """(status, place in the record, places, ends and codes of its vectors)."""
+    before = 8  # another record's
+    found: Any = np.zeros(room, vectors.VECTOR).view(ColumnTable)
+    records: Any = SimpleNamespace(position=[0, before], length=[before, len(record)], vld=[0, vld])
+    payload = np.frombuffer(bytes(before) + record + b"\xee" * 8, np.uint8)
+    scan = interpreted(vectors.scan_vectors)
+    status, at, count = scan(payload, records, np.array([1]), header, big, found)
+    assert found.record[:count].tolist() == [1] * count
+    places = [(one.position - before, one.end - before, one.opcode) for one in found[:count]]
+    return status, at - before, places
+
+
+@pytest.mark.parametrize(("header", "big"), [(24, False), (32, False), (32, True)])
+def test_a_record_is_vectors_to_its_end(header: int, big: bool) -> None:
+    """redo-format §2.2 (24 bytes before them, 68 with 0x04 of VLD), §3.2 (their lists)."""
+
+    def listed(*numbers: int) -> bytes:
+        return struct.pack(f"{'>' if big else '<'}{len(numbers)}H", *numbers)
+
+    head = bytes([11, 5]) + b"\xee" * (header - 2)
+    empty = head + listed(2, 0xEEEE)
+    one = head + listed(4, 8) + bytes(8)
+    two = head + listed(6, 1, 5, 0xEEEE) + bytes(4 + 8)
+    for vld, begin in ((1, 24), (5, 68), (0xFB, 24), (0xFF, 68)):
+        record = bytes(begin) + empty + two + one
+        ends = [begin + header + 4, begin + 2 * header + 24, begin + 3 * header + 36]
+        places = list(zip([begin, *ends], ends, [0x0B05] * 3, strict=False))
+        scan = scanned(record, vld, header, big)
+        assert (scan[0], scan[2]) == (VectorStatus.OK, places)
+        assert scanned(record, vld, header, big, 3)[2] == places
+        # One more than there is room for.
+        full = (VectorStatus.CAPACITY, ends[1], places[:2])
+        assert scanned(record, vld, header, big, 2) == full
+        for last, status in (
+            (empty[:-1], VectorStatus.HEADER),
+            (head, VectorStatus.HEADER),
+            (b"\0", VectorStatus.HEADER),
+            *(
+                (head + listed(size, 0), VectorStatus.FIELD_LIST)
+                for size in (0, 1, 3, 6, 7, 0xFFFF)
+            ),
+            (head + listed(6, 0, 0)[:5], VectorStatus.FIELD_LIST),
+            (head + listed(8, 0, 0, 0), VectorStatus.OK),
+            (head + listed(6, 0, 0, 0), VectorStatus.OK),
+            (head + listed(10, 0, 0, 0), VectorStatus.FIELD_LIST),
+            (one[:-1], VectorStatus.FIELDS),
+            (two[:-4], VectorStatus.FIELDS),
+            (head + listed(4, 1) + bytes(3), VectorStatus.FIELDS),
+        ):
+            scan = scanned(bytes(begin) + one + last, vld, header, big)
+            assert scan[0] == status, last
+            if status != VectorStatus.OK:
+                assert scan[1:] == (begin + len(one), [(begin, begin + len(one), 0x0B05)])
+
+
+def test_only_the_fields_of_the_list_are_read() -> None:
+    data = np.frombuffer(bytes(24) + struct.pack("<4H", 6, 1, 5, 0xEEEE) + bytes(12), np.uint8)
+    offset, length = np.full(4, -7), np.full(4, -7)
+    assert interpreted(vectors.read_fields)(data, 0, 24, False, offset, length) == 2
+    assert offset.tolist() == [-7, 32, 36, -7]
+    assert length.tolist() == [-7, 1, 5, -7]

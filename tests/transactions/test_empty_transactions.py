@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import pack_xid
+from olr_pg.transactions import empty_transactions
 from olr_pg.transactions.delimit import slot_keys
 from olr_pg.transactions.empty_transactions import without_unconcerned
 from tests.transactions.event_model import Event, batch_of
@@ -83,3 +87,87 @@ def test_a_waiting_transaction_keeps_its_successor() -> None:
     keys = slot_keys(batch.events)
     assert without_unconcerned(batch, [int(keys[0])]).batch is batch
     assert without_unconcerned(batch, []).batch.events.size == 0
+
+
+KINDS = {
+    "B": EventKind.BEGIN,
+    "S": EventKind.SESSION,
+    "C": EventKind.COMMIT,
+    "R": EventKind.ROLLBACK,
+    "X": EventKind.CHANGE,
+    "U": EventKind.UNDONE,
+}
+
+
+def left(text: str, waiting: str = "") -> tuple[str, int, int]:
+    """What is left of such events, and how many transactions were committed and rolled back.
+
+    An event is a letter of `KINDS`, a slot, and + for the next transaction of the slot.
+    """
+    words = text.split()
+    events = [
+        Event(KINDS[word[0]], pack_xid(0, int(word[1]), 7 + word.count("+")), at, at)
+        for at, word in enumerate(words)
+    ]
+    batch = batch_of(events)
+    batch.events.con_id[:] = 0  # so that the key of slot 0 is 0
+    found = without_unconcerned(batch, [int(slot) for slot in waiting])
+    stayed = [words[scn] for scn in found.batch.events.scn.tolist()]
+    return " ".join(stayed), found.committed, found.rolled_back
+
+
+def test_what_leaves_a_batch() -> None:
+    for slots in ("01", "10", "12"):
+        for text, expected in (
+            ("B0 C0", ("", 1, 0)),
+            ("B0 R0", ("", 0, 1)),
+            ("B0 S0 C0", ("", 1, 0)),
+            ("X1 B0 S0 R0 X1", ("X1 X1", 0, 1)),
+            ("X1 B0 B1 S0 S1 C0 C1 X1", ("X1 B1 S1 C1 X1", 1, 0)),
+            # One session, or more.
+            ("B0 S0 S0 C0 X1", ("B0 S0 S0 C0 X1", 0, 0)),
+            ("S0 B0 S0 C0 X1", ("S0 X1", 1, 0)),
+            ("S0 S0 B0 C0 X1", ("S0 S0 X1", 1, 0)),
+            ("B0 S0 C0 B0+ C0+ X1", ("X1", 2, 0)),
+            ("B0 S0 S0 C0 B0+ S0+ R0+ X1", ("B0 S0 S0 C0 X1", 0, 1)),
+            # Something happens in them.
+            ("B0 X0 C0 X1", ("B0 X0 C0 X1", 0, 0)),
+            ("B0 U0 C0 X1", ("B0 U0 C0 X1", 0, 0)),
+            ("B0 S0 X0 C0 X1", ("B0 S0 X0 C0 X1", 0, 0)),
+            ("B0 X0 C0 B0+ C0+ X1", ("B0 X0 C0 X1", 1, 0)),
+            ("X0 B0 C0", ("X0 B0 C0", 0, 0)),
+            # Not whole, or its end belongs to another.
+            ("C0 X1", ("C0 X1", 0, 0)),
+            ("R0 B0 R0", ("R0", 0, 1)),
+            ("B0 C0 C0 X1", ("C0 X1", 1, 0)),
+            ("B0 C0+ X1", ("B0 C0+ X1", 0, 0)),
+            ("B0 B0+ C0+ B0+ C0+", ("B0 B0+ C0+", 1, 0)),
+            ("B0 S0", ("B0 S0", 0, 0)),
+        ):
+            renamed = text.translate(str.maketrans("01", slots))
+            stayed, *counts = expected
+            assert left(renamed) == (stayed.translate(str.maketrans("01", slots)), *counts)
+    assert left("B0 C0 B0+ C0+ B1 C1", waiting="0") == ("B0 C0", 2, 0)
+    assert left("C0 B0 C0 B1 C1", waiting="01") == ("C0 B1 C1", 1, 0)
+
+
+def test_slots_are_told_apart_in_a_table_that_is_half_full_and_what_has_no_room_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(empty_transactions, "_SLOTS", 16)
+    small = interpreted(empty_transactions._find_unconcerned)
+    monkeypatch.setattr(empty_transactions, "_find_unconcerned", small)
+    with np.errstate(over="ignore"):  # the hash wraps
+        assert left("B0 C0 " * 20) == ("", 20, 0)
+        for slots in ("01234567", "98765432", "02468135"):
+            begins, changes, ends = (" ".join(f"{kind}{slot}" for slot in slots) for kind in "BXC")
+            assert left(f"{begins} {ends}") == ("", 8, 0)
+            some = [f"{kind}{slot}" for kind in "BXC" for slot in slots[::2]]
+            assert left(f"{begins} {' '.join(changes.split()[::2])} {ends}") == (
+                " ".join(some),
+                4,
+                0,
+            )
+            others = " ".join(f"{kind}{slot}" for slot in "0123456789" if slot not in slots
+                              for kind in "BC")  # fmt: skip
+            assert left(f"{begins} {ends} {others} C0") == (f"{others} C0", 8, 0)

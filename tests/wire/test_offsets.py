@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -68,3 +68,40 @@ def test_a_run_of_data_ends_at_its_limits(order: ByteOrder) -> None:
     assert offsets.data_run(blob, order.is_big, 2, 100) == (2, 22)
     assert offsets.data_run(blob, order.is_big, 9, 6) == (0, 0)
     assert offsets.data_run(blob[:32], order.is_big, 9, 100) == (2, 22)
+
+
+def test_frames_laid_out_by_hand() -> None:
+    """A size of 32 bits and as many bytes, two of them the message's code (protocol)."""
+    for order in ByteOrder:
+        big = order.is_big
+        name: Literal["big", "little"] = "big" if big else "little"
+        number = np.frombuffer(b"\xee" + 0x81A2C3D4.to_bytes(4, name), np.uint8)
+        assert offsets.get32(number, 1, big) == 0x81A2C3D4
+        data = encode_answer(Data(b"12345"), order)
+        code = data[4:6]
+        assert len(data) == 11
+
+        def frame(size: int, code: bytes = code, sizes: Any = name) -> bytes:
+            return size.to_bytes(4, sizes) + code + bytes(max(size, 2) - 2)
+
+        other = bytes(one ^ 1 for one in code)
+        long = frame(300)
+        blob = np.frombuffer(long + data + frame(2) + frame(3), np.uint8)
+        assert offsets.message_offsets(blob, big).tolist() == [0, 304, 315, 321, 328]
+        for size in range(1, 8):  # what is behind the last whole message
+            assert offsets.message_run(blob[:-size], 0, big, 9, 999) == (3, 321)
+        for tail, count in (
+            (b"", 0),
+            (frame(3), 1),
+            (frame(3)[:-1], 0),
+            (frame(2), 0),
+            *((frame(3)[:size], 0) for size in range(1, 6)),
+            (frame(20), 1),
+            (frame(21), 0),
+            (frame(3, code[:1] + other[1:]), 0),
+            (frame(3, other[:1] + code[1:]), 0),
+        ):
+            blob = np.frombuffer(data + tail, np.uint8)
+            assert offsets.data_run(blob, big, 9, 20) == (1 + count, 11 + count * len(tail))
+            assert offsets.data_run(blob, big, 1, 20) == (1, 11)
+            assert offsets.data_run(blob, big, 0, 20) == (0, 0)

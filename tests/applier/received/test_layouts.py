@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from olr_pg.applier.received.layouts import Layout, LayoutReader
 from olr_pg.applier.received.parse import parse_answers
+from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.wire.elements import (
     ColumnValue,
     Element,
@@ -15,16 +18,7 @@ from olr_pg.wire.elements import (
 )
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Answer, Data, Error, NoMore, Ok, encode_answer
-
-HEAD: Any = {
-    "scn": 1,
-    "commit_scn": 2,
-    "xid": 3,
-    "timestamp": 4,
-    "object_id": 5,
-    "schema": "S",
-    "rowid": "",
-}
+from tests.applier.received.layout_variants import FIRST, HEAD, TEXT, alike, others
 
 
 def _frames(stream: list[Element | Answer], order: ByteOrder) -> list[bytes]:
@@ -55,3 +49,25 @@ def test_many_layouts_and_many_small_answers() -> None:
     answers = parse_answers(data, ByteOrder.LITTLE)
     assert answers.layout[:1000].tolist() == list(range(1000))
     assert len(answers.code) == 6000
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+def test_a_layout_is_all_but_the_values_and_where_the_change_was(order: ByteOrder) -> None:
+    """Which fields there are: protocol, “Elements”."""
+    reader = LayoutReader(order)
+
+    def read(element: Element) -> Layout:
+        data = np.frombuffer(b"".join(_frames([element], order)), np.uint8)
+        (found,) = reader.read(parse_answers(data, order))
+        return found
+
+    layouts = [read(element) for element in alike()]
+    assert len(set(layouts)) == 1
+    without = (replace(FIRST, value=None), replace(FIRST, value=None), replace(TEXT, value=None))
+    one = layouts[0]
+    assert (one.owner, one.table, one.kind, one.columns, one.before) == (
+        "SCHEMA", "TABLE", DmlKind.UPDATE, without, 1,
+    )  # fmt: skip
+    found = [read(element) for element in others()]
+    assert len({one, *found}) == 1 + len(found)
+    assert [read(element) for element in others()] == found

@@ -25,6 +25,7 @@ from olr_pg.wire.elements import (
 )
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Answer, Data, Error, NoMore, Ok, encode_answer
+from tests.applier.received.layout_variants import alike, others
 
 HEAD: Any = {
     "scn": 1,
@@ -161,6 +162,36 @@ def test_answers_keep_no_more_than_they_have() -> None:
     kept = [one for one in answers if isinstance(one, np.ndarray) and one is not answers.data]
     assert len(kept) == 13
     assert all(one.base is None and one.nbytes < 100 for one in kept)
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+def test_changes_of_one_layout_are_known_by_all_but_their_values(order: ByteOrder) -> None:
+    same, different = alike(), others()
+    stream: list[Element | Answer] = [*same, *different, *same]
+    data = np.frombuffer(b"".join(_frames(stream, order)), np.uint8)
+    found = parse_answers(data, order)
+    one = [0] * len(same)
+    assert found.layout.tolist() == [*one, *range(1, len(different) + 1), *one]
+
+
+@pytest.mark.parametrize("order", ByteOrder)
+def test_an_element_that_is_cut_or_goes_on_is_malformed(order: ByteOrder) -> None:
+    column = ColumnValue("AB", 2, value=b"\x80")
+    for element in (
+        Update(**HEAD, table="T", before=(column,), after=(column, column)),
+        Insert(**HEAD, table="T", after=(column,)),
+        Delete(**HEAD, table="T", before=()),
+        Begin(1, 2, 3, 4, 5, 6),
+        Commit(1, 2, 3, 4),
+    ):
+        whole = encode_element(element, order)
+        for raw in (*(whole[:size] for size in range(len(whole))), whole + b"\0"):
+            data = np.frombuffer(encode_answer(Data(raw), order), np.uint8)
+            with pytest.raises(OlrPgError) as caught:
+                parse_answers(data, order)
+            assert caught.value.code == 5013, raw
+        data = np.frombuffer(encode_answer(Data(whole), order) * 2, np.uint8)
+        assert parse_answers(data, order).consumed == data.size
 
 
 def test_interpreted_kernel_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

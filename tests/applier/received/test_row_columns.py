@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olr_pg.applier.received import row_columns
 from olr_pg.applier.statements.table_changes import (
     ChangeError,
     encode_changes,
@@ -19,6 +20,7 @@ from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.number import encode_number
 from olr_pg.datatypes.plain import PlainForm
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import interpreted
 from olr_pg.wire.elements import Delete, Insert, Update
 from tests.applier.every_value import COLUMNS, HEAD, VALUES, cell, chunk_of, plan_of
 
@@ -95,3 +97,29 @@ def test_images_of_every_kind() -> None:
     assert result.before.length[:2, text].tolist() == [-2, -2]  # not needed: the key is there
     assert result.after.length[[0, 2, 3], text].tolist() == [1, -2, -1]
     assert result.after.length[[0, 2, 3], key].tolist() == [-2, 8, -2]
+
+
+def test_the_hash_of_a_row_id_is_of_its_bytes_alone() -> None:
+    """RowId stands behind the names, and its size is byte 35 (protocol, “Elements”)."""
+    # What is hashed is only compared: the machine's integers wrap.
+    kernel = interpreted(row_columns._row_id_hash)
+
+    def of(row_id: bytes, schema: bytes = b"S", table: bytes = b"T") -> int:
+        sizes = bytes([len(schema), len(table), len(row_id)])
+        element = b"\xee" * 33 + sizes + schema + table + row_id
+        data = np.frombuffer(b"\xdd" * 3 + element + bytes(16), np.uint8)
+        with np.errstate(over="ignore"):
+            return int(kernel(data, 3))
+
+    row_id = b"AAARwWAAYAAAAAOAAA"
+    assert of(b"") == of(b"", b"SCHEMA") == 0
+    seen = {0}
+    for size in range(1, len(row_id) + 1):
+        one = row_id[:size]
+        hashes = {of(one), of(one, b"SCHEMA", b"TABLES"), of(one, b"", b"TT")}
+        assert len(hashes) == 1
+        changed = [one[:at] + b"z" + one[at + 1 :] for at in range(size)]
+        hashes |= {of(other) for other in changed}
+        assert len(hashes) == 1 + size
+        assert not hashes & seen
+        seen |= hashes

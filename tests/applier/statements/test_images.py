@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from olr_pg.applier.statements import images
-from olr_pg.applier.statements.images import column_array, composite_array, copy_buffer
+from olr_pg.applier.statements.images import (
+    column_array,
+    column_set_kernel,
+    composite_array,
+    copy_buffer,
+    values_size_kernel,
+)
 from olr_pg.applier.statements.net_change import Cells
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import Binary, connect
@@ -80,3 +86,41 @@ def test_connection_refuses_what_is_no_server() -> None:
     except psycopg.OperationalError as error:
         reason = str(error)
     assert "refused" in reason
+
+
+def test_the_bytes_of_arrays_and_of_a_copy() -> None:
+    """As PostgreSQL's `array_recv`, `record_recv` and COPY read them; big-endian throughout."""
+    absent = -2
+    length = np.array([[2, absent, 0], [-1, 3, 300]])
+    offset = np.array([[0, 0, 0], [0, 2, 5]])
+    cells = Cells(np.frombuffer(b"abcde" + b"x" * 300, np.uint8), offset, length)
+    rows, null, size = np.array([1, 0]), b"\xff" * 4, (300).to_bytes(4)
+    long = size + b"x" * 300
+    oids = [0x81000017, 0x19, 0x11]
+    fields = [oid.to_bytes(4) for oid in oids]
+    first = fields[0] + null + fields[1] + b"\0\0\0\3cde" + fields[2] + long
+    second = fields[0] + b"\0\0\0\2ab" + fields[1] + null + fields[2] + bytes(4)
+    parts = [len(part) + 4 for part in (first, second)]
+    header = b"\0\0\0\1" * 2 + (0x81000063).to_bytes(4) + b"\0\0\0\2\0\0\0\1"
+    expected = b"".join(
+        part_size.to_bytes(4) + b"\0\0\0\3" + part
+        for part_size, part in zip(parts, (first, second), strict=True)
+    )
+    assert bytes(composite_array(cells, rows, 0x81000063, np.array(oids))) == header + expected
+    assert bytes(column_array(cells, rows, 1, 0x81000063)) == header + b"\0\0\0\3cde" + null
+    tuples = b"\0\2" + long + null + b"\0\2" + bytes(4) + b"\0\0\0\2ab"
+    copied = bytes(copy_buffer(cells, rows, np.array([2, 0])))
+    assert copied == b"PGCOPY\n\xff\r\n\0" + bytes(8) + tuples + b"\xff\xff"
+    assert values_size_kernel(length, rows, np.array([0, 2])) == 302
+
+
+def test_the_columns_that_a_row_has() -> None:
+    """NULL is had, and what is not there at all (−2) is not; place by place, 64 of them."""
+    length = np.full((3, 70), -2)
+    length[1, [5, 9]] = -1, 0
+    length[2, :] = 7
+    sets = np.zeros(3, np.uint64)
+    column_set_kernel(length, np.array([2, 1, 0]), np.array([9, 6, 5]), sets)
+    assert sets.tolist() == [0b111, 0b101, 0]
+    column_set_kernel(length, np.array([2]), np.arange(64), sets[1:])
+    assert sets.tolist() == [0b111, 2**64 - 1, 0]
