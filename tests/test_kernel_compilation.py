@@ -13,6 +13,7 @@ from pathlib import Path
 from olr_pg.applier.received import chunk_assembly
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernel_compilation import compile_kernels
+from olr_pg.kernels.late_dispatcher import LateDispatcher
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire import offsets
 
@@ -21,7 +22,8 @@ def compiled():
                and not name.startswith("olr_pg.simulator")]
     return {
         f"{kernel.py_func.__module__}.{kernel.py_func.__name__}{signature}"
-        for module in modules for kernel in vars(module).values() if hasattr(kernel, "py_func")
+        for module in modules for kernel in vars(module).values()
+        if isinstance(kernel, LateDispatcher)
         for signature in kernel.signatures
     }
 

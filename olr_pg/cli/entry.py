@@ -13,6 +13,9 @@ def run() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from olr_pg.appliance.process_setup import tune_process
+
+    tune_process()
     from olr_pg.cli.main import run as run_command_line
 
     run_command_line()

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from olr_pg.appliance.process_setup import tune_process
 from olr_pg.cli import (
     bench,
     config,
@@ -102,5 +101,4 @@ app.command("version")(version.version)
 
 def run() -> None:
     """Run the command line of this process; never returns."""
-    tune_process()
     app(prog_name="olr-pg")

@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
 from olr_pg.datatypes.outcomes import printed
 from olr_pg.errors import Code, OlrPgError
@@ -184,7 +183,7 @@ class _Document:
         self._flush()
         if not self._open:
             raise self.fail("text outside of the root element")
-        self._out.append(escape(text))
+        self._out.append(text.translate(_MARKUP))
 
     def _end(self) -> None:
         if self._in_attribute:
@@ -215,9 +214,9 @@ class _Document:
             if uri is None:
                 raise self.fail(f"namespace {declared.namespace} is not in the token tables")
             prefix = f":{declared.prefix}" if declared.prefix else ""
-            parts.append(f" xmlns{prefix}={quoteattr(uri)}")
+            parts.append(f" xmlns{prefix}={_quoted(uri)}")
         for attribute, value in self._attributes:
-            parts.append(f" {self._written(attribute)}={quoteattr(''.join(value), _BREAKS)}")
+            parts.append(f" {self._written(attribute)}={_quoted(''.join(value))}")
         if len({part.partition("=")[0] for part in parts}) < len(parts):
             raise self.fail("an attribute twice")
         self._attributes, self._namespaces = [], []
@@ -281,7 +280,18 @@ class _Document:
         self._namespaces.append(number)
 
 
-_BREAKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+_MARKUP: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_MARKUP_AND_BREAKS: Final = _MARKUP | str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+
+
+def _quoted(value: str) -> str:
+    """Write the value of an attribute, in the quotes that it does not have itself."""
+    text = value.translate(_MARKUP_AND_BREAKS)
+    if '"' not in text:
+        return f'"{text}"'
+    return f"'{text}'" if "'" not in text else '"' + text.replace('"', "&quot;") + '"'
+
+
 _HEADERS: Final = {
     0x9E: _Document._header,
     0x9F: _Document._prolog,

@@ -30,7 +30,6 @@ from olr_pg.conditions.typed_conditions import (
     Unusable,
     compile_condition,
 )
-from olr_pg.config.model import NamedTarget
 from olr_pg.decoding.left_out_report import log_left_out
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
@@ -313,6 +312,9 @@ def filters_of(section: Filter) -> Filters:
 
 def filters_of_target(config: Config) -> Filters:
     """Read the filters of a target: those of everything, and its own."""
+    # A process without a configuration does not wait until all of its models are made.
+    from olr_pg.config.model import NamedTarget
+
     common = filters_of(config.filter)
     if not isinstance(config.target, NamedTarget):
         return common

@@ -1,55 +1,160 @@
-"""The place of compiled kernels on disk, and the digest that says when they are out of date.
+"""Compiled kernels on disk: where they are, and how little is done to run one from there.
 
-Numba keeps a kernel under the name and the time of its own source file. But what it inlines, and
-the layouts that it was compiled for, come from other modules: after an upgrade a kernel would be
-found that reads columns where they are no longer. So its files carry a digest of every module that
-its own one imports, directly or not, and of the decorators.
+What Numba does to load a kernel is meant for compiling others: it imports all that its functions
+can be compiled of, and parses what they might inline. Most processes compile nothing. Here a kernel
+is looked for when it is called first, and the rest waits until one is compiled with it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from functools import cache
+import sys
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from numba.core.caching import IndexDataCacheFile, NullCache
-
-_ROOT: Final = Path(__file__).resolve().parent.parent
-_PACKAGE: Final = __name__.partition(".")[0]
-_DIGITS: Final = 12
-
-_NO_PART: Final = frozenset({f"{_PACKAGE}.errors"})
-"""Modules that no kernel takes anything from, though nearly all of theirs import them: a new error
-code would have every kernel compiled anew."""
-
-# At the start of a line: what only type checkers import is indented.
-_IMPORT: Final = re.compile(
-    rf"^(?:from ({_PACKAGE}[\w.]*) import|import ({_PACKAGE}[\w.]+))", re.MULTILINE
+import llvmlite.binding as llvm
+import numba.core.runtime._nrt_python as runtime
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    NullCache,
+    _Cache,
 )
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import compile_result
+from numba.core.environment import Environment, lookup_environment
 
+from olr_pg.kernels.sources import sources_digest
 
-def key_by_sources(dispatcher: Any) -> None:
-    """Let a kernel's files on disk be found only while no source that made them has changed.
-
-    Args:
-        dispatcher: of Numba; left as it is without a cache. Its function may be of another package:
-            what that one's module imports of this package counts, Numba looks at the module itself.
-    """
-    cache, function = dispatcher._cache, dispatcher.py_func
-    if isinstance(cache, NullCache):
-        return
-    digest = sources_digest(function.__module__, function.__code__.co_filename)
-    name = f"{cache._impl.filename_base}-{digest}"
-    make: Any = _CacheFile
-    cache._cache_file = make(cache._cache_path, name, digest)
+_INTRINSIC: Final = "llvm."
 
 
 def is_on_disk(kernel: Any) -> bool:
     """Tell whether a kernel was compiled from these sources, for whatever types and processor."""
-    cache = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
-    return not isinstance(cache, NullCache) and Path(cache._cache_file._index_path).exists()
+    found = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
+    return isinstance(found, KernelCache) and found.index.exists()
+
+
+class KernelCache(_Cache):
+    """Numba's for one function; its place on disk is not looked for before it is needed."""
+
+    def __init__(self, function: Any) -> None:
+        """Take what is compiled.
+
+        Args:
+            function: may be of another package: what its module imports of this package counts,
+                Numba looks at the module itself.
+        """
+        self._function = function
+
+    @cached_property
+    def _files(self) -> Any:
+        return _Files(self._function)
+
+    @property
+    def index(self) -> Path:
+        """The file that lists the kernel's compiled forms; need not be there."""
+        return Path(self._files._cache_file._index_path)
+
+    @property
+    def cache_path(self) -> Any:
+        """The directory of its files."""
+        return self._files.cache_path
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load the form for a signature; None if it is not there."""
+        # Not through Numba's, which makes the context ready to compile.
+        return self._files._load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save the form for a signature."""
+        self._files.save_overload(sig, data)
+
+    def enable(self) -> None:
+        """Use the files."""
+        self._files.enable()
+
+    def disable(self) -> None:
+        """Use no files."""
+        self._files.disable()
+
+    def flush(self) -> None:
+        """Forget what is on disk."""
+        self._files.flush()
+
+
+class _Results(CompileResultCacheImpl):
+    """What is kept of a compiled kernel: its machine code, and what others inline of it."""
+
+    def reduce(self, cres: Any) -> Any:
+        """Take apart what is saved."""
+        library, *described, _annotation, reload_init, environments = super().reduce(cres)
+        name, _, (machine_code, bitcode) = library
+        names = _Names(cres.library._get_module_for_linking())
+        return (
+            (name, machine_code, bitcode, names.defined),
+            names.needed,
+            described,
+            reload_init,
+            [(one.globals["__name__"], one.consts, one.env_name) for one in environments],
+        )
+
+    def rebuild(self, target_context: Any, reduced_data: Any) -> Any:
+        """Put together what was saved."""
+        library_parts, needed, described, reload_init, environments = reduced_data
+        descriptor, environment, signature, objectmode, lifted = described
+        _know(needed, target_context)
+        for initialize in reload_init:
+            initialize()
+        library = LoadedLibrary(target_context.codegen(), *library_parts)
+        entry_point = target_context.get_executable(library, descriptor, environment)
+        referenced = [_environment(*one) for one in environments]
+        for one in referenced:
+            library.codegen.set_env(one.env_name, one)
+        return compile_result(
+            typing_context=target_context.typing_context,
+            target_context=target_context,
+            entry_point=entry_point,
+            type_annotation="",  # of nobody's interest, and longer than the rest
+            signature=signature,
+            objectmode=objectmode,
+            lifted=lifted,
+            fndesc=descriptor,
+            library=library,
+            environment=environment,
+            reload_init=reload_init,
+            referenced_envs=referenced,
+        )
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    """Return what the code of a part finds its constants in.
+
+    Its module is not imported: only code that works on Python's objects looks for its names there.
+    """
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment(
+            vars(sys.modules[module]) if module in sys.modules else {"__name__": module}
+        )
+        found.consts.extend(constants)
+        found.env_name = name
+        Environment._memo[name] = found
+    return found
+
+
+class _Files(FunctionCache):
+    """Numba's, with files whose names have the digest of the sources."""
+
+    _impl_class = _Results
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        digest = sources_digest(function.__module__, function.__code__.co_filename)
+        name = f"{self._impl.filename_base}-{digest}"
+        make: Any = _CacheFile
+        self._cache_file = make(self._cache_path, name, digest)
 
 
 class _CacheFile(IndexDataCacheFile):
@@ -66,51 +171,53 @@ class _CacheFile(IndexDataCacheFile):
             return {}
 
 
+class _Names:
+    """The names in a module of LLVM that are found, or looked for, elsewhere."""
+
+    def __init__(self, module: Any) -> None:
+        values = [*module.functions, *module.global_variables]
+        self.defined = frozenset(value.name for value in values if not value.is_declaration)
+        self.needed = frozenset(
+            value.name
+            for value in values
+            if value.is_declaration and not value.name.startswith(_INTRINSIC)
+        )
+
+
+class LoadedLibrary(JITCodeLibrary):
+    """A kernel's machine code; the rest is parsed if a kernel is compiled that inlines it."""
+
+    def __init__(
+        self, codegen: Any, name: str, machine_code: bytes, bitcode: bytes, defined: frozenset[str]
+    ) -> None:
+        super().__init__(codegen, name)
+        self._bitcode = bitcode
+        self.enable_object_caching()
+        self._set_compiled_object(machine_code)
+        self._finalize_final_module()
+        codegen._engine._defined_symbols.update(defined)
+
+    def _get_module_for_linking(self) -> Any:
+        if self._shared_module is None:
+            self._shared_module = llvm.parse_bitcode(self._bitcode)
+        return self._shared_module
+
+
+def _know(names: frozenset[str], target_context: Any) -> None:
+    """Let the linker know all these: for one that it does not know it would end the process."""
+    _name_runtime()
+    if not all(map(_is_known, names)):
+        # What Numba loads to compile names the rest.
+        target_context.refresh()
+
+
 @cache
-def sources_digest(module: str, path: str = "") -> str:
-    """Digest the sources of a module and of all that it imports of this package.
-
-    Args:
-        module: its full name.
-        path: of its source, where it is of another package.
-    """
-    sources = {module, f"{_PACKAGE}.kernels.compile", *imported(module)}
-    if not module.startswith(f"{_PACKAGE}."):
-        named = _named_in(Path(path).read_text("utf-8")) - _NO_PART
-        sources = sources.union(named, *map(imported, named))
-    whole = hashlib.sha256()
-    for name in sorted(sources):
-        whole.update(name.encode() + _source(name).digest)
-    return whole.hexdigest()[:_DIGITS]
-
-
-def imported(module: str) -> set[str]:
-    """Collect the modules of this package that `module` imports, directly or not, if they count."""
-    found: set[str] = set()
-    waiting = [module]
-    while waiting:
-        new = _source(waiting.pop()).imports - found - _NO_PART
-        found |= new
-        waiting += new
-    return found
-
-
-class _Source(NamedTuple):
-    """The part of a module's source that counts."""
-
-    digest: bytes
-    imports: frozenset[str]
+def _name_runtime() -> None:
+    """Name Numba's functions for arrays, which it does not do before it compiles."""
+    for name, address in runtime.c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 @cache
-def _source(module: str) -> _Source:
-    """Read a module's source; it is as good as empty outside the package's folder."""
-    package, _, rest = module.partition(".")
-    path = (_ROOT / rest.replace(".", "/")).with_suffix(".py")
-    text = path.read_bytes() if package == _PACKAGE and path.is_file() else b""
-    return _Source(hashlib.sha256(text).digest(), _named_in(text.decode()))
-
-
-def _named_in(text: str) -> frozenset[str]:
-    """Return the modules of this package that a source imports."""
-    return frozenset(one or other for one, other in _IMPORT.findall(text))
+def _is_known(name: str) -> bool:
+    return llvm.address_of_symbol(name) is not None

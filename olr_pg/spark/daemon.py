@@ -40,15 +40,17 @@ def main() -> None:
     """Warm up, then serve forks until Spark closes the standard input."""
     # Results hold rows, on whichever machine this is.
     os.umask(PRIVATE_UMASK)
+    # All that is loaded stays, a million objects of Numba's among it. Nobody looks through them for
+    # garbage, now or in the workers, which collect it after every task: that would take twice as
+    # long as a 10 MB log to decode.
+    gc.disable()
     # Spark reads a port from the standard output: nobody else may write there.
     with contextlib.redirect_stdout(sys.stderr):
         preload(os.environ.get(PRELOAD_VARIABLE, ""))
     from pyspark.daemon import manager
 
-    # Workers collect garbage after every task: what was loaded here, a million objects of Numba's
-    # among it, would take twice as long to look through as a 10 MB log to decode.
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
     manager()
 

@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 
 LOOK = """
-import ctypes, json, sys, threading
+import ctypes, gc, json, sys, threading
 from contextlib import suppress
 from pathlib import Path
 
 sys.argv = ["olr-pg", "version"]
-from olr_pg.cli.main import run
+from olr_pg.cli.entry import run
 
 with suppress(SystemExit):
     run()
 
+thresholds = [gc.get_threshold()[0]]
+gc.collect()
+thresholds.append(gc.get_threshold()[0])
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.fopen.restype = ctypes.c_void_p
@@ -42,7 +45,7 @@ if hasattr(libc, "malloc_info"):
     libc.malloc_info(0, file)
     libc.fclose(file)
     heaps = Path(MALLOC_FILE).read_text().count("<heap nr=")
-print(json.dumps({"switch": sys.getswitchinterval(), "heaps": heaps}))
+print(json.dumps({"switch": sys.getswitchinterval(), "heaps": heaps, "thresholds": thresholds}))
 """
 THREADS = 16
 
@@ -61,6 +64,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_threads_ask_for_the_interpreter_soon(seen: dict[str, Any]) -> None:
     assert seen["switch"] == pytest.approx(0.0005)
+
+
+def test_nothing_looks_for_cycles_before_a_command_has_begun(seen: dict[str, Any]) -> None:
+    first, then = seen["thresholds"]
+    assert first == 25 * then
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has arenas to bound")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import olr_pg
-from olr_pg.kernels.cache import imported, sources_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,15 +45,6 @@ print(held(CURRENT(5)))
 """
 
 
-def test_a_module_is_known_by_all_that_it_imports() -> None:
-    found = imported("olr_pg.wire.encoder")
-    assert "olr_pg.kernels.compile" in found
-    assert "olr_pg.transactions.finished_columns" in found  # through others
-    assert not any(name.startswith("olr_pg.server") for name in found)
-    assert "olr_pg.errors" not in found  # which no kernel is made of
-    assert sources_digest("olr_pg.wire.encoder") != sources_digest("olr_pg.redo.log_extraction")
-
-
 def test_a_kernel_is_compiled_anew_when_what_it_imports_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,15 +75,20 @@ def _package(
     (package / "__init__.py").touch()
     (package / "kernel_test_code.py").write_text(kernel)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    return _called(tmp_path, call)
+
+
+def _called(folder: Path, call: str) -> Callable[[str], str]:
+    """What a call prints with a layout."""
 
     def answer(layout: str) -> str:
-        (package / "kernel_test_layout.py").write_text(layout + "\n")
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        (folder / "olr_pg" / "kernel_test_layout.py").write_text(layout + "\n")
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
         environment.pop("NUMBA_DISABLE_JIT", None)
         return subprocess.run(
             [sys.executable, "-B", "-c", call],
             env=environment,
-            cwd=tmp_path,
+            cwd=folder,
             check=True,
             capture_output=True,
             text=True,
@@ -110,3 +105,40 @@ def test_a_kernel_is_compiled_anew_when_the_type_of_its_argument_is_gone(
     layout = "from typing import NamedTuple\nclass {0}(NamedTuple):\n    width: int\nCURRENT = {0}"
     assert answer(layout.format("Old")) == "5"
     assert answer(layout.format("New")) == "5"
+
+
+LOADED = """
+import sys
+from olr_pg.kernels.cache import is_on_disk
+from olr_pg.kernel_test_code import widened
+was_there = is_on_disk(widened)
+result = widened(7)
+(found,) = widened.overloads.values()
+print(result, was_there, type(found.library).__name__, "numba.np.arraymath" in sys.modules)
+"""
+INLINED = """
+from numba import njit
+from olr_pg.kernel_test_code import widened
+widened(7)
+(loaded,) = widened.overloads.values()
+before = loaded.library._shared_module
+several = njit(lambda n: widened(n) + widened(n + 1))
+print(several(7), before, loaded.library._shared_module is None)
+"""
+
+
+def test_one_from_the_disk_is_loaded_without_what_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = _package(tmp_path, monkeypatch, KERNEL, LOADED)
+    assert answer("WIDTH = 2") == "14 False JITCodeLibrary True"
+    assert answer("WIDTH = 2") == "14 True LoadedLibrary False"
+
+
+def test_one_from_the_disk_is_part_of_one_that_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = _package(tmp_path, monkeypatch, KERNEL, LOADED)
+    assert answer("WIDTH = 2") == "14 False JITCodeLibrary True"
+    answer = _called(tmp_path, INLINED)
+    assert answer("WIDTH = 2") == "30 None False"

@@ -26,7 +26,7 @@ def test_a_part_has_no_machine_code_of_its_own_and_works_in_a_kernel() -> None:
 
     whole: Any = kernel(nine_times)
     # What is found on disk is not put together anew.
-    whole._cache = NullCache()
+    whole.dispatcher._cache = NullCache()
     assert whole(5) == 45
     (own,) = part.overloads.values()
     assert isinstance(own.library, PartLibrary)

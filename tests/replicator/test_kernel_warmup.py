@@ -36,6 +36,7 @@ import sys
 import tempfile
 from pathlib import Path
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.kernels.late_dispatcher import LateDispatcher
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.kernel_warmup import warm_kernels
 from olr_pg.simulator.simulation import simulate
@@ -47,7 +48,8 @@ def compiled():
     ]
     return {
         f"{kernel.py_func.__module__}.{kernel.py_func.__name__}{signature}"
-        for module in modules for kernel in vars(module).values() if hasattr(kernel, "py_func")
+        for module in modules for kernel in vars(module).values()
+        if isinstance(kernel, LateDispatcher)
         for signature in kernel.signatures
     }
 

@@ -18,10 +18,9 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from numba.core.dispatcher import Dispatcher
-
 import olr_pg
 from olr_pg.kernels.compile import interpreted
+from olr_pg.kernels.late_dispatcher import LateDispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -70,13 +69,13 @@ def _kernels_with(functions: Collection[FunctionType]) -> Iterator[tuple[ModuleT
         if own not in known:
             known[own] = False  # while it is asked: a name may be that of an attribute as well
             called = (own.__globals__.get(name) for name in own.__code__.co_names)
-            known[own] = any(has_one(one) for one in called if isinstance(one, Dispatcher))
+            known[own] = any(has_one(one) for one in called if isinstance(one, LateDispatcher))
         return known[own]
 
     for module in list(sys.modules.values()):
         if module.__name__.startswith(f"{olr_pg.__name__}."):
             for name, found in list(vars(module).items()):
-                if isinstance(found, Dispatcher) and has_one(found):
+                if isinstance(found, LateDispatcher) and has_one(found):
                     yield module, name, found
 
 
@@ -137,7 +136,7 @@ def _function(module: Any, name: str) -> FunctionType:
         found = vars(found)[part]
     if isinstance(found, property):
         found = found.fget
-    if isinstance(found, Dispatcher):
+    if isinstance(found, LateDispatcher):
         found = found.py_func
     found = inspect.unwrap(getattr(found, "__func__", found))
     assert isinstance(found, FunctionType), f"{name} is no plain function"
