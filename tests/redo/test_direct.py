@@ -24,6 +24,7 @@ from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.stored_values import spelled_out
 from tests.redo.chain import clear, whole_log
+from tests.redo.hand_made import block
 from tests.vectors.redo_cases import Case, closed, load_cases, log_of
 
 CASES = [(name, case) for name, case in load_cases() if case["kind"] == "direct-load-data"]
@@ -114,17 +115,6 @@ def test_the_data_header_is_behind_the_transaction_list(assm: int, more: int) ->
     assert interpreted(direct._data_header)(data, 0, header, False) == -1
     data[header + 1] = 0
     assert interpreted(direct._data_header)(data, 0, data.size, False) == -1
-
-
-def block(order: str, rows: list[bytes], nrow: int | None = None, flags: int = 0x02) -> bytes:
-    """A table's block (redo-format §6.2) with two ITL entries; its rows are the last bytes."""
-    begin = 18 + 2 * len(rows)
-    places = [begin + len(b"".join(rows[:n])) for n in range(len(rows))]
-    header = struct.pack(order + "B3xI8xHBBI", 1, 72_726, 0xEE02, flags, 0xEE, 0xEEEEEEEE)
-    data = struct.pack(order + "BBH14s", 0xEE, 1, len(rows) if nrow is None else nrow, b"\xee" * 14)
-    directory = struct.pack(f"{order}{len(places)}H", *places)
-    more = b"\xee" * 8 if flags & 0x20 else b""
-    return header + b"\xee" * 48 + more + data + directory + b"".join(rows)
 
 
 def taken(

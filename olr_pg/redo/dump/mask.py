@@ -328,7 +328,7 @@ def _block_image(fields: Fields) -> Iterator[Span]:
 
     head = 0
     if len(data) > BLOCK_FLG:
-        head = BLOCK_ITL + BLOCK_ITL_ENTRY * data[BLOCK_ITC]
+        head = BLOCK_ITL + BLOCK_ITL_ENTRY * (number(BLOCK_ITC) & 0xFF)
         head += BLOCK_ASSM_BYTES if data[BLOCK_FLG] & BLOCK_ASSM else 0
     is_table = fields.number(2, 0, 1) == BLOCK_DATA and 0 < head <= len(data) - KDBH_ROWS
     if not is_table or data[head + KDBH_NTAB] != 1:

@@ -208,7 +208,7 @@ BLOCK_IMAGE: Final = structure(
     0   u1     typ          BLOCK_TABLE, 2 index
     4   u4     objd
     8   scn    csc
-    16  u1     itc          ITL entries, the low byte of 16 bits
+    16  u2     itc          ITL entries, in the low byte
     18  x1     flg          BLOCK_ASSM
     20  x4     bdba
     24  (*)    itl

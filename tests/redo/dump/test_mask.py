@@ -7,10 +7,12 @@ import random
 import pytest
 
 from olr_pg.redo.dump.mask import mask_record
-from olr_pg.redo.record_view import vector_objects
+from olr_pg.redo.format.opcodes import Opcode
+from olr_pg.redo.record_view import Fields, Vector, vector_objects
 from olr_pg.redo.walk import Tally
 from olr_pg.redo.window import Log
 from tests.redo.chain import columns_of, subscribe, whole_log
+from tests.redo.hand_made import block
 from tests.redo.log_builder import LogBuilder, all_records, open_log, without_lwn
 from tests.vectors.redo_cases import VERSIONS, Case, load_cases
 
@@ -60,3 +62,15 @@ def test_masked_records_decode_to_the_same_structure(name: str, case: Case) -> N
             for value in columns.values() if isinstance(columns, dict) else ():
                 if isinstance(value, str) and len(value) >= 12 and set(value) != {"0"}:
                     assert bytes.fromhex(value) not in kept
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("flags", [0x02, 0x22])
+def test_of_a_block_only_the_values_go(order: str, flags: int) -> None:
+    rows = [bytes([0x2C, 1, 2]) + b"\2ab\xff", bytes([0x2C, 1, 1]) + b"\4name"]
+    image = block(order, rows, flags=flags)
+    behind = b"\0" * (-len(image) % 4)
+    fields = Fields(image + behind + b"\6", (0, len(image + behind)), (len(image), 1), order == ">")
+    vector = Vector(0, len(fields.data), Opcode.BLOCK_IMAGE, 1, 1, 0, 0, 0, 0, 0, 0, 0, fields)
+    masked = mask_record(fields.data, (vector,), 0, lambda count: b"?" * count)
+    assert masked[: len(image)] == image.replace(b"ab", b"??").replace(b"name", b"????")
