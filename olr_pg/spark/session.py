@@ -113,7 +113,12 @@ class _Running:
 
     @property
     def dead(self) -> bool:
-        return self.process is not None and self.process.poll() is not None
+        """Ask the JVM itself: one that was killed answers nobody before its process has ended."""
+        from py4j.protocol import Py4JError
+
+        with contextlib.suppress(Py4JError, OSError, AttributeError):
+            return not self.spark.sparkContext.startTime
+        return self.process is not None
 
 
 _lock = threading.Lock()
@@ -414,11 +419,7 @@ def _close_gateway(
     process: subprocess.Popen[bytes] | None,
     seconds_max: float = _STOP_SECONDS_MAX,
 ) -> bool:
-    """Close the connection to the JVM and wait for its end, so that a new one can be started.
-
-    Returns:
-        Whether it ended by itself.
-    """
+    """Close the connection to the JVM and wait for its end; tell whether it ended by itself."""
     from pyspark import SparkContext
 
     gateway.shutdown()
