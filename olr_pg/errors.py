@@ -1706,7 +1706,7 @@ def without_noise(text: str) -> str:
 def plain_reason(error: BaseException) -> str:
     """Say what an exception of a library or of Python says, without classes and numbers."""
     if isinstance(error, OSError) and error.strerror:
-        said = system_reason(error)
+        said = without_noise(error.strerror)
         return f"{error.filename}: {said}" if error.filename else said
     if isinstance(error, KeyError) and error.args:
         return f"{error.args[0]} is missing"

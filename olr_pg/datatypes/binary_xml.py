@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Final, NamedTuple
 
 from olr_pg.datatypes.outcomes import printed
@@ -65,6 +66,13 @@ class _Element(NamedTuple):
 class _Declared(NamedTuple):
     prefix: str
     namespace: str
+
+
+def _sax() -> ModuleType:
+    """Import what quotes markup when XML is written: a web client comes with it."""
+    from xml.sax import saxutils
+
+    return saxutils
 
 
 class _Document:
@@ -183,7 +191,7 @@ class _Document:
         self._flush()
         if not self._open:
             raise self.fail("text outside of the root element")
-        self._out.append(text.translate(_MARKUP))
+        self._out.append(_sax().escape(text))
 
     def _end(self) -> None:
         if self._in_attribute:
@@ -214,9 +222,9 @@ class _Document:
             if uri is None:
                 raise self.fail(f"namespace {declared.namespace} is not in the token tables")
             prefix = f":{declared.prefix}" if declared.prefix else ""
-            parts.append(f" xmlns{prefix}={_quoted(uri)}")
+            parts.append(f" xmlns{prefix}={_sax().quoteattr(uri)}")
         for attribute, value in self._attributes:
-            parts.append(f" {self._written(attribute)}={_quoted(''.join(value))}")
+            parts.append(f" {self._written(attribute)}={_sax().quoteattr(''.join(value), _BREAKS)}")
         if len({part.partition("=")[0] for part in parts}) < len(parts):
             raise self.fail("an attribute twice")
         self._attributes, self._namespaces = [], []
@@ -280,18 +288,7 @@ class _Document:
         self._namespaces.append(number)
 
 
-_MARKUP: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-_MARKUP_AND_BREAKS: Final = _MARKUP | str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
-
-
-def _quoted(value: str) -> str:
-    """Write the value of an attribute, in the quotes that it does not have itself."""
-    text = value.translate(_MARKUP_AND_BREAKS)
-    if '"' not in text:
-        return f'"{text}"'
-    return f"'{text}'" if "'" not in text else '"' + text.replace('"', "&quot;") + '"'
-
-
+_BREAKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _HEADERS: Final = {
     0x9E: _Document._header,
     0x9F: _Document._prolog,

@@ -8,7 +8,7 @@ is looked for when it is called first, and the rest waits until one is compiled 
 from __future__ import annotations
 
 import sys
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from numba.core.caching import (
     FunctionCache,
     IndexDataCacheFile,
     NullCache,
-    _Cache,
 )
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import compile_result
@@ -34,54 +33,6 @@ def is_on_disk(kernel: Any) -> bool:
     """Tell whether a kernel was compiled from these sources, for whatever types and processor."""
     found = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
     return isinstance(found, KernelCache) and found.index.exists()
-
-
-class KernelCache(_Cache):
-    """Numba's for one function; its place on disk is not looked for before it is needed."""
-
-    def __init__(self, function: Any) -> None:
-        """Take what is compiled.
-
-        Args:
-            function: may be of another package: what its module imports of this package counts,
-                Numba looks at the module itself.
-        """
-        self._function = function
-
-    @cached_property
-    def _files(self) -> Any:
-        return _Files(self._function)
-
-    @property
-    def index(self) -> Path:
-        """The file that lists the kernel's compiled forms; need not be there."""
-        return Path(self._files._cache_file._index_path)
-
-    @property
-    def cache_path(self) -> Any:
-        """The directory of its files."""
-        return self._files.cache_path
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the form for a signature; None if it is not there."""
-        # Not through Numba's, which makes the context ready to compile.
-        return self._files._load_overload(sig, target_context)
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Save the form for a signature."""
-        self._files.save_overload(sig, data)
-
-    def enable(self) -> None:
-        """Use the files."""
-        self._files.enable()
-
-    def disable(self) -> None:
-        """Use no files."""
-        self._files.disable()
-
-    def flush(self) -> None:
-        """Forget what is on disk."""
-        self._files.flush()
 
 
 class _Results(CompileResultCacheImpl):
@@ -144,17 +95,33 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
     return found
 
 
-class _Files(FunctionCache):
-    """Numba's, with files whose names have the digest of the sources."""
+class KernelCache(FunctionCache):
+    """Numba's for one function, with files whose names have the digest of the sources."""
 
     _impl_class = _Results
 
     def __init__(self, function: Any) -> None:
+        """Find the place on disk.
+
+        Args:
+            function: may be of another package: what its module imports of this package counts,
+                Numba looks at the module itself.
+        """
         super().__init__(function)
         digest = sources_digest(function.__module__, function.__code__.co_filename)
         name = f"{self._impl.filename_base}-{digest}"
         make: Any = _CacheFile
         self._cache_file = make(self._cache_path, name, digest)
+
+    @property
+    def index(self) -> Path:
+        """The file that lists the kernel's compiled forms; need not be there."""
+        return Path(self._cache_file._index_path)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load the form for a signature; None if it is not there."""
+        # Not through Numba's, which makes the context ready to compile.
+        return self._load_overload(sig, target_context)
 
 
 class _CacheFile(IndexDataCacheFile):

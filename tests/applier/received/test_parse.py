@@ -25,17 +25,10 @@ from olr_pg.wire.elements import (
 )
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Answer, Data, Error, NoMore, Ok, encode_answer
+from tests.applier.received.layout_variants import HEAD as ALIKE_HEAD
 from tests.applier.received.layout_variants import alike, others
 
-HEAD: Any = {
-    "scn": 1,
-    "commit_scn": 2,
-    "xid": 3,
-    "timestamp": 4,
-    "object_id": 5,
-    "schema": "S",
-    "rowid": "",
-}
+HEAD: Any = {**ALIKE_HEAD, "schema": "S"}
 orders = st.sampled_from(ByteOrder)
 u64 = st.integers(0, 2**64 - 1)
 u32 = st.integers(0, 2**32 - 1)
