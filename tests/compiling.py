@@ -1,15 +1,14 @@
-"""Compiling the kernels that most tests need once, before the tests' processes start.
+"""Compiling the kernels that most tests need once, before the first test (`tests.compiling_ahead`).
 
-Each of these processes, and each of their Spark workers, would compile the same ones at the same
-time: half of what the tests cost on a fresh machine. With the kernels on disk this takes seconds.
-Spark's classes are archived with them: the tests start some forty sessions.
+Each of the tests' processes, and each of their Spark workers, would compile the same ones at the
+same time: half of what the tests cost on a fresh machine. With the kernels on disk this takes
+seconds. Spark's classes are archived with them: the tests start some forty sessions.
 
     python -m tests.compiling decoding|applying
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,28 +23,11 @@ from olr_pg.simulator.simulation import WORKLOADS, simulate
 from olr_pg.spark.archiving import archive_classes
 from olr_pg.wire.frames import ByteOrder
 
-_SHARES = ("decoding", "applying")
-"""What a process each compiles: one on each of two cores."""
-
 _BYTES = 20_000
 _DECODED = (("lobs", 1), ("random", 6))
 """Workloads and seeds: LOBs, and changes whose undo is split."""
 
 _DECODED_BYTES = 100_000
-
-
-def compile_ahead() -> None:
-    """Compile both shares beside each other.
-
-    Raises:
-        CalledProcessError: one of them failed; its traceback is on stderr.
-    """
-    command = [sys.executable, "-m", __name__]
-    root = Path(__file__).parent.parent
-    compilers = [subprocess.Popen([*command, share], cwd=root) for share in _SHARES]
-    for compiler in compilers:
-        if compiler.wait() != 0:
-            raise subprocess.CalledProcessError(compiler.returncode, compiler.args)
 
 
 def main(share: str) -> None:

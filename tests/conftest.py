@@ -11,7 +11,7 @@ import tempfile
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import psycopg
@@ -21,6 +21,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from tests.compiling_ahead import CompilingAhead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
     from olr_pg.spark.session import SparkSettings
 
-# The first call of a kernel compiles it, which no deadline forgives.
-hypothesis.settings.register_profile("olr_pg", deadline=None)
+# The first call of a kernel compiles it, which no deadline forgives. Every run draws examples of
+# its own: fewer in each, and many with ``--hypothesis-profile=thorough``.
+hypothesis.settings.register_profile("olr_pg", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("olr_pg")
 
 WORKERS_MAX = 4
@@ -42,15 +45,29 @@ def pytest_xdist_auto_num_workers() -> int:
     return 1 if os.getloadavg()[0] > 2 * cores else min(cores + 1, WORKERS_MAX)
 
 
+COMPILING = pytest.StashKey[CompilingAhead]()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile what all need before the processes of a whole run start."""
+    """Begin to compile what a whole run needs; its processes collect the tests meanwhile."""
     config = session.config
     is_controller = config.getoption("numprocesses", 0) and not hasattr(config, "workerinput")
     wants_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if is_controller and not config.getoption("markexpr") and wants_all:
-        from tests.compiling import compile_ahead
+        config.stash[COMPILING] = CompilingAhead()
 
-        compile_ahead()
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any) -> None:
+    """Hand out no test before all is compiled."""
+    if compiling := node.config.stash.get(COMPILING, None):
+        compiling.wait()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Leave no process behind where a run is ended while it compiles."""
+    if compiling := session.config.stash.get(COMPILING, None):
+        compiling.end()
 
 
 SLOW = (
@@ -138,8 +155,12 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage again, in what the tests make; build the tree of commands once for all."""
+    """Look for garbage again, in what the tests make; build the tree of commands once for all.
+
+    Less often than by default, which is 4 % of what the tests take.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
     if testing := sys.modules.get("typer.testing"):
         vars(testing)["_get_command"] = cache(vars(testing)["_get_command"])

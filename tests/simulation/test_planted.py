@@ -18,7 +18,7 @@ CAUGHT: Final = {
     "stale-block": 15,
     "tie-order": 30,
     "unconfirmed": 32,
-    "undo-pairing": 8,
+    "undo-pairing": 12,
     "unlogged": 3,
 }
 """A seed that finds each planted bug soon; where the simulator has changed, a later one must."""

@@ -50,12 +50,11 @@ def number(value: Decimal) -> Cell:
 def _number_bytes(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    text = "".join(map(str, digits))
     if exponent % 2:
-        text, exponent = text + "0", exponent - 1
-    if len(text) % 2:
-        text = "0" + text
-    pairs = [int(text[at : at + 2]) for at in range(0, len(text), 2)]
+        digits, exponent = (*digits, 0), exponent - 1
+    if len(digits) % 2:
+        digits = (0, *digits)
+    pairs = [10 * tens + ones for tens, ones in zip(digits[::2], digits[1::2], strict=True)]
     while pairs[-1] == 0:
         pairs.pop()
         exponent += 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import (
@@ -50,17 +51,28 @@ def number_type(precision: int | None = None, scale: int | None = None) -> Colum
     return ColumnType(2, 22, make, precision, scale)
 
 
+@cache
+def _alphabet(codec: str, *, plain: bool) -> tuple[tuple[str, int], ...]:
+    """The letters that text is drawn from, each with its bytes in `codec`."""
+    letters = _LETTERS if plain else _LETTERS + _BEYOND_ASCII
+    return tuple((letter, len(letter.encode(codec))) for letter in letters)
+
+
 def _words(rng: Random, size_max: int, codec: str, *, plain: bool) -> str:
     """Text of 1 to `size_max` bytes in `codec`; short ones far more often."""
     limit = rng.choice((4, 12, 12, 40, size_max))
-    alphabet = _LETTERS if plain else _LETTERS + _BEYOND_ASCII
+    alphabet = _alphabet(codec, plain=plain)
+    _, width = alphabet[0]
+    room = max(rng.randint(1, max(1, min(limit, size_max))), width)
+    # As `rng.choice` draws, by its own way to a number below a limit: most draws of all are these.
+    count, draw = len(alphabet), rng.getrandbits
+    bits = count.bit_length()
     letters = list[str]()
-    room = rng.randint(1, max(1, min(limit, size_max)))
-    width = len("a".encode(codec))
-    room = max(room, width)
     while room >= width:
-        letter = rng.choice(alphabet)
-        size = len(letter.encode(codec))
+        at = draw(bits)
+        if at >= count:
+            continue
+        letter, size = alphabet[at]
         if size > room:
             letter, size = "x", width
         letters.append(letter)
