@@ -53,7 +53,7 @@ def number_type(precision: int | None = None, scale: int | None = None) -> Colum
 
 @cache
 def _alphabet(codec: str, *, plain: bool) -> tuple[tuple[str, int], ...]:
-    """The letters that text is drawn from, each with its bytes in `codec`."""
+    """Give the letters that text is drawn from, each with its bytes in `codec`."""
     letters = _LETTERS if plain else _LETTERS + _BEYOND_ASCII
     return tuple((letter, len(letter.encode(codec))) for letter in letters)
 
