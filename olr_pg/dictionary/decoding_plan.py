@@ -124,7 +124,9 @@ def build_row_plan(
         column_first.append(column_first[-1] + len(ordinals))
     keys.sort()
     data.sort()
-    delivered = [column for table in tables for column in planned_columns(table)]
+    planned = [(table.guard is not None, planned_columns(table)) for table in tables]
+    delivered = [column for _, columns in planned for column in columns]
+    guarded = [has_guard for has_guard, columns in planned for _ in columns]
     delivery = [lob_delivery(column) for column in delivered]
     has_lobs = [any(map(lob_delivery, table.delivered)) for table in tables]
     internal = any(span.followed or not span.delivered for span in spans)
@@ -146,9 +148,7 @@ def build_row_plan(
         np.array([key for key, _, _ in data], np.uint64),
         np.array([number for _, _, number in data], np.int32),
         xml_tokens,
-        column_defaults(
-            delivered, [t.guard is not None for t in tables for _ in planned_columns(t)]
-        ),
+        column_defaults(delivered, guarded),
         np.array([since for _, since, _ in keys], np.int64),
         np.array([since for _, since, _ in data], np.int64),
         np.array([span.delivered for span in spans] if internal else [], np.uint8),

@@ -176,9 +176,11 @@ class Table:
     @property
     def guard(self) -> Column | None:
         """The guard column, where an added column needs it."""
-        if not any(c.added is not None and c.added.guard_id is not None for c in self.delivered):
+        guard = next((c for c in self.columns if c.guard and c.segcol > 0), None)
+        if guard is None:  # as in nearly all tables; what is delivered takes longer to tell
             return None
-        return next((c for c in self.columns if c.guard and c.segcol > 0), None)
+        guarded = (c.added is not None and c.added.guard_id is not None for c in self.delivered)
+        return guard if any(guarded) else None
 
     @property
     def left_out(self) -> tuple[Column, ...]:

@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy.exc
-from sqlalchemy import literal
+from sqlalchemy import Integer, false, literal_column, select, union_all
 
 from olr_pg.oracle.driver_failures import PRIVILEGE, oracle_error
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, FromClause
+
+TOGETHER_MAX: Final = 50
+"""Tables that one statement asks for."""
 
 
-def is_allowed(connection: Connection, query: Any) -> bool:
-    """Tell whether the query is allowed; it returns nothing.
+def rows_if_allowed(connection: Connection, query: Any) -> Sequence[Any] | None:
+    """Return the rows of the query; None where it is not allowed.
 
     Raises:
         sqlalchemy.exc.DBAPIError: it fails for another reason.
     """
     try:
-        connection.execute(query.where(literal(0) == literal(1))).all()
+        return connection.execute(query).all()
     except sqlalchemy.exc.DBAPIError as problem:
         if oracle_error(problem, "checking privileges").code != PRIVILEGE:
             raise
-        return False
-    return True
+        return None
+
+
+def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> frozenset[str]:
+    """Tell which of the named tables and views may not be read.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: a query fails for another reason.
+    """
+    names = iter(sources)
+    batches = iter(lambda: list(islice(names, TOGETHER_MAX)), [])
+    return frozenset(name for batch in batches for name in _among(connection, sources, batch))
+
+
+def _among(
+    connection: Connection, sources: Mapping[str, FromClause], names: Sequence[str]
+) -> Iterator[str]:
+    """Ask for all at once, which is the answer where all is well; else for each half."""
+    one = literal_column("1", Integer)
+    queries = (select(one).select_from(sources[name]).where(false()) for name in names)
+    if rows_if_allowed(connection, union_all(*queries)) is not None:
+        return
+    if len(names) == 1:
+        yield names[0]
+        return
+    middle = len(names) // 2
+    yield from _among(connection, sources, names[:middle])
+    yield from _among(connection, sources, names[middle:])

@@ -7,22 +7,30 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.selectable import Alias
+from sqlalchemy.sql.visitors import InternalTraversal
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
+    from sqlalchemy import BindParameter, Table
 
 
 class AsOfScn(Alias):
-    """A table as it was at an SCN; made by `as_of`."""
+    """A table as it was at an SCN; made by `as_of`.
 
-    inherit_cache = False
-    scn: int
+    The SCN is a bind to the cache of compiled statements, too: they are compiled once for all SCNs.
+    """
+
+    inherit_cache = True
+    _traverse_internals = [  # noqa: RUF012 - as SQLAlchemy declares it
+        *Alias._traverse_internals,
+        ("scn", InternalTraversal.dp_clauseelement),
+    ]
+    scn: BindParameter[int]
 
 
 def as_of(table: Table, scn: int, name: str) -> AsOfScn:
     """Return `table` as of `scn`, under the alias `name`; the SCN is a bind."""
     found = AsOfScn._construct(table, name=name)
-    found.scn = scn
+    found.scn = bindparam("scn", scn, BigInteger, unique=True)
     return found
 
 
@@ -35,5 +43,5 @@ def _compile(element: AsOfScn, compiler: Any, asfrom: bool = False, **options: A
         # What conditions join is the alias, not the table inside.
         linter.froms[element] = str(element.name)
     table = compiler.process(element.element, asfrom=True, **options)
-    scn = compiler.process(bindparam("scn", element.scn, BigInteger, unique=True))
+    scn = compiler.process(element.scn)
     return f"{table} AS OF SCN {scn} {compiler.preparer.quote(str(element.name))}"

@@ -9,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import literal, select
-
 from olr_pg.capture.online_file import OnlineFile
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
-from olr_pg.oracle.allowed_queries import is_allowed
+from olr_pg.oracle.allowed_queries import forbidden
 from olr_pg.oracle.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
@@ -36,9 +34,8 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     needed = [tables.LOGFILE]
     if is_physical_standby(connection):
         needed.append(tables.STANDBY_LOG)
-    missing = [
-        view for view in needed if not is_allowed(connection, select(literal(1)).select_from(view))
-    ]
+    denied = forbidden(connection, {view.name: view for view in needed})
+    missing = [view for view in needed if view.name in denied]
     if missing:
         return [
             error(

@@ -13,7 +13,7 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
-from olr_pg.oracle.allowed_queries import is_allowed
+from olr_pg.oracle.allowed_queries import forbidden
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver_failures import PRIVILEGE
@@ -38,7 +38,7 @@ from olr_pg.oracle.vault import check_brought
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, FromClause, Table
+    from sqlalchemy import Connection, Table
 
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
@@ -171,13 +171,12 @@ def _redo(
 
 
 def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
-    """SELECT on every view and SYS table, FLASHBACK on every SYS table, one by one."""
+    """SELECT on every view and SYS table, FLASHBACK on every SYS table."""
     user = source.user.upper()
-    found: list[Finding] = []
-    for table in tables.VIEWS:
-        if not _may_read(connection, table):
-            what = f"{user} may not read {table.name}"
-            found.append(error("oracle.privileges", what, _grant(table, user)))
+    found = [
+        error("oracle.privileges", f"{user} may not read {view.name}", _grant(view, user))
+        for view in _unreadable(connection, tables.VIEWS)
+    ]
     if any(tables.DATABASE.name in finding.what for finding in found):
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
     if may_read_levels(connection) is False:
@@ -185,9 +184,9 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
         what = f"{user} may not read {view.name}: what a PDB logs by itself is not seen"
         found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
-    for table in (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES):
-        found += _table_privileges(connection, table, f"SYS.{table.name}", user, scn)
-    return found
+    read = (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES)
+    sources = {f"SYS.{table.name}": table for table in read}
+    return [*found, *_table_privileges(connection, sources, user, scn)]
 
 
 def _load_privileges(
@@ -195,19 +194,18 @@ def _load_privileges(
 ) -> list[Finding]:
     """Check that a load may read the rows of the tables, also as of an SCN, and some views."""
     user = source.user.upper()
-    found: list[Finding] = []
-    for one in chosen:
-        name = f'"{one.owner}"."{one.name}"'
-        found += _table_privileges(connection, tables.of_user(one), name, user, scn)
-    for view, loss in tables.LOAD_VIEWS.items():
-        if not _may_read(connection, view):
-            what = f"{user} may not read {view.name}: {loss}"
-            found.append(warning("oracle.load-privileges", what, _grant(view, user)))
+    sources = {f'"{one.owner}"."{one.name}"': tables.of_user(one) for one in chosen}
+    found = list(_table_privileges(connection, sources, user, scn))
+    for view in _unreadable(connection, tables.LOAD_VIEWS):
+        what = f"{user} may not read {view.name}: {tables.LOAD_VIEWS[view]}"
+        found.append(warning("oracle.load-privileges", what, _grant(view, user)))
     return found
 
 
-def _may_read(connection: Connection, table: FromClause) -> bool:
-    return is_allowed(connection, select(literal(1)).select_from(table))
+def _unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
+    known = {view.name: view for view in views}
+    denied = forbidden(connection, known)
+    return [view for name, view in known.items() if name in denied]
 
 
 def _grant(view: Table, user: str) -> str:
@@ -215,20 +213,24 @@ def _grant(view: Table, user: str) -> str:
 
 
 def _table_privileges(
-    connection: Connection, table: Table, name: str, user: str, scn: int
+    connection: Connection, sources: Mapping[str, Table], user: str, scn: int
 ) -> Iterable[Finding]:
-    if not _may_read(connection, table):
-        yield error(
-            "oracle.privileges",
-            f"{user} may not read {name}",
-            f"GRANT SELECT, FLASHBACK ON {name} TO {user};",
-        )
-    elif not _may_read(connection, as_of(table, scn, "t")):
-        yield error(
-            "oracle.privileges",
-            f"{user} may not read {name} as of an SCN",
-            f"GRANT FLASHBACK ON {name} TO {user};",
-        )
+    now = forbidden(connection, sources)
+    old = {name: as_of(table, scn, "t") for name, table in sources.items() if name not in now}
+    then = forbidden(connection, old)
+    for name in sources:
+        if name in now:
+            yield error(
+                "oracle.privileges",
+                f"{user} may not read {name}",
+                f"GRANT SELECT, FLASHBACK ON {name} TO {user};",
+            )
+        elif name in then:
+            yield error(
+                "oracle.privileges",
+                f"{user} may not read {name} as of an SCN",
+                f"GRANT FLASHBACK ON {name} TO {user};",
+            )
 
 
 def _database(connection: Connection) -> list[Finding]:
@@ -267,8 +269,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
             f"{user} may not read {view.name}: nothing is said of work without redo beforehand",
             _grant(view, user),
         )
-        for view in tables.LOGGING_VIEWS
-        if not _may_read(connection, view)
+        for view in _unreadable(connection, tables.LOGGING_VIEWS)
     ]
     if denied or saved_scn is None:
         return denied

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.oracle import tables
-from olr_pg.oracle.allowed_queries import is_allowed
+from olr_pg.oracle.allowed_queries import forbidden, rows_if_allowed
 from olr_pg.oracle.facts import FIRST_CDB
 from olr_pg.oracle.tables import among, bound
 
@@ -62,19 +62,24 @@ def read_levels(connection: Connection) -> Levels:
             )
         ).one()
     ]
-    if may_read_levels(connection):
+    if _has_containers(connection):
         own = tables.SUPPLEMENTAL.c
         query = select(own.MINIMAL, own.PRIMARY_KEY, own.ALL_COLUMN)
-        told += connection.execute(query).all()
+        told += rows_if_allowed(connection, query) or ()
     # MIN may be IMPLICIT: by another level.
     return Levels(*(any(value != "NO" for value in level) for level in zip(*told, strict=True)))
 
 
 def may_read_levels(connection: Connection) -> bool | None:
     """Tell whether a PDB's own levels may be read; None of a release that has none."""
-    if (connection.dialect.server_version_info or ()) < FIRST_CDB:
+    if not _has_containers(connection):
         return None
-    return is_allowed(connection, select(tables.SUPPLEMENTAL.c.MINIMAL))
+    return not forbidden(connection, {tables.SUPPLEMENTAL.name: tables.SUPPLEMENTAL})
+
+
+def _has_containers(connection: Connection) -> bool:
+    """Tell whether it is a release that knows containers."""
+    return (connection.dialect.server_version_info or ()) >= FIRST_CDB
 
 
 class Logged(NamedTuple):
@@ -165,8 +170,10 @@ def logged_columns(
     database = read_levels(connection)
     levels, groups = _table_levels(snapshot.sys_rows)
     logged = _grouped_columns(connection, groups)
+    owners = dict.fromkeys(table.owner for table in chosen)
+    schemas = {owner: _schema_bits(connection, owner) for owner in owners}
     for table in chosen:
-        bits = _schema_bits(connection, table.owner)
+        bits = schemas[table.owner]
         here = levels.get(table.obj, set())
         everything = database.everything or _TABLE_ALL in here
         by_key = database.primary_key or _TABLE_PRIMARY_KEY in here

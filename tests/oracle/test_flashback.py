@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Integer, MetaData, Table, select
-from sqlalchemy.dialects import oracle
+from typing import TYPE_CHECKING
 
+import pytest
+import sqlalchemy.exc
+from sqlalchemy import Column, Integer, MetaData, Table, select
+from sqlalchemy.dialects import oracle as dialects
+
+from olr_pg.oracle import tables
 from olr_pg.oracle.flashback import as_of
+from tests.oracle.conftest import SCN
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from olr_pg.oracle.oracle_connection import OracleDatabase
 
 TABLE = Table("OBJ$", MetaData(), Column("OBJ#", Integer), schema="SYS")
 
@@ -15,8 +26,22 @@ def test_every_table_has_the_scn_as_a_bind() -> None:
     query = select(first.c["OBJ#"]).select_from(
         first.join(second, first.c["OBJ#"] == second.c["OBJ#"])
     )
-    compiled = query.compile(dialect=oracle.dialect())  # type: ignore[no-untyped-call]
+    compiled = query.compile(dialect=dialects.dialect())  # type: ignore[no-untyped-call]
     text = " ".join(str(compiled).split())
     assert text.count("AS OF SCN") == 2
     assert '"OBJ$" AS OF SCN' in text
     assert sorted(compiled.params.values()) == [5, 6]
+
+
+def test_another_scn_is_the_same_statement_with_another_bind(oracle: OracleDatabase) -> None:
+    """So that it is compiled once, and never read as of the SCN that it was compiled with."""
+
+    def read(connection: Connection) -> None:
+        connection.execute(select(as_of(tables.USER, SCN, "t"))).all()
+        with pytest.raises(sqlalchemy.exc.DBAPIError, match="ORA-08181"):
+            connection.execute(select(as_of(tables.USER, SCN + 10**9, "t"))).all()
+
+    oracle.read("reading", read)
+    keys = [select(as_of(tables.USER, scn, "t"))._generate_cache_key() for scn in (5, 6)]
+    assert keys[0] is not None
+    assert keys[0] == keys[1]

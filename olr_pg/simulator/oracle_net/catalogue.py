@@ -198,7 +198,7 @@ class Catalogue:
         Raises:
             OraError: what Oracle would say.
         """
-        query = translate(sql, self.versioned)
+        query = translate(sql, frozenset(self.versioned))
         for name in query.objects & self.denied:
             raise OraError(942, f'table or view "SYS"."{name}" does not exist')
         scns = query.scns(list(binds))

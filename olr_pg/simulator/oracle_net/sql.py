@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.oracle_net.faults import OraError
@@ -30,6 +31,8 @@ _TOKEN: Final = re.compile(
 _NAME: Final = ("word", "quoted")
 _VALUES: Final = frozenset({"bind", "number", "text"})
 _LIST_MAX: Final = 1_000
+_KEPT_MAX: Final = 1_000
+"""Statements that are translated once."""
 _TEXT_OF: Final = {"XMLSERIALIZE": 3, "JSON_SERIALIZE": 2, "FROM_VECTOR": 2}
 """Functions that make a CLOB of a value, and which of their tokens names it."""
 
@@ -76,14 +79,16 @@ class Query:
         ]
 
 
+@lru_cache(_KEPT_MAX)
 def is_query(sql: str) -> bool:
     """Tell whether the statement returns rows."""
     words = [text for kind, text in _tokens(sql) if kind == "word"]
     return bool(words) and words[0].upper() in ("SELECT", "WITH")
 
 
-def translate(sql: str, versioned: Collection[tuple[str, str]] = ()) -> Query:
-    """Translate the query into SQLite's words.
+@lru_cache(_KEPT_MAX)
+def translate(sql: str, versioned: frozenset[tuple[str, str]] = frozenset()) -> Query:
+    """Translate the query into SQLite's words; the same one comes again and again.
 
     Args:
         versioned: (owner, name) of the tables whose rows are kept at every SCN.
