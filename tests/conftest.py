@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -265,17 +265,25 @@ def spark_of_tests() -> SparkSettings:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One Spark session for all tests."""
-    from olr_pg.spark.session import spark_session
+def shared_session() -> Iterator[Callable[[], SparkSession]]:
+    """Gives the one Spark session of all tests, started by the first one whose work comes to it."""
+    from olr_pg.spark.session import get_session, stop_session
 
-    with spark_session(spark_of_tests()) as session:
-        yield session
+    yield lambda: get_session(spark_of_tests())
+    stop_session()
+
+
+@pytest.fixture(scope="session")
+def spark(shared_session: Callable[[], SparkSession]) -> SparkSession:
+    """The one Spark session of all tests."""
+    return shared_session()
 
 
 @pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+def one_session(
+    shared_session: Callable[[], SparkSession], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], SparkSession]:
+    """The run uses the tests' Spark session, where it needs one, instead of one of its own."""
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)
-    return spark
+    return shared_session
