@@ -11,7 +11,7 @@ import tempfile
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import psycopg
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from olr_pg.spark.session import SparkSettings
+    from tests.spark.standalone_cluster import StandaloneCluster
 
 # The first call of a kernel compiles it, which no deadline forgives.
 hypothesis.settings.register_profile("olr_pg", deadline=None)
@@ -74,6 +75,40 @@ SLOW = (
     "oracle/test_live_run.py",
 )
 """Files with long tests: they go first, so that no process has one left when others are done."""
+
+TOGETHER = {
+    "cluster": (
+        "spark/test_standalone_cluster.py",
+        "datasource/test_cluster.py",
+        "spark/test_cluster.py",
+    ),
+    "session": (
+        *("spark/test_session.py", "spark/test_jobs.py", "spark/test_late_sql.py"),
+        *("spark/test_broadcasts.py", "datasource/test_stream_reader.py"),
+        *("datasource/test_containers_queried.py", "datasource/test_parquet_writing.py"),
+        *("datasource/test_source.py", "load/test_live_load.py", "load/test_commands.py"),
+        *("load/test_initial.py", "load/test_part_tasks.py", "load/test_simulator_output.py"),
+        *("load/test_row_filter.py", "load/verification/test_verification.py"),
+        *("replicator/test_spark_decoding.py", "replicator/test_real_dictionary.py"),
+    ),
+}
+"""Files that one of the tests' processes does: they share what takes long to start there."""
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests by file, and those of `TOGETHER` as if they were in one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    groups = {f"tests/{name}": group for group, names in TOGETHER.items() for name in names}
+
+    class Together(LoadFileScheduling):  # type: ignore[misc,unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return groups.get(file, file)
+
+    return Together(config, log)
 
 
 QUICK_ROOMS = frozenset(
@@ -287,3 +322,14 @@ def one_session(
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)
     return shared_session
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A master and two workers of one core each; a test leaves as many as it found."""
+    from tests.spark.standalone_cluster import StandaloneCluster
+
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster
