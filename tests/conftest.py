@@ -24,11 +24,12 @@ from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.compiling_ahead import CompilingAhead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from olr_pg.spark.session import SparkSettings
+    from tests.spark.standalone_cluster import StandaloneCluster
 
 # The first call of a kernel compiles it, which no deadline forgives. Every run draws examples of
 # its own: fewer in each, and many with ``--hypothesis-profile=thorough``.
@@ -91,6 +92,40 @@ SLOW = (
     "oracle/test_live_run.py",
 )
 """Files with long tests: they go first, so that no process has one left when others are done."""
+
+TOGETHER = {
+    "cluster": (
+        "spark/test_standalone_cluster.py",
+        "datasource/test_cluster.py",
+        "spark/test_cluster.py",
+    ),
+    "session": (
+        *("spark/test_session.py", "spark/test_jobs.py", "spark/test_late_sql.py"),
+        *("spark/test_broadcasts.py", "datasource/test_stream_reader.py"),
+        *("datasource/test_containers_queried.py", "datasource/test_parquet_writing.py"),
+        *("datasource/test_source.py", "load/test_live_load.py", "load/test_commands.py"),
+        *("load/test_initial.py", "load/test_part_tasks.py", "load/test_simulator_output.py"),
+        *("load/test_row_filter.py", "load/verification/test_verification.py"),
+        *("replicator/test_spark_decoding.py", "replicator/test_real_dictionary.py"),
+    ),
+}
+"""Files that one of the tests' processes does: they share what takes long to start there."""
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests by file, and those of `TOGETHER` as if they were in one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    groups = {f"tests/{name}": group for group, names in TOGETHER.items() for name in names}
+
+    class Together(LoadFileScheduling):  # type: ignore[misc,unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return groups.get(file, file)
+
+    return Together(config, log)
 
 
 QUICK_ROOMS = frozenset(
@@ -286,17 +321,36 @@ def spark_of_tests() -> SparkSettings:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One Spark session for all tests."""
-    from olr_pg.spark.session import spark_session
+def shared_session() -> Iterator[Callable[[], SparkSession]]:
+    """Gives the one Spark session of all tests, started by the first one whose work comes to it."""
+    from olr_pg.spark.session import get_session, stop_session
 
-    with spark_session(spark_of_tests()) as session:
-        yield session
+    yield lambda: get_session(spark_of_tests())
+    stop_session()
+
+
+@pytest.fixture(scope="session")
+def spark(shared_session: Callable[[], SparkSession]) -> SparkSession:
+    """The one Spark session of all tests."""
+    return shared_session()
 
 
 @pytest.fixture
-def one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """The run uses the tests' Spark session instead of starting and stopping one of its own."""
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+def one_session(
+    shared_session: Callable[[], SparkSession], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], SparkSession]:
+    """The run uses the tests' Spark session, where it needs one, instead of one of its own."""
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)
-    return spark
+    return shared_session
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A master and two workers of one core each; a test leaves as many as it found."""
+    from tests.spark.standalone_cluster import StandaloneCluster
+
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        cluster.add_worker()
+        cluster.add_worker()
+        yield cluster

@@ -16,10 +16,11 @@ from olr_pg.capture.object_storage import opened_url
 from tests.capture.s3_server import ENVIRONMENT, S3Server
 from tests.datasource.source_rows import order, true_changes
 from tests.replicator.decoded_seeds import SimulatedSeed
-from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.spark.standalone_cluster import StandaloneCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,28 +92,27 @@ class Written(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+def written(
+    cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Written]:
     folder = tmp_path_factory.mktemp("cluster")
     source = SimulatedSeed(1, 200_000).simulated(folder / "source")
     changes = true_changes(source)
-    with StandaloneCluster(folder) as cluster, S3Server().running() as server:
-        cluster.add_worker()
-        cluster.add_worker()
-        with patch.dict("os.environ", ENVIRONMENT):
-            server.put(source.folder / "logs", "logs")
-            stored, lake = server.url("logs"), server.url("lake")
-            command = [*(sys.executable, "-W", "error", "-c", PROGRAM), cluster.url]
-            done = subprocess.run(
-                [*command, str(source.folder), str(folder), stored, lake],
-                cwd=ROOT,
-                env=os.environ,
-                input=changes[0]["table"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
-            yield Written(folder, lake, changes)
+    with S3Server().running() as server, patch.dict("os.environ", ENVIRONMENT):
+        server.put(source.folder / "logs", "logs")
+        stored, lake = server.url("logs"), server.url("lake")
+        command = [*(sys.executable, "-W", "error", "-c", PROGRAM), cluster.url]
+        done = subprocess.run(
+            [*command, str(source.folder), str(folder), stored, lake],
+            cwd=ROOT,
+            env=os.environ,
+            input=changes[0]["table"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        yield Written(folder, lake, changes)
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:

@@ -157,10 +157,13 @@ class Project(Loads):
     """The same of a simulated source."""
 
     def __init__(
-        self, folder: Path, source: Source, database: str, spark: SparkSession | None = None
+        self,
+        folder: Path,
+        source: Source,
+        database: str,
+        session: Callable[[], SparkSession] | None = None,
     ) -> None:
         names = [table.full_name for table in source.summary.tables]
-        session = None if spark is None else lambda: spark
         super().__init__(folder, source.folder, names, database, session)
         self.source = source
 
@@ -202,7 +205,7 @@ def project(
     tmp_path: Path,
     source: Source,
     postgres_database: str,
-    one_session: SparkSession,
+    one_session: Callable[[], SparkSession],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Project:
     """A project with a database of its own; all of its work is done in the tests' Spark session."""
@@ -220,7 +223,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 @pytest.fixture
-def loads(tmp_path: Path, postgres_database: str, one_session: SparkSession) -> Any:
+def loads(tmp_path: Path, postgres_database: str, one_session: Callable[[], SparkSession]) -> Any:
     """Makes a project of a source; its runs use the tests' Spark session."""
 
     def make(source: Source) -> Project:

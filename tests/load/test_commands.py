@@ -18,16 +18,16 @@ from tests.load.verification.test_verification import execute
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from tests.load.conftest import Project
 
 
 @pytest.fixture
-def commands(project: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Path:
+def commands(project: Project, shared_session: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project's configuration file; commands use the tests' Spark session and log."""
     for module in ("load", "verify"):
-        monkeypatch.setattr(f"olr_pg.cli.migration.{module}.spark_session_of", lambda *_: spark)
+        monkeypatch.setattr(
+            f"olr_pg.cli.migration.{module}.spark_session_of", lambda *_: shared_session()
+        )
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None

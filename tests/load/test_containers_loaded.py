@@ -10,20 +10,21 @@ from olr_pg.simulator.simulation import simulate
 from tests.load.conftest import Loads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 
 def test_load_replicate_verify(
-    tmp_path: Path, postgres_database: str, one_session: SparkSession
+    tmp_path: Path, postgres_database: str, one_session: Callable[[], SparkSession]
 ) -> None:
     folder = tmp_path / "source"
     shape = DatabaseShape(
         RedoFormat(COMPATIBLE["19"]), con_id=3, neighbour=True, twins=True, sessions=3
     )
     simulate(3, folder, size=100_000, shape=shape, prefilled=True)
-    both = Loads(tmp_path, folder, ["SIM.*"], postgres_database, lambda: one_session)
+    both = Loads(tmp_path, folder, ["SIM.*"], postgres_database, one_session)
     both.dictionaries = ["dictionary.json", "dictionary.OTHERPDB.json"]
     both.tables = folder / "tables"
     loaded = {one.table for one in both.load()}

@@ -23,6 +23,8 @@ from tests.load.conftest import Loads, Project
 from tests.load.table_data import simulated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 SEEDS = int(os.environ.get("OLR_PG_KILL_SEEDS", "0"))
@@ -95,7 +97,7 @@ def few_kills(rng: Random, parts: int) -> tuple[list[str], list[str]]:
 def test_killed_loads_and_runs(
     tmp_path: Path,
     postgres_database: str,
-    one_session: SparkSession,
+    one_session: Callable[[], SparkSession],
     seed: int,
 ) -> None:
     """What is killed are commands of their own; what goes on in their place is in this process,

@@ -61,11 +61,13 @@ def live(summary: Summary, tmp_path: Path) -> Iterator[LiveSource]:
 class Shop:
     """The live shop, and the commands that its configuration is given to."""
 
-    def __init__(self, live: LiveSource, folder: Path, database: str, spark: SparkSession) -> None:
+    def __init__(
+        self, live: LiveSource, folder: Path, database: str, session: Callable[[], SparkSession]
+    ) -> None:
         self.live = live
         self.folder = folder
         self.database = database
-        self._spark = spark
+        self._session = session
 
     def config(self) -> Config:
         return load_config(self.live.write_config(self.folder, self.database))
@@ -90,7 +92,7 @@ class Shop:
                 builder = StructureBuilder(settings, source.snapshot.structure, tables)
                 chosen = chosen._replace(builder=builder)
             work = source.sources(source.choose(()))
-            done = initial_load(settings, work, lambda: self._spark, chosen)
+            done = initial_load(settings, work, self._session, chosen)
             for failure in done.failures:
                 raise failure
             return done.tables
@@ -103,7 +105,7 @@ class Shop:
         with sources.open_tables(config, scn=at_scn) as source:
             settings = sources.target_settings(config, source.snapshot, self.database)
             work = source.sources(source.choose(()))
-            found = verify(settings, work, lambda: self._spark, at_position=at_scn is None)
+            found = verify(settings, work, self._session, at_position=at_scn is None)
             for failure in found.failures:
                 raise failure
             return list(found.tables)
@@ -121,7 +123,7 @@ def shop(
     live: LiveSource,
     tmp_path: Path,
     postgres_database: str,
-    one_session: SparkSession,
+    one_session: Callable[[], SparkSession],
 ) -> Shop:
     return Shop(live, tmp_path, postgres_database, one_session)
 
@@ -253,12 +255,14 @@ def test_a_target_that_was_filled_from_a_later_source_is_refused(
 @pytest.fixture
 def cut(
     shop: Shop,
-    spark: SparkSession,
+    shared_session: Callable[[], SparkSession],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., Any]:
     """Runs ``olr-pg cutover``: what it prints, and its error's code."""
-    monkeypatch.setattr("olr_pg.cli.migration.cutover.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr(
+        "olr_pg.cli.migration.cutover.spark_session_of", lambda *_: shared_session()
+    )
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None

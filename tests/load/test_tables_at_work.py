@@ -120,10 +120,10 @@ def is_caught_up(record: dict[str, Any]) -> bool:
 def test_one_is_added_and_one_removed_while_the_others_go_on(
     tmp_path: Path,
     postgres_database: str,
-    one_session: SparkSession,
+    one_session: Callable[[], SparkSession],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(load, "spark_session_of", lambda *_: one_session)
+    monkeypatch.setattr(load, "spark_session_of", lambda *_: one_session())
     monkeypatch.setattr(session, "stop_session", lambda: None)
     shape = DatabaseShape(RedoFormat(COMPATIBLE["19"]), con_id=3, pace=Pace(log_blocks=100))
     source = simulated(4, tmp_path / "source", 150_000, shape)

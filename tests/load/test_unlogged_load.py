@@ -19,7 +19,7 @@ from olr_pg.simulator.simulation import simulate
 from tests.load.conftest import Loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -61,7 +61,10 @@ def differing(loads: Loads, names: Iterable[str]) -> list[str]:
 
 @pytest.mark.timeout(900)
 def test_the_table_stops_the_others_go_on_and_a_load_anew_mends_it(
-    summary: Summary, tmp_path: Path, postgres_database: str, one_session: SparkSession
+    summary: Summary,
+    tmp_path: Path,
+    postgres_database: str,
+    one_session: Callable[[], SparkSession],
 ) -> None:
     folder = summary.logs[0].parent.parent
     lines = map(json.loads, (folder / "unlogged.jsonl").read_text("utf-8").splitlines())
@@ -69,7 +72,7 @@ def test_the_table_stops_the_others_go_on_and_a_load_anew_mends_it(
     names = {table.full_name for table in summary.tables}
     assert lost
     assert names - lost
-    loads = Loads(tmp_path, folder, sorted(names), postgres_database, lambda: one_session)
+    loads = Loads(tmp_path, folder, sorted(names), postgres_database, one_session)
     loads.tables = folder / "final"
     ending = run(loads)
     assert ending is not None

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def migrate_here(
-    spark: SparkSession,
+    shared_session: Callable[[], SparkSession],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., Any]:
     """Runs the command with a configuration: what it prints, and its error's code."""
-    monkeypatch.setattr("olr_pg.cli.migration.migrate.spark_session_of", lambda *_: spark)
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr(
+        "olr_pg.cli.migration.migrate.spark_session_of", lambda *_: shared_session()
+    )
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     # The session is that of all tests: neither the migration nor the appliance in it stops it.
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr("olr_pg.appliance.appliance.stop_session", lambda: None)

@@ -61,11 +61,11 @@ def mended(twins: LiveTwins, config: Path, database: str) -> None:
 def test_both_are_their_truth_with_changes_and_ddl_on_the_way(
     twins: LiveTwins,
     postgres_database: str,
-    spark: SparkSession,
+    shared_session: Callable[[], SparkSession],
     migrate_here: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: shared_session())
     config = twins.write_config(postgres_database)
     steps = list[str]()
 
@@ -74,7 +74,7 @@ def test_both_are_their_truth_with_changes_and_ddl_on_the_way(
         twins.work(100 * len(steps), 3)
         twins.archive()
 
-    migration_run.migrate(load_config(config), lambda: spark, progress=at_work)
+    migration_run.migrate(load_config(config), shared_session, progress=at_work)
     assert steps == ["doctor", "schema", "load", "indexes", "replication", "verify", "rest"]
     first, _ = twins.sources
     assert first.tables["A"].obj == twins.sources[1].tables["A"].obj
@@ -95,12 +95,12 @@ def test_both_are_their_truth_with_changes_and_ddl_on_the_way(
 
 
 def test_a_clash_in_the_target_is_told_before_anything_is_made(
-    twins: LiveTwins, postgres_database: str, spark: SparkSession
+    twins: LiveTwins, postgres_database: str, shared_session: Callable[[], SparkSession]
 ) -> None:
     mapping = {"PDB1.SHOP": "shop", "PDB2.SHOP": "shop"}
     config = load_config(twins.write_config(postgres_database, **{"schema-mapping": mapping}))
     with pytest.raises(OlrPgError) as caught:
-        migration_run.migrate(config, lambda: spark)
+        migration_run.migrate(config, shared_session)
     assert caught.value.code == Code.MIGRATION_STEP_FAILED
     assert "PDB1.SHOP.A and PDB2.SHOP.A would both be shop.a" in caught.value.detail
     with psycopg.connect(postgres_database) as connection:
@@ -112,11 +112,11 @@ def test_the_page_to_try_it_is_right(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    spark: SparkSession,
+    shared_session: Callable[[], SparkSession],
     migrate_here: Callable[..., Any],
 ) -> None:
     """The commands of docs/containers.md, as they stand there, but for the ports."""
-    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr("olr_pg.cli.migration.verify.spark_session_of", lambda *_: shared_session())
     monkeypatch.chdir(tmp_path)
     simulated, *rest = commands_of("Try it")
     simulated = [*simulated[:-1], "0"]

@@ -52,9 +52,9 @@ def take_all(queue: ReadyQueue) -> None:
     "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning"
 )
 def test_the_phases_of_a_live_source(
-    live: LiveSource, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    live: LiveSource, shared_session: Callable[[], SparkSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     with live.database() as database:
         delivery = Delivery(Decoder(database, SparkSettings()), transactions_max=1)
         assert delivery.state.phase is CapturePhase.WAITING_FOR_CLIENT
@@ -92,9 +92,9 @@ def test_the_phases_of_a_live_source(
 
 @pytest.mark.timeout(900)
 def test_what_ends_decoding_is_told_after_the_session(
-    live: LiveSource, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    live: LiveSource, shared_session: Callable[[], SparkSession], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     damaged = live.archive()
     copy = live.mount / damaged.name
     data = bytearray(copy.read_bytes())

@@ -21,7 +21,7 @@ from olr_pg.scalars import format_rowid
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -167,12 +167,12 @@ def through_spark(snapshot: Snapshot, folder: Path, objects: Iterable[int]) -> l
 )
 def test_the_whole_pipeline_gives_the_same(
     real_log_dir: Path,
-    spark: SparkSession,
+    shared_session: Callable[[], SparkSession],
     monkeypatch: pytest.MonkeyPatch,
     con_id: int,
     changes: tuple[Expected, ...],
 ) -> None:
-    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: spark)
+    monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     monkeypatch.setattr(
         "olr_pg.replicator.decoding_run.plan_splits", partial(plan_splits, split_bytes=100_000)
     )

@@ -119,9 +119,10 @@ def test_what_nobody_foresaw_has_a_code(
     assert raised.value.code == 6004
 
 
+# The session is there before the folder is changed.
+@pytest.mark.usefixtures("spark", "one_session")
 def test_a_log_that_only_the_appliance_has_is_a_missing_mount(
     source: tuple[Subscription, list[Split]],
-    one_session: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:

@@ -1,14 +1,16 @@
-"""A real cluster of Spark's own: a master and a worker, on the loopback address."""
+"""A real cluster of Spark's own: a master and workers, on the loopback address."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.standalone_cluster import StandaloneCluster
+if TYPE_CHECKING:
+    from tests.spark.standalone_cluster import StandaloneCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,19 +83,20 @@ with spark_session(SparkSettings(master, settings)) as spark:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the program says on a master and a worker of two cores."""
-    folder = tmp_path_factory.mktemp("cluster")
-    with StandaloneCluster(folder) as cluster:
-        cluster.add_worker(cores=2)
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", PROGRAM, cluster.url, str(folder)],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def said(cluster: StandaloneCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the program says."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-W", "error", "-c", PROGRAM),
+            cluster.url,
+            tmp_path_factory.mktemp("said"),
+        ],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return dict(line.split(" ", 1) for line in done.stdout.splitlines()[-2:])
 

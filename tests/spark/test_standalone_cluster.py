@@ -16,23 +16,13 @@ from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.writer.instance import Pace
 from tests.load.table_data import Source, simulated
 from tests.replicator.test_simulated import check_tables
-from tests.spark.standalone_cluster import StandaloneCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.spark.standalone_cluster import StandaloneCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 PART_ROWS = 6
 """Few: each worker has many tasks."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """A master and two workers of one core each."""
-    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        cluster.add_worker()
-        cluster.add_worker()
-        yield cluster
 
 
 @pytest.fixture(scope="module")

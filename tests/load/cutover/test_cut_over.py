@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from tests.load.conftest import Project
     from tests.load.table_data import Source
 
@@ -34,10 +32,12 @@ NAMES = [step.name for step in STEPS]
 
 @pytest.fixture
 def project(
-    shop: Source, loads: Any, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    shop: Source, loads: Any, shared_session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Project:
     """A shop as of the start of its logs, and the tests' Spark session for the command."""
-    monkeypatch.setattr("olr_pg.cli.migration.cutover.spark_session_of", lambda *_: spark)
+    monkeypatch.setattr(
+        "olr_pg.cli.migration.cutover.spark_session_of", lambda *_: shared_session()
+    )
     monkeypatch.setattr("olr_pg.spark.session.stop_session", lambda: None)
     monkeypatch.setattr(
         "olr_pg.observability.logging_setup.configure_logging", lambda *_, **__: None

@@ -14,6 +14,7 @@ from tests.load.faults import documents, find_and_mend
 from tests.load.test_initial import fetch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -156,6 +157,6 @@ def test_a_sample_compares_a_share_of_the_chunks(project: Project) -> None:
 
 
 def test_each_kind_of_fault_in_a_table_with_lobs(
-    tmp_path: Path, postgres_database: str, spark: SparkSession
+    tmp_path: Path, postgres_database: str, shared_session: Callable[[], SparkSession]
 ) -> None:
-    find_and_mend(documents(tmp_path, 3_000, postgres_database, lambda: spark))
+    find_and_mend(documents(tmp_path, 3_000, postgres_database, shared_session))
