@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -93,15 +93,25 @@ class SftpLogs:
         )
 
     def _copy(self, client: paramiko.SSHClient, name: str, into: Path) -> None:
-        with ThreadPoolExecutor(_CHANNELS_MAX, "olr-sftp") as pool, into.open("ab") as local:
+        with (
+            # The files are closed last, here: Python's collector cannot close the library's, and
+            # says so on stderr.
+            ExitStack() as opened,
+            ThreadPoolExecutor(_CHANNELS_MAX, "olr-sftp") as pool,
+            into.open("ab") as local,
+        ):
+
+            def open_file() -> paramiko.SFTPFile:
+                return opened.enter_context(self._open(client, name))
+
             try:
-                first = self._open(client, name)
+                first = open_file()
                 size = first.stat().st_size
                 assert size is not None  # SFTP of version 3 tells it
                 done = min(local.tell(), size)
                 local.truncate(done)
                 local.seek(done)
-                for piece in _pieces(pool, first, lambda: self._open(client, name), done, size):
+                for piece in _pieces(pool, first, open_file, done, size):
                     local.write(piece)
             finally:
                 # Before the pool's end: nobody waits for an answer any more.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import subprocess
 import sys
@@ -67,6 +68,13 @@ class SshHost:
     def close(self) -> None:
         self._process.kill()
         self._process.communicate(timeout=60)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_open() -> Iterator[None]:
+    """What a test has left to Python's collector fails it, and not a test of somewhere else."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
