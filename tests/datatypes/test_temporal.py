@@ -387,11 +387,22 @@ def test_regions_follow_their_rules(locals_: list[datetime]) -> None:
         column_of(raws), TemporalForm.TIMESTAMP, Policies(), "America/New_York"
     )
     epoch = datetime(2000, 1, 1, tzinfo=UTC)
+    # Of an hour that comes twice the first is meant: a value does not say which.
     expected = [
-        (when.replace(tzinfo=region).astimezone(UTC) - epoch) // timedelta(microseconds=1)
+        (when.replace(tzinfo=region, fold=0).astimezone(UTC) - epoch) // timedelta(microseconds=1)
         for when in locals_
     ]
     assert np.frombuffer(values.data, ">i8").tolist() == expected
+
+
+def test_of_an_hour_that_comes_twice_the_first_is_meant(
+    judge: Callable[..., list[str | None]],
+) -> None:
+    raw = encode_timestamp(DateTime(1954, 9, 26, 1, 0))
+    values, _ = temporal_to_timestamp(
+        column_of([raw]), TemporalForm.TIMESTAMP, Policies(), "America/New_York"
+    )
+    assert judge("timestamptz", values) == ["1954-09-26 05:00:00+00"]
 
 
 def test_local_isoformat() -> None:
