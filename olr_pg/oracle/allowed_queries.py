@@ -11,9 +11,9 @@ from sqlalchemy import Integer, false, literal_column, select, union_all
 from olr_pg.oracle.driver_failures import PRIVILEGE, oracle_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, FromClause
+    from sqlalchemy import Connection, FromClause, Table
 
 TOGETHER_MAX: Final = 50
 """Tables that one statement asks for."""
@@ -42,6 +42,17 @@ def forbidden(connection: Connection, sources: Mapping[str, FromClause]) -> froz
     names = iter(sources)
     batches = iter(lambda: list(islice(names, TOGETHER_MAX)), [])
     return frozenset(name for batch in batches for name in _among(connection, sources, batch))
+
+
+def unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
+    """Tell which of the views may not be read, in their order.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: a query fails for another reason.
+    """
+    known = {view.name: view for view in views}
+    denied = forbidden(connection, known)
+    return [view for name, view in known.items() if name in denied]
 
 
 def _among(

@@ -13,7 +13,7 @@ from olr_pg.capture.online_file import OnlineFile
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
-from olr_pg.oracle.allowed_queries import forbidden
+from olr_pg.oracle.allowed_queries import unreadable
 from olr_pg.oracle.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
@@ -34,8 +34,7 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     needed = [tables.LOGFILE]
     if is_physical_standby(connection):
         needed.append(tables.STANDBY_LOG)
-    denied = forbidden(connection, {view.name: view for view in needed})
-    missing = [view for view in needed if view.name in denied]
+    missing = unreadable(connection, needed)
     if missing:
         return [
             error(

@@ -13,7 +13,7 @@ from olr_pg.datatypes.charsets import charset
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
-from olr_pg.oracle.allowed_queries import forbidden
+from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver_failures import PRIVILEGE
@@ -175,7 +175,7 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     user = source.user.upper()
     found = [
         error("oracle.privileges", f"{user} may not read {view.name}", _grant(view, user))
-        for view in _unreadable(connection, tables.VIEWS)
+        for view in unreadable(connection, tables.VIEWS)
     ]
     if any(tables.DATABASE.name in finding.what for finding in found):
         raise OlrPgError(PRIVILEGE, found[0].what, action=found[0].mend[0])
@@ -196,16 +196,10 @@ def _load_privileges(
     user = source.user.upper()
     sources = {f'"{one.owner}"."{one.name}"': tables.of_user(one) for one in chosen}
     found = list(_table_privileges(connection, sources, user, scn))
-    for view in _unreadable(connection, tables.LOAD_VIEWS):
+    for view in unreadable(connection, tables.LOAD_VIEWS):
         what = f"{user} may not read {view.name}: {tables.LOAD_VIEWS[view]}"
         found.append(warning("oracle.load-privileges", what, _grant(view, user)))
     return found
-
-
-def _unreadable(connection: Connection, views: Iterable[Table]) -> list[Table]:
-    known = {view.name: view for view in views}
-    denied = forbidden(connection, known)
-    return [view for name, view in known.items() if name in denied]
 
 
 def _grant(view: Table, user: str) -> str:
@@ -269,7 +263,7 @@ def _unlogged(connection: Connection, source: OracleSource, saved_scn: int | Non
             f"{user} may not read {view.name}: nothing is said of work without redo beforehand",
             _grant(view, user),
         )
-        for view in _unreadable(connection, tables.LOGGING_VIEWS)
+        for view in unreadable(connection, tables.LOGGING_VIEWS)
     ]
     if denied or saved_scn is None:
         return denied

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from olr_pg.dictionary.model import KeyKind
 from olr_pg.oracle import tables
-from olr_pg.oracle.allowed_queries import forbidden, rows_if_allowed
+from olr_pg.oracle.allowed_queries import rows_if_allowed, unreadable
 from olr_pg.oracle.facts import FIRST_CDB
 from olr_pg.oracle.tables import among, bound
 
@@ -74,7 +74,7 @@ def may_read_levels(connection: Connection) -> bool | None:
     """Tell whether a PDB's own levels may be read; None of a release that has none."""
     if not _has_containers(connection):
         return None
-    return not forbidden(connection, {tables.SUPPLEMENTAL.name: tables.SUPPLEMENTAL})
+    return not unreadable(connection, [tables.SUPPLEMENTAL])
 
 
 def _has_containers(connection: Connection) -> bool:

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from olr_pg.oracle import allowed_queries, tables
 from olr_pg.oracle.allowed_queries import forbidden, rows_if_allowed
 from olr_pg.oracle.flashback import as_of
+from tests.oracle.conftest import SCN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from olr_pg.oracle.oracle_connection import OracleDatabase
     from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.oracle_net.state import OracleState
-from tests.oracle.conftest import SCN
 
 NOW = {table.name: table for table in tables.SYS_TABLES}
 
