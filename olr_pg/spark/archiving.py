@@ -32,7 +32,6 @@ def archive_classes() -> bool:
 
 def _run_session(*java_options: str) -> bool:
     """Run a session with a task and SQL; tell whether its Java has ended by itself."""
-    whole = False
     try:
         session = get_session(SparkSettings("local[1]", java_options=java_options))
         for _ in run_tasks(session, [b""], bytes):

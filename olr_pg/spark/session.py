@@ -159,19 +159,6 @@ def stop_session(seconds_max: float = _STOP_SECONDS_MAX) -> bool:
         return running is None or _stop(running, seconds_max)
 
 
-@contextlib.contextmanager
-def spark_session(settings: SparkSettings) -> Iterator[SparkSession]:
-    """Hold the session as a context, stopped at its end.
-
-    Raises:
-        OlrPgError: as `get_session`.
-    """
-    try:
-        yield get_session(settings)
-    finally:
-        stop_session()
-
-
 def spark_home() -> Path:
     """Find the installation of Spark: the package's own."""
     import pyspark
@@ -369,13 +356,12 @@ def _launch_environment(
 
 
 def _submit_arguments(properties: Mapping[str, str], scratch: Path) -> str:
-    """Arguments of spark-submit that name a file with `properties`.
+    """Arguments of spark-submit that name a file with `properties`, which may hold secrets.
 
-    Not the properties themselves: a command line is open to every user of the machine, and they may
-    hold secrets. The file is closed to others, as the scratch directory is.
+    A command line is open to every user of the machine. The file is closed to others, as the
+    scratch directory is.
     """
-    file = scratch / _PROPERTIES_FILE
-    with file.open("w", encoding="utf-8") as lines:
+    with (file := scratch / _PROPERTIES_FILE).open("w", encoding="utf-8") as lines:
         for key, value in properties.items():
             escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
             lines.write(f"{key}={escaped}\n")
@@ -399,19 +385,35 @@ def _keeping_interrupt_handler() -> Iterator[None]:
 def _stop(running: _Running, seconds_max: float = _STOP_SECONDS_MAX) -> bool:
     from py4j.protocol import Py4JError
 
-    gateway = running.spark.sparkContext._gateway
+    context = running.spark.sparkContext
+    gateway, updates = context._gateway, _end_updates(context)
     try:
         # A JVM that is gone already (killed, out of memory) has nothing left to stop ...
         with contextlib.suppress(Py4JError, OSError), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark", RuntimeWarning)
             running.spark.stop()
         # ... and ends that call early: the second one only makes pyspark forget the context.
-        running.spark.sparkContext.stop()
+        context.stop()
     finally:
         by_itself = _close_gateway(gateway, running.process, seconds_max)
+        updates.join()
         running.scratch.close()
         atexit.unregister(stop_session)
     return by_itself
+
+
+def _end_updates(context: SparkContext) -> threading.Thread:
+    """End the server for updates of accumulators, which nothing here has, beside Java's own end.
+
+    It looks up from its connection once in a second, and at once where Java has ended.
+    """
+    server = context._accumulatorServer
+    context._accumulatorServer = None  # type: ignore[assignment]
+    if server is not None:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # the connection's end
+    ending = threading.Thread(target=server.shutdown if server else None, daemon=True)
+    ending.start()
+    return ending
 
 
 def _close_gateway(

@@ -35,7 +35,8 @@ from pathlib import Path
 import psutil
 
 from olr_pg.datasource.parquet_writing import write_parquet
-from olr_pg.spark.session import SparkSettings, spark_session
+from olr_pg.spark.session import SparkSettings
+from tests.spark.held_session import spark_session
 from tests.spark.standalone_cluster import conf
 
 master, source, folder, stored, lake = sys.argv[1:]

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SESSION = """
 import re
 from pathlib import Path
-from olr_pg.spark.session import SparkSettings, spark_session
+from olr_pg.spark.session import SparkSettings
+from tests.spark.held_session import spark_session
 with spark_session(SparkSettings("local[1]")) as spark:
     maps = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps").read_text()
     print(*{Path(name).name for name in re.findall(r"/\\S+\\.jsa$", maps, re.MULTILINE)})

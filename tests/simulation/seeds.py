@@ -69,6 +69,7 @@ def _run(seed: int, bench: Bench) -> Outcome | Failure:
 
 
 def _session() -> AbstractContextManager[SparkSession]:
-    from olr_pg.spark.session import SparkSettings, spark_session
+    from olr_pg.spark.session import SparkSettings
+    from tests.spark.held_session import spark_session
 
     return spark_session(SparkSettings("local[2,2]"))

@@ -26,7 +26,8 @@ import psutil
 
 from olr_pg.errors import OlrPgError
 from olr_pg.spark.jobs import run_tasks
-from olr_pg.spark.session import SparkSettings, spark_session
+from olr_pg.spark.session import SparkSettings
+from tests.spark.held_session import spark_session
 from tests.spark.standalone_cluster import java_options
 
 def grow(payload, common):

@@ -29,6 +29,7 @@ WAIT_SECONDS = 60
 PROGRAM = """
 import signal
 import sys
+import threading
 from pathlib import Path
 import psutil
 from olr_pg.errors import OlrPgError
@@ -59,6 +60,7 @@ if "stop" in sys.argv:
     tell("result", *run_tasks(spark, [b"7"], lambda payload: payload * 2))
     stop_session()
     tell("children", len(psutil.Process().children()))
+    tell("threads", *[thread.name for thread in threading.enumerate()])
 elif "again" in sys.argv:
     [jvm] = psutil.Process().children()
     given = spark.sparkContext.getConf().get("spark.olr.secret")
@@ -139,9 +141,11 @@ def test_without_java_on_the_machine_it_starts_works_and_leaves_nothing(tmp_path
         [scratch] = told(process, "scratch")
         assert told(process, "result") == ["(0,", "b'77')"]
         assert told(process, "children") == ["0"]
+        assert "(shutdown)" not in told(process, "threads")
         _, errors = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 0, errors
     assert "WARN" not in errors
+    assert "Traceback" not in errors
     assert not Path(scratch).exists()
     assert not psutil.wait_procs(java, timeout=WAIT_SECONDS)[1]
 
