@@ -9,11 +9,15 @@ import sys
 _NOTHING_MORE = """
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 from olr_pg.applier.received import chunk_assembly
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernel_compilation import compile_kernels
 from olr_pg.kernels.late_dispatcher import LateDispatcher
+from olr_pg.decoding.split import plan_splits
+from olr_pg.redo import blocks
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire import offsets
 
@@ -31,7 +35,7 @@ compile_kernels()
 assert not [name for name in sys.modules if name.startswith("olr_pg.simulator")]
 for kernel in (
     *(chunk_assembly.row_end_kernel, chunk_assembly.measure_kernel, chunk_assembly.gather_kernel),
-    *(offsets.message_run, offsets.fill_offsets),
+    *(offsets.message_run, offsets.fill_offsets, blocks.scan_records),
 ):
     assert kernel.signatures, kernel
 ahead = compiled()
@@ -41,8 +45,11 @@ for workload in ("orders", "lobs"):
         folder = Path(name)
         simulate(3, folder, workload=workload, size=20_000)
         snapshot = load_snapshot(str(folder / "dictionary.json"))
-        for _ in decode_logs(snapshot, [str(folder / "logs")]):
-            pass
+        for split_bytes in (1 << 30, 1_000):  # splits with a single change, too
+            few = partial(plan_splits, split_bytes=split_bytes)
+            with patch("olr_pg.replicator.decode_once.plan_splits", few):
+                for _ in decode_logs(snapshot, [str(folder / "logs")]):
+                    pass
 assert compiled() <= ahead, compiled() - ahead
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class ValueColumn(NamedTuple):
-    """Values of one column as slices of a buffer.
+class _Slices(NamedTuple):
+    data: npt.NDArray[np.uint8]
+    offset: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+
+
+class ValueColumn(_Slices):
+    """Values of one column as slices of a buffer that is only read.
 
     Value i is ``data[offset[i] : offset[i] + length[i]]``: Oracle's internal form on the way in,
     PostgreSQL's binary form on the way out.
@@ -25,9 +31,22 @@ class ValueColumn(NamedTuple):
         length: shape (n); −1 is NULL.
     """
 
-    data: npt.NDArray[np.uint8]
-    offset: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        data: npt.NDArray[np.uint8],
+        offset: npt.NDArray[np.int64],
+        length: npt.NDArray[np.int64],
+    ) -> Self:
+        """Take a view of `data` that cannot be written.
+
+        Received bytes cannot be either, and each kernel is compiled for one kind of array.
+        """
+        if data.flags.writeable:
+            data = data.view()
+            data.flags.writeable = False
+        return super().__new__(cls, data, offset, length)
 
     def value(self, row: int) -> bytes | None:
         """Value `row` as bytes, None for NULL. For errors and rare rows, not for whole columns."""

@@ -19,10 +19,15 @@ from typing import Any, Final
 
 import structlog
 
+from olr_pg.capture.logs import discover_logs
+from olr_pg.decoding.split import open_for_decoding
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernels.cache import is_on_disk
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import log_extraction as extract
+from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+from olr_pg.redo.log_end import find_end
+from olr_pg.redo.window import Log, blocks_in_use, group_runs
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire.encoder import fill_room
@@ -65,6 +70,17 @@ def warm_lobs() -> None:
         _decode(folder)
 
 
+def warm_online() -> None:
+    """Look for the end of a log, as of one that is still being written."""
+    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
+        folder = Path(name)
+        unpack_logs(folder)
+        log = _first_log(folder)
+        find_end(
+            log.raw[FIRST_DATA_BLOCK * log.header.block_size :], FIRST_DATA_BLOCK, log.header, 0
+        )
+
+
 def unpack_logs(folder: Path, name: str = _LOGS) -> None:
     """Write the package's logs of that name and their dictionary below `folder`."""
     packed = resources.files(__package__).joinpath(name)
@@ -80,7 +96,14 @@ def warm_behind_extraction(folder: Path) -> None:
     _decode(folder)
 
 
+def _first_log(folder: Path) -> Log:
+    return open_for_decoding(discover_logs([str(folder / "logs")])[0].path)
+
+
 def _decode(folder: Path, *, lines: bool = False) -> None:
+    log = _first_log(folder)
+    for _ in group_runs(log, blocks_in_use(log) // 2):  # as the second split of a log begins
+        pass
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     rendered = JsonLines(snapshot.database) if lines else None
     for messages in decode_logs(snapshot, [str(folder / "logs")]):

@@ -479,4 +479,4 @@ class Assembler:
 
 def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:
     """Count the changes of instances, see `count_changes_of`."""
-    return int(count_changes_of(events.kind, instances.order, instances.first, rows))
+    return int(count_changes_of(events, instances.order, instances.first, rows))

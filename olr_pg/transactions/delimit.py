@@ -76,7 +76,7 @@ def delimit(events: EventColumns) -> Instances:
     keys = slot_keys(events)
     order = np.argsort(keys, kind="stable")
     room = np.empty((3, events.kind.size + 1), np.int64)
-    count = _delimit(order, keys, events.kind, events.xid, room)
+    count = _delimit(order, keys, events, room)
     first = room[_FIRST, : count + 1]
     first[count] = order.size
     return Instances(
@@ -85,16 +85,18 @@ def delimit(events: EventColumns) -> Instances:
 
 
 @kernel
-def _delimit(order: Any, keys: Any, kind: Any, xid: Any, room: Any) -> int:
+def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
+    # The events whole: NumPy calls a field of one event contiguous, which is another type.
     count = 0
     sequence = np.uint64(0)
     for i in range(order.size):
         event = order[i]
-        own = xid[event] & np.uint64(0xFFFFFFFF)
+        one = events[np.uint64(event)]
+        own = one.xid & np.uint64(0xFFFFFFFF)
         opens = (
             count == 0
             or keys[event] != keys[order[i - 1]]
-            or kind[event] == _BEGIN
+            or one.kind == _BEGIN
             or room[_END_AT, count - 1] >= 0
             or (own != 0 and sequence != 0 and own != sequence)
         )
@@ -106,9 +108,9 @@ def _delimit(order: Any, keys: Any, kind: Any, xid: Any, room: Any) -> int:
             sequence = np.uint64(0)
         if own != 0:
             sequence = own
-        if kind[event] == _BEGIN:
+        if one.kind == _BEGIN:
             room[_BEGIN_AT, count - 1] = event
-        elif kind[event] in (_COMMIT, _ROLLBACK):
+        elif one.kind in (_COMMIT, _ROLLBACK):
             room[_END_AT, count - 1] = event
     return count
 

@@ -40,19 +40,19 @@ _SELECTIONS_KEPT: Final = 3
 
 def count_changes(events: EventColumns) -> int:
     """Count the changes among the events."""
-    return int(_count_changes(events.kind)) if events.size else 0
+    return int(_count_changes(events)) if events.size else 0
 
 
 @kernel
-def _count_changes(kind: Any) -> int:
+def _count_changes(events: EventColumns) -> int:
     count = 0
-    for i in range(kind.size):
-        count += kind[i] in _CHANGES
+    for i in range(events.size):
+        count += events[np.uint64(i)].kind in _CHANGES
     return count
 
 
 @kernel
-def count_changes_of(kind: Any, order: Any, first: Any, rows: Any) -> int:
+def count_changes_of(events: EventColumns, order: Any, first: Any, rows: Any) -> int:
     """Count the changes of some instances, undone ones too.
 
     Args:
@@ -61,7 +61,7 @@ def count_changes_of(kind: Any, order: Any, first: Any, rows: Any) -> int:
     count = 0
     for row in rows:
         for i in range(first[row], first[row + 1]):
-            count += kind[order[i]] in _CHANGES
+            count += events[np.uint64(order[i])].kind in _CHANGES
     return count
 
 

@@ -46,6 +46,6 @@ def test_changes_are_counted(seed: int, data: st.DataObject) -> None:
     chosen = np.array(data.draw(st.lists(st.integers(0, instances.key.size - 1))), np.int64)
 
     assert count_changes(events) == np.isin(events.kind, CHANGES).sum()
-    assert count_changes_of(events.kind, order, first, chosen) == sum(
+    assert count_changes_of(events, order, first, chosen) == sum(
         int(np.isin(events.kind[order[first[i] : first[i + 1]]], CHANGES).sum()) for i in chosen
     )
