@@ -16,9 +16,13 @@ from olr_pg.applier.received import chunk_assembly
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernel_compilation import compile_kernels
 from olr_pg.kernels.late_dispatcher import LateDispatcher
+from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.redo import blocks
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.redo.sessions import SessionDirectory
+from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.parquet_files import ParquetFiles
+from olr_pg.replicator.decode_once import LogDecoding, decode_logs
 from olr_pg.wire import offsets
 
 def compiled():
@@ -40,16 +44,24 @@ for kernel in (
     assert kernel.signatures, kernel
 ahead = compiled()
 from olr_pg.simulator.simulation import simulate
-for workload in ("orders", "lobs"):
+for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        simulate(3, folder, workload=workload, size=20_000)
-        snapshot = load_snapshot(str(folder / "dictionary.json"))
+        simulate(seed, folder, workload=workload, size=60_000)
+        snapshot, logs = load_snapshot(str(folder / "dictionary.json")), [str(folder / "logs")]
         for split_bytes in (1 << 30, 1_000):  # splits with a single change, too
+            storage = SpillFiles(folder / "spill", 0, part_bytes=700)
             few = partial(plan_splits, split_bytes=split_bytes)
             with patch("olr_pg.replicator.decode_once.plan_splits", few):
-                for _ in decode_logs(snapshot, [str(folder / "logs")]):
+                for _ in decode_logs(snapshot, logs, storage=storage):
                     pass
+        lines, sessions = JsonLines(snapshot.database), SessionDirectory()
+        decoding = LogDecoding(snapshot, logs)
+        known = (decoding.database, decoding.logs, decoding.follower.versions)
+        with ParquetFiles(folder / "parquet", *known, sessions) as files:
+            for run in decoding.runs(sessions=sessions):
+                lines.render(run.blob)
+                files.take(run)
 assert compiled() <= ahead, compiled() - ahead
 """
 

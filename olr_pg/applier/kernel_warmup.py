@@ -22,9 +22,11 @@ from olr_pg.applier.statements.copying import copy_stream
 from olr_pg.applier.statements.table_changes import AnswerChunk, encode_changes, select
 from olr_pg.applier.statements.table_statements import steps
 from olr_pg.applier.statements.target_plan import TablePlan
+from olr_pg.applier.stopped.held_frames import framed
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
 from olr_pg.datatypes.columns import column_of
-from olr_pg.datatypes.mapping import OracleType, pg_type
+from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.dictionary.model import Column
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import (
@@ -93,6 +95,17 @@ _SAMPLES: Final = (
     ),
 )
 """A column of each type that has kernels of its own, and a value."""
+
+
+_RARE: Final = (
+    (_column(_VALUE, OracleType.VARCHAR2, charset_id=178, charset_form=1), b"\xe9", PgKind.TEXT),
+    (_column(_VALUE, OracleType.CHAR, charset_id=873, charset_form=1), b"a ", PgKind.TEXT),
+    (_column(_VALUE, OracleType.NUMBER), _ONE, PgKind.FLOAT8),
+    (_column(_VALUE, OracleType.NUMBER), _ONE, PgKind.FLOAT4),
+    (_column(_VALUE, OracleType.RAW), b"a", PgKind.TEXT),
+    (_column(_VALUE, OracleType.ROWID), bytes(10), PgKind.TEXT),
+)
+"""Single-byte characters, addresses of rows, and types that somebody has to choose."""
 
 
 @contextmanager
@@ -173,6 +186,18 @@ def warm_chunks(order: ByteOrder) -> None:
     for elements in received:
         for blob in _frames(elements, order):
             rows.feed(blob)
+
+
+def warm_rare(order: ByteOrder) -> None:
+    """Convert values of rarer types, and hold the changes of a table that has stopped.
+
+    Args:
+        order: byte order of the protocol.
+    """
+    for column, value, kind in _RARE:
+        encoder_for(column, kind)(column_of([value]))
+    chunk = _receive(_messages(*_SAMPLES[0]), order)
+    framed(select(chunk, np.flatnonzero(chunk.answers.layout >= 0)))
 
 
 def _messages(column: Column, value: bytes) -> list[Element]:

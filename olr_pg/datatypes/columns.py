@@ -39,14 +39,8 @@ class ValueColumn(_Slices):
         offset: npt.NDArray[np.int64],
         length: npt.NDArray[np.int64],
     ) -> Self:
-        """Take a view of `data` that cannot be written.
-
-        Received bytes cannot be either, and each kernel is compiled for one kind of array.
-        """
-        if data.flags.writeable:
-            data = data.view()
-            data.flags.writeable = False
-        return super().__new__(cls, data, offset, length)
+        """Take a view of `data` that cannot be written, see `read_only`."""
+        return super().__new__(cls, read_only(data), offset, length)
 
     def value(self, row: int) -> bytes | None:
         """Value `row` as bytes, None for NULL. For errors and rare rows, not for whole columns."""
@@ -56,6 +50,17 @@ class ValueColumn(_Slices):
     def values(self) -> list[bytes | None]:
         """Every value as bytes."""
         return [self.value(row) for row in range(len(self.length))]
+
+
+def read_only(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return a view of `data` that cannot be written, of whatever memory it is.
+
+    Each kernel is compiled once for arrays that can be written, and once for those that cannot.
+    """
+    if data.flags.writeable:
+        data = data.view()
+        data.flags.writeable = False
+    return data
 
 
 def column_of(values: Iterable[bytes | None]) -> ValueColumn:

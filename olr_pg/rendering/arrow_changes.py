@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.datatypes.columns import read_only
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.rendering.arrow_kernels import (
     XID_BYTES,
@@ -102,7 +103,7 @@ class ChangeReader:
         Raises:
             OlrPgError: 4001, 4005, 5013, the messages are malformed.
         """
-        data = np.frombuffer(framed, np.uint8)
+        data = read_only(np.frombuffer(framed, np.uint8))
         redo_times = np.empty(data.size // 35 + 1, np.uint32)
         big = self._order.is_big
         times = _times_of(redo_times[: commit_times_kernel(data, big, redo_times)])

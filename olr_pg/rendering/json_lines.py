@@ -21,6 +21,7 @@ import orjson
 
 from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.datatypes.columns import read_only
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import kernel
 from olr_pg.redo.sessions import SessionKey
@@ -87,7 +88,7 @@ def cut_messages(
     Raises:
         OlrPgError: 4001, a message is cut off.
     """
-    data = np.frombuffer(framed, np.uint8)
+    data = read_only(np.frombuffer(framed, np.uint8))
     at = 0
     while at < data.size:
         end = at

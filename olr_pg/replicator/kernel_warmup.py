@@ -33,7 +33,9 @@ from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire.encoder import fill_room
 
 _LOGS: Final = "data/warmup.tar.xz"
-_LOB_LOGS: Final = "data/warmup_lobs.tar.xz"
+RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
+"""Logs with what few sources have: large values, undo in parts."""
+
 
 _log = structlog.get_logger(__name__)
 
@@ -60,14 +62,6 @@ def warm_kernels(*, lines: bool = False) -> None:
         if behind.exitcode != 0:
             # What it did not compile, the decoding above has; its traceback is on stderr.
             _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
-
-
-def warm_lobs() -> None:
-    """Decode generated logs with large values, whose kernels few sources need."""
-    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
-        folder = Path(name)
-        unpack_logs(folder, _LOB_LOGS)
-        _decode(folder)
 
 
 def warm_online() -> None:

@@ -21,6 +21,7 @@ from olr_pg.applier.received.parse import (
     read_u32,
     read_u64,
 )
+from olr_pg.datatypes.columns import read_only
 from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
@@ -211,7 +212,7 @@ class ChunkedRows:
         Raises:
             OlrPgError: 5013, the bytes are not what protocol says.
         """
-        found: list[Answers] = []
+        blob, found = read_only(blob), list[Answers]()
         if self._held:
             end = row_end_kernel(blob, self._order.is_big)
             if end == -2:
@@ -261,7 +262,7 @@ class ChunkedRows:
         answers = parse_answers(data, self._order)
         if not answers.chunked:
             return _WHOLE, answers, 0
-        big = self._order.is_big
+        data, big = answers.data, self._order.is_big
         needed = measure_kernel(data, big, answers.kind, answers.body, answers.body_length)
         if needed < 0:
             raise OlrPgError(Code.ANSWER_MALFORMED, "a malformed Chunk")
@@ -275,6 +276,6 @@ class ChunkedRows:
                 offset=int(answers.body[row]),
             )
         if needed:
-            received, data = data, np.concatenate([data, extra])
+            received, data = data, read_only(np.concatenate([data, extra]))
             release_pages(received.data)
         return status, answers._replace(data=data, lob_bytes=lob_bytes), int(row)

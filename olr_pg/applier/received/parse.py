@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.datatypes.columns import read_only
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.wire.elements import ElementCode
@@ -311,6 +312,7 @@ def parse_answers(data: U8, order: ByteOrder) -> Answers:
         OlrPgError: 5013, the bytes are not what protocol says.
     """
     answers, layouts = max(64, data.size // 32), 64
+    data = read_only(data)
     while True:
         result = _parse(data, order, answers, layouts)
         if result is not None:
