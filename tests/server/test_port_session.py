@@ -201,9 +201,12 @@ def test_what_cannot_be_made_durable_is_not_confirmed(
         session.take(110, 1)
     assert source.queue.status().transmitted == 1
     assert session.saved_scn() is None
+    assert checkpoint.failure is not None  # for the status: the client need not say anything
+    assert checkpoint.failure.code == 4013
     obstacle.rmdir()
     assert session.take(110, 1).messages == 0
     assert checkpoint.saved == 1000
+    assert checkpoint.failure is None
 
 
 def test_back_to_scn_gives_one_message(session: PortSession, source: StillSource) -> None:
