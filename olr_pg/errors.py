@@ -896,7 +896,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.PLACE_TAKEN: ErrorEntry(
         "another client is replicating",
         "stop the other client, or wait until its connection has ended; one client replicates at"
-        " a time",
+        " a time. Where the configuration has an `apply` section, the place is the bundled"
+        " applier's: give other clients a target of their own, or run with --no-apply",
     ),
     Code.ADDRESS_IN_USE: ErrorEntry(
         "the address to listen on is in use",

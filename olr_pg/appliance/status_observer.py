@@ -175,9 +175,11 @@ class Observer:
         listener = parts.target.listener
         session = listener.replicating
         ahead = None if session is None else session.ahead
-        warnings = (listener.silence, ahead)
         # What waits for room is told by its state.
-        failure = None if parts.target.full is not None else parts.target.failure
+        is_full = parts.target.full is not None
+        unsaved = None if is_full else parts.target.checkpoint.failure
+        warnings = (listener.silence, ahead, unsaved)
+        failure = None if is_full else parts.target.failure
         return with_problems(status.moved(clock_shift()), failure, warnings)
 
     def _state(self, port: PortStatus, tables: Sequence[TableStatus], now: float) -> StageState:

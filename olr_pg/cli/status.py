@@ -93,12 +93,13 @@ def _whereabouts(record: dict[str, Any]) -> dict[str, str]:
     places = (identity["source"], identity["container"], identity["source_place"])
     age = record["archive_seconds"]
     oldest = source["oldest_open_xid"]
+    confirmed = f" confirmed {_scn(record['confirmed_scn'])}," if identity["target"] else ""
     return {
         "Source": ", ".join(filter(None, places)),
         "Target": identity["target"],
         "Positions (SCN)": (
             f"decoded below {_scn(source['decoded_scn'])}, taken below {_scn(port['taken_scn'])},"
-            f" confirmed {_scn(record['confirmed_scn'])}, restart from {_scn(port['saved_scn'])}"
+            f"{confirmed} restart from {_scn(port['saved_scn'])}"
         ),
         "Newest redo": "none was seen yet" if age is None else f"{span(age)} ago",
         "Open transactions": f"{source['open_transactions']:,}"

@@ -183,7 +183,7 @@ function details(s) {
   pairs("positions", [
     ["decoded below", scn(s.source.decoded_scn)],
     ["taken by the client below", scn(s.port.taken_scn)],
-    ["confirmed", scn(s.confirmed_scn)],
+    ...s.identity.target ? [["confirmed", scn(s.confirmed_scn)]] : [],
     ["restart from", scn(s.port.saved_scn)],
   ]);
   pairs("waiting", [

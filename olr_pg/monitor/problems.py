@@ -6,13 +6,13 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.advised_commands import commands_of_error, complete_commands
 from olr_pg.observability.wording import some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.errors import OlrPgError
     from olr_pg.monitor.status_values import Status, TableStatus
 
 TROUBLED: Final = (
@@ -100,8 +100,9 @@ def _problems(
         text = f"{status.source.losses} changes or vectors are unaccounted for"
         found.append(Problem(text, (command("verify"),)))
     if status.port.held_back:
-        text = f"the client {status.port.client} does not confirm what it has taken"
-        found.append(Problem(text))
+        count = f"{status.port.transmitted} transactions were sent to it"
+        held = OlrPgError(Code.CONFIRMATIONS_HELD_BACK, count, client=status.port.client)
+        found.append(Problem(f"{held}; {held.action}"))
     found += [
         Problem(
             complete_commands(f"{warning}; {warning.action}", status.identity.config, status.target)

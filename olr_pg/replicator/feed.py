@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+import structlog
 
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.ready_transactions import CommitKey, ReadyRun
     from olr_pg.replicator.decoding_progress import DecodeProgress
+
+
+_log = structlog.get_logger(__name__)
 
 
 class Chosen(NamedTuple):
@@ -194,7 +198,19 @@ class Feed:
         )
 
     def fail(self, error: OlrPgError) -> None:
-        """End the session's queue with an error."""
+        """End the session's queue with an error.
+
+        The bundled applier ends with it, and says so; whether an external client says anything, and
+        where, nobody here knows.
+        """
+        if not self.delivery.is_told:
+            _log.error(
+                "decoding for the client has ended",
+                **({"target": self.delivery.name} if self.delivery.name else {}),
+                code=error.label,
+                reason=str(error),
+                action=error.action,
+            )
         self.delivery.failure = error
         self.delivery.monitor.enter(CapturePhase.STOPPED, error)
         self.queue.fail(error)

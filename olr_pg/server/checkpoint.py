@@ -111,6 +111,9 @@ class Checkpoint:
         path: of the file; its directory must exist.
         source: what the SCNs belong to, such as DBID and container; compared as it is.
 
+    Attributes:
+        failure: why it could not be written the last time; None once it was.
+
     Raises:
         OlrPgError: 4011 the file is there but cannot be read or is damaged; 4012 it belongs to
             another source; 4035 it is of a newer version.
@@ -121,6 +124,7 @@ class Checkpoint:
         self._source = source
         self._lock = threading.Lock()
         self._saved = self._read()
+        self.failure: OlrPgError | None = None
 
     @property
     def path(self) -> Path:
@@ -168,9 +172,11 @@ class Checkpoint:
             try:
                 replace_file(self._path, whole.model_dump_json(indent=2).encode() + b"\n")
             except OSError as error:
-                raise OlrPgError(
+                self.failure = OlrPgError(
                     Code.CHECKPOINT_UNWRITABLE, plain_reason(error), path=str(self._path)
-                ) from error
+                )
+                raise self.failure from error
+            self.failure = None
             self._saved = new
             return True
 

@@ -57,6 +57,7 @@ class HeldBack:
                 "the client does not confirm what it has taken",
                 code=reason.label,
                 reason=str(reason),
+                action=reason.action,
             )
         else:
             _log.info("the client confirms again", code=reason.label)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -76,7 +77,7 @@ class Listener:
 
     Attributes:
         limits, allow: as above; may be set while it runs, for connections to come.
-        refusals: what was refused.
+        refusals: connections that were refused, or ended for what they did.
     """
 
     def __init__(
@@ -111,7 +112,8 @@ class Listener:
         self._stopping = threading.Event()
         self.limits = limits or Limits()
         self.allow = allow
-        self.refusals = Refusals()
+        self.refusals = Refusals("connection refused")
+        self._refused_requests = Refusals("a request was answered with an error")
 
     def __enter__(self) -> Listener:
         self.start()
@@ -220,7 +222,9 @@ class Listener:
 
     def _admit(self, connected: socket.socket, peer: str) -> None:
         session = PortSession(self._source, self._checkpoint, self._claim, peer)
-        connection = Connection(connected, session, peer, self._order, self.limits, self._tls)
+        # Many a client does not say why it stands still: the log does.
+        told = partial(self._refused_requests.add, peer=peer)
+        connection = Connection(connected, session, peer, self._order, self.limits, self._tls, told)
         thread = threading.Thread(
             target=self._serve, args=(connection,), name=f"olr-{peer}", daemon=True
         )

@@ -22,7 +22,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.wire.protocol import ServerProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from olr_pg.config.port_sections import Limits
     from olr_pg.server.port_session import PortSession
@@ -52,6 +52,7 @@ class Connection:
         order: byte order of the connection.
         limits: of time and size.
         tls: agreed on first, where there is one.
+        told: called with the errors that requests are answered with.
 
     Attributes:
         requests: whether it has sent a whole request.
@@ -66,11 +67,13 @@ class Connection:
         order: ByteOrder,
         limits: Limits,
         tls: ssl.SSLContext | None = None,
+        told: Callable[[OlrPgError], None] | None = None,
     ) -> None:
         self._socket = connected
         self._order = order
         self._limits = limits
         self._tls = tls
+        self._told = told
         self._begun: float | None = None  # since when a request is incomplete
         self._awaited = ""
         self._failure: OlrPgError | None = None
@@ -95,6 +98,7 @@ class Connection:
         protocol = ServerProtocol(
             self.session, self._order, request_limit=self._limits.request_bytes
         )
+        protocol.told = self._told
         try:
             self._serve(protocol)
         except OSError as error:

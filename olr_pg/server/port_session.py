@@ -165,6 +165,14 @@ class PortSession:
             self._queue = self._source.start(scn, image, resumed=resumed)
         self._start_scn = scn
         self._ahead = None
+        if scn > 0 and self.applier is None and saved.confirmed_by not in (None, self._who):
+            # What it lacks of tables that are new in its list nobody could tell from anything else.
+            _log.info(
+                "the list of tables is not that of the client that confirmed last",
+                peer=self.peer,
+                start_scn=scn,
+                saved_scn=saved.saved,
+            )
         if saved.saved is not None and scn > saved.saved:
             self._ahead = OlrPgError(
                 Code.CLIENT_AHEAD,

@@ -1,4 +1,4 @@
-"""Connections that were refused or ended for what they did: counted, and logged without a flood."""
+"""Connections and requests that are refused: counted, and logged without a flood."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Refusals:
     """Counts refusals by error code; may be used from any thread.
 
     Args:
+        message: of the lines in the log.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, message: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._message = message
         self._clock = clock
         self._lock = threading.Lock()
         self._counts = Counter[str]()
@@ -45,7 +47,7 @@ class Refusals:
             self._said[error.label] = now
             unsaid = self._unsaid.pop(error.label, 0)
         _log.warning(
-            "connection refused",
+            self._message,
             client=peer,
             code=error.label,
             reason=str(error),

@@ -63,6 +63,8 @@ from olr_pg.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from olr_pg.transactions.schema_event import SchemaEvent
@@ -142,6 +144,7 @@ class ServerProtocol:
         answer_bytes: where a piece of output ends.
 
     Attributes:
+        told: called with each error that a request is answered with; not with `failure`.
         state: as GetStatus reports it.
         closed: the connection is to be closed after the answers are sent.
         failure: why, where the client broke the framing; None after LogOff.
@@ -170,6 +173,7 @@ class ServerProtocol:
         self._run: list[tuple[int, int]] = []  # (scn, requests) that are counted, not answered yet
         self._event: SchemaEvent | None = None
         self._no_more = encode_answer(NoMore(), order)
+        self.told: Callable[[OlrPgError], None] | None = None
         self.state = State.WAIT_TABLE_LIST
         self.closed = False
         self.failure: OlrPgError | None = None
@@ -224,7 +228,7 @@ class ServerProtocol:
             return None
         self.closed = True
         self.failure = self._frames.failure
-        return self._refuse(self.failure)
+        return self._error(self.failure)
 
     def _answer(self, message: bytes) -> Buffer | None:
         """Answer one request; None where it is not answered (LogOff) or became a run."""
@@ -316,6 +320,11 @@ class ServerProtocol:
         return batch.framed
 
     def _refuse(self, error: OlrPgError) -> bytes:
+        if self.told is not None:
+            self.told(error)
+        return self._error(error)
+
+    def _error(self, error: OlrPgError) -> bytes:
         self.errors += 1
         return self._encode(Error(error.code, f"{error}; {error.action}"))
 

@@ -66,6 +66,16 @@ def test_it_says_who_replicates_what_and_what_to_do_about_problems(
         assert record["identity"][place] in text
 
 
+def test_only_the_bundled_applier_is_said_to_have_confirmed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = json.loads((STATES / "caught-up.json").read_text("utf-8"))
+    assert " confirmed " in printed("caught-up", capsys)
+    served = printed("caught-up", capsys, identity=record["identity"] | {"target": ""})
+    assert " confirmed " not in served
+    assert " restart from " in served
+
+
 def test_loads_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     load = {"table": "SHOP.T", "scn": 7, "parts": 1, "parts_done": 0, "rows": 1_200}
     text = printed("loading", capsys, loads=[load])

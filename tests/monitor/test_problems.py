@@ -72,6 +72,16 @@ def test_states_that_are_a_problem(quiet: Status, name: str) -> None:
     assert "olr-pg doctor --config '/etc/my olr/x.json'" in commands
 
 
+def test_a_client_that_holds_back_its_confirmations_comes_with_what_to_do(quiet: Status) -> None:
+    port = replace(quiet.port, held_back=True, client="10.0.0.1:7", transmitted=12)
+    ((text, commands),) = found(replace(quiet, port=port)).items()
+    assert text.startswith("OLR-04016: ")
+    assert "12 transactions were sent to it" in text
+    assert "10.0.0.1:7" in text
+    assert "confirm more often" in text
+    assert commands == ()
+
+
 def test_each_problem_has_its_place_among_the_commands(quiet: Status) -> None:
     told = with_problems(
         replace(

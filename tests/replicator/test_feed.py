@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase
 from olr_pg.decoding.target_view import TargetView
@@ -104,3 +105,13 @@ def test_a_failure_is_the_target_s_and_its_queue_s() -> None:
     one.fail(error)
     assert one.delivery.failure is error
     assert one.delivery.monitor.state.phase is CapturePhase.STOPPED
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_the_log_says_why_decoding_for_an_external_client_has_ended(*, is_told: bool) -> None:
+    error = OlrPgError(Code.BLOCK_CORRUPT, "its checksum is wrong")
+    with capture_logs() as logs:
+        feed(is_told=is_told).fail(error)
+    assert [(one["log_level"], one["target"], one["code"]) for one in logs] == (
+        [] if is_told else [("error", "one", error.label)]
+    )

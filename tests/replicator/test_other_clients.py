@@ -190,6 +190,11 @@ def state_of(folder: Path, *passing: str) -> tuple[str, str]:
         time.sleep(0.02)
 
 
+def problems_of(folder: Path) -> list[str]:
+    found: list[str] = ask_status(load_config(folder / "serve.json"))["problems"]
+    return found
+
+
 @pytest.mark.timeout(600)  # it starts Spark
 def test_caught_up_is_said_only_where_all_is_confirmed(
     tmp_path: Path, real_log_dir: Path, port: int
@@ -210,5 +215,12 @@ def test_caught_up_is_said_only_where_all_is_confirmed(
                 client.element(3, 0)
             name, reason = state_of(tmp_path, *decoding)
             assert (name, reason) == ("TARGET_BEHIND", "1 transaction is not confirmed")
+            obstacle = tmp_path / "data" / "checkpoint.json.new"
+            obstacle.mkdir()
+            refused = client.ask(3, struct.pack("<Q", COMMIT_SCN))
+            assert (refused[:2], int.from_bytes(refused[2:6], "little")) == (ERROR, 4013)
+            assert [text[:9] for text in problems_of(tmp_path)] == ["OLR-04013"]
+            obstacle.rmdir()
             assert client.ask(3, struct.pack("<Q", COMMIT_SCN)) == NO_MORE
             assert state_of(tmp_path, "TARGET_BEHIND")[0] == "CAUGHT_UP"
+            assert problems_of(tmp_path) == []

@@ -17,6 +17,7 @@ def looked(held: HeldBack, sent: list[ReadyRun], ready: list[ReadyRun]) -> tuple
     """What is logged of a look, and what it finds."""
     with capture_logs() as logs:
         held.look(sent, ready, len(sent), sum(run.cost for run in [*sent, *ready]))
+    assert all(log["action"] for log in logs if log["log_level"] == "warning")
     return [log["event"] for log in logs], held.now
 
 

@@ -131,6 +131,7 @@ class RawClient:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.socket = socket.create_connection(address, timeout=60)
+        self.name = ":".join(map(str, self.socket.getsockname()))
 
     def __enter__(self) -> RawClient:
         return self
@@ -285,6 +286,28 @@ def test_requests_out_of_place_are_refused(server: Listener) -> None:
         assert client.error(99) == 4003
         assert client.error(3, bytes(7)) == 4002
         assert client.next(0) == messages_of(0)[0][6:]
+
+
+def test_the_log_says_what_clients_were_answered_with(server: Listener) -> None:
+    with (
+        structlog.testing.capture_logs() as logs,
+        RawClient(server.address) as first,
+        RawClient(server.address) as second,
+    ):
+        assert first.error(1, b"select from nowhere") == 4019
+        first.begin()
+        assert second.error(1, b"select 1") == 4008
+        assert [second.error(3, bytes(8)) for _ in range(3)] == [4004] * 3
+        assert first.error(3, struct.pack("<Q", 1 << 40)) == 4051
+    told = [entry for entry in logs if entry["event"] == "a request was answered with an error"]
+    assert [(entry["code"], entry["client"]) for entry in told] == [
+        ("OLR-04019", first.name),
+        ("OLR-04008", second.name),
+        ("OLR-04004", second.name),
+        ("OLR-04051", first.name),
+    ]
+    assert all(entry["reason"] and entry["action"] for entry in told)
+    assert server.refusals.counts() == {}  # the connections were not
 
 
 def test_log_off_closes_and_the_next_client_begins_anew(server: Listener) -> None:

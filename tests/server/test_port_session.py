@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import CommitPosition
@@ -179,6 +180,29 @@ def test_the_transmitting_transaction_is_not_confirmed(
     assert checkpoint.saved is None
 
 
+@pytest.mark.parametrize(
+    ("sql", "scn", "applier", "is_told"),
+    [("q", 1000, None, False), ("other", 1000, None, True), ("other", 0, None, False),
+     ("other", 1000, "applier", False)],
+)  # fmt: skip
+def test_the_log_says_that_others_tables_were_confirmed(
+    source: StillSource, checkpoint: Checkpoint, sql: str, scn: int, applier: str | None,
+    *, is_told: bool,
+) -> None:  # fmt: skip
+    with capture_logs() as logs:
+        first = started(source, checkpoint, 1)  # nobody has confirmed anything yet
+        put(source.queue, 50, 110)
+        first.take(0, 2)
+        first.take(110, 1)
+        assert checkpoint.saved == 1000
+        first.close()
+        source.queue = ReadyQueue()
+        started(source, checkpoint, scn, sql, applier)
+    event = "the list of tables is not that of the client that confirmed last"
+    told = [(one["start_scn"], one["saved_scn"]) for one in logs if one["event"] == event]
+    assert told == ([(scn, 1000)] if is_told else [])
+
+
 def test_a_run_confirms_between_transactions(
     session: PortSession, source: StillSource, checkpoint: Checkpoint
 ) -> None:
@@ -201,9 +225,12 @@ def test_what_cannot_be_made_durable_is_not_confirmed(
         session.take(110, 1)
     assert source.queue.status().transmitted == 1
     assert session.saved_scn() is None
+    assert checkpoint.failure is not None  # for the status: the client need not say anything
+    assert checkpoint.failure.code == 4013
     obstacle.rmdir()
     assert session.take(110, 1).messages == 0
     assert checkpoint.saved == 1000
+    assert checkpoint.failure is None
 
 
 def test_back_to_scn_gives_one_message(session: PortSession, source: StillSource) -> None:

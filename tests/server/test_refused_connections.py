@@ -10,7 +10,7 @@ from olr_pg.server.refused_connections import QUIET_SECONDS, Refusals
 
 def test_refusals_are_logged_once_a_minute() -> None:
     now = 0.0
-    refusals = Refusals(lambda: now)
+    refusals = Refusals("connection refused", lambda: now)
     with structlog.testing.capture_logs() as logs:
         for number in range(10):
             refusals.add(OlrPgError(4033, "slow"), f"peer {number}")
