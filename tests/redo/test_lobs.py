@@ -32,6 +32,7 @@ from olr_pg.simulator.fields.lob_vectors import (
     operation_fields,
 )
 from olr_pg.simulator.fields.redo_format import RedoFormat
+from tests.redo.hand_made_fields import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,13 +141,6 @@ def test_an_operation_names_its_table_and_transaction() -> None:
 
 
 # --- by hand, in both byte orders: redo-format §4.2, §6.3, §6.4 ---
-
-
-def laid_out(size: int, *parts: tuple[int, bytes]) -> bytes:
-    raw = bytearray(b"\xee" * size)
-    for at, part in parts:
-        raw[at : at + len(part)] = part
-    return bytes(raw)
 
 
 def fields_of(order: str, fields: Sequence[bytes]) -> LobFields:
