@@ -300,3 +300,18 @@ def test_without_room_a_join_asks_for_more(tmp_path: Path) -> None:
     delete(redo, (TAIL, rest), (HEAD, [ktb, piece]))
     assert joined(redo, tmp_path / "small", room=3)[0] == (False, 0, 0)
     assert joined(redo, tmp_path / "large", room=4)[0] == (True, 1, 0)
+
+
+def test_a_change_behind_pieces_that_fill_the_room_asks_for_more(tmp_path: Path) -> None:
+    redo = LobRedo()
+    rows = [bytes((FB_WHOLE, 0, 0))] * 5  # without columns, they take the room of pieces alone
+    several, slots = bytes((0, 0xEE, len(rows), 0xEE)), struct.pack("<5H", *range(5))
+    deleted = kdo("<", 12, several) + slots
+    undone = kdo("<", 11 | 0x20, several) + slots
+    parts = [struct.pack("<5H", *map(len, rows)), b"".join(rows)]
+    for _ in range(2):
+        change(redo, (11, 12), [deleted], (11, 1),
+               [(TAIL, parts), (HEAD, [ktb_unused(redo.redo), undone])])  # fmt: skip
+    found, made, _ = joined(redo, tmp_path / "small", room=1)
+    assert (found, len(made.pieces)) == ((False, 1, 0), 5)
+    assert joined(redo, tmp_path / "large", room=6)[0] == (True, 2, 0)
