@@ -360,12 +360,14 @@ def test_an_update_is_turned_with_all_that_is_told_of_its_row(
     dml = dml_of(
         [
             Change(DmlKind.INSERT, after={0: b"kept"}),
-            Change(update, before={0: b"k", 1: b"old", 3: None}, after={1: b"new", 2: b"c"}),
+            Change(
+                update, before={0: b"k", 1: b"old", 3: None, 4: b"e"}, after={1: b"new", 2: b"c"}
+            ),
             Change(update, before={0: b"k", 2: b"b"}, after={0: b"l", 1: b"c"}),
-            Change(update, before={1: b"b"}, after={0: b"a", 3: b"d"}),
+            Change(update, before={1: b"b", 2: b"p"}, after={0: b"a", 4: b"d"}),
             Change(update, before={0: b"k", 1: b"old"}, after={1: b"new"}),
         ],
-        parts={2: b"-older", 4: b"-newer", 12: b"-most"},
+        parts={2: b"-older", 5: b"-newer", 14: b"-most"},
     )
     keep, to_insert, to_delete = (
         row_conditions._KEEP, row_conditions._TO_INSERT, row_conditions._TO_DELETE,
@@ -376,11 +378,14 @@ def test_an_update_is_turned_with_all_that_is_told_of_its_row(
     assert turned.kind.tolist() == [insert, insert, delete, insert, update]
     assert shown(turned) == [
         (0, {}, {0: b"kept"}),
-        (1, {}, {0: b"k", 1: b"new-newer", 2: b"c", 3: None}),
+        (1, {}, {0: b"k", 1: b"new-newer", 2: b"c", 3: None, 4: b"e"}),
         (2, {0: b"k", 2: b"b"}, {}),
-        (3, {}, {0: b"a", 1: b"b", 3: b"d-most"}),
+        (3, {}, {0: b"a", 1: b"b", 2: b"p", 4: b"d-most"}),
         (4, {0: b"k", 1: b"old"}, {1: b"new"}),
     ]
-    # An insert without some column is none: of the fourth change column 2 is not told.
-    row_conditions._complete(dml, actions, np.array([4]))
+    whole = [0, 0, 1, 2, 3, 4, 0, 2, 0, 1, 2, 4, 0, 1, 1]  # each column once, in order
+    assert turned.entry_first.tolist() == [0, 1, 6, 8, 12, 15]
+    assert turned.values.column[: len(whole)].tolist() == whole
+    # An insert without some column is none: of the fourth change column 3 is not told.
+    row_conditions._complete(dml, actions, np.array([5]))
     assert actions.tolist() == [keep, to_insert, to_delete, row_conditions._FAULT, keep]
