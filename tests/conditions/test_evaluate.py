@@ -174,6 +174,14 @@ def test_what_is_not_in_the_redo_decides_nothing() -> None:
     assert truths("NOT (n = 1 AND v = 'y')", columns) == [Truth.TRUE]
 
 
+def test_a_text_of_no_bytes_is_null_as_in_oracle() -> None:
+    columns = oracle_columns([(None, "a", None, None, None)])
+    columns["V"] = columns["V"]._replace(length=np.array([0]))
+    assert truths("v IS NULL", columns) == [Truth.TRUE]
+    for written in ("v = 'a'", "v <> 'a'", "v < 'a'", "v LIKE '%'", "NOT v LIKE 'a'"):
+        assert truths(written, columns) == [Truth.UNKNOWN]
+
+
 def column(code: int, **facts: Any) -> Table:
     return Table("SHOP", "A", 1, 1, (Column("X", 1, 1, 1, code, 22, **facts),))
 
