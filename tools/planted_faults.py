@@ -28,6 +28,8 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"  # before anything imports Numba
 
 import pytest
 
+from olr_pg.kernels.compile import uncompiled
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -114,7 +116,7 @@ def plant(module: Any, fault: Fault) -> None:
     source = f"from __future__ import annotations\n{ast.unparse(fault.tree)}"
     made = compile(source, "fault", "exec", dont_inherit=True).co_consts
     (code,) = (const for const in made if isinstance(const, CodeType))
-    getattr(module, fault.kernel).__code__ = code
+    uncompiled(getattr(module, fault.kernel)).__code__ = code
 
 
 class Failed:

@@ -84,7 +84,7 @@ _OVERFLOW = int(ChangeStatus.OVERFLOW)
 def _push_key(
     payload: Any, at: int, end: int, big: bool, role: int, entries: EntryColumns, state: Any
 ) -> int:
-    """Push the key's length-prefixed columns as columns 1, 2, …; how many, or −1."""
+    """Push the key's length-prefixed columns as columns 1, 2, …; how many, −1 if none fit."""
     count = 0
     while at < end:
         after = push_row(payload, at, end, 1, big, role, count + 1, entries, state)
@@ -92,7 +92,8 @@ def _push_key(
             return -1
         at = after
         count += 1
-    return count
+    # Without a key the others would be taken for it.
+    return count if count > 0 else -1
 
 
 @inlined

@@ -174,6 +174,33 @@ def test_what_is_not_in_the_redo_decides_nothing() -> None:
     assert truths("NOT (n = 1 AND v = 'y')", columns) == [Truth.TRUE]
 
 
+def test_a_text_of_no_bytes_is_null_as_in_oracle() -> None:
+    columns = oracle_columns([(None, "a", None, None, None)])
+    columns["V"] = columns["V"]._replace(length=np.array([0]))
+    assert truths("v IS NULL", columns) == [Truth.TRUE]
+    for written in ("v = 'a'", "v <> 'a'", "v < 'a'", "v LIKE '%'", "NOT v LIKE 'a'"):
+        assert truths(written, columns) == [Truth.UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "others"),
+    [
+        ("a%bc", ["abc", "axbc", "abcbc", "ab%bc"], ["ac", "abcb", "a", "bc", "abd", "axc"]),
+        ("%b", ["b", "ab", "bb", "😀b"], ["a", "ba", "bñ"]),
+        ("a%_c", ["axc", "añc", "a😀xc"], ["ac", "axcx"]),
+        ("_", ["a", "ñ", "😀"], ["ab", "ñn", "😀😀"]),
+        ("_b_", ["abc", "😀bñ"], ["ab", "bc", "abcd", "b"]),
+        ("%%", ["a", "ab"], []),
+    ],
+)
+def test_a_pattern_is_matched_by_characters(
+    pattern: str, fitting: list[str], others: list[str]
+) -> None:
+    columns = oracle_columns([(None, text, None, None, None) for text in (*fitting, *others)])
+    expected = [Truth.TRUE] * len(fitting) + [Truth.FALSE] * len(others)
+    assert truths(f"v LIKE '{pattern}'", columns) == expected
+
+
 def column(code: int, **facts: Any) -> Table:
     return Table("SHOP", "A", 1, 1, (Column("X", 1, 1, 1, code, 22, **facts),))
 

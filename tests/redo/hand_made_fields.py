@@ -13,6 +13,14 @@ import numpy as np
 from tests.lobs.lob_redo import BLOCK
 
 
+def laid_out(size: int, *parts: tuple[int, bytes]) -> bytes:
+    """Bytes of no meaning, and those that have one at their places."""
+    raw = bytearray(b"\xee" * size)
+    for at, part in parts:
+        raw[at : at + len(part)] = part
+    return bytes(raw)
+
+
 def laid(data: bytearray, fields: list[bytes]) -> tuple[Any, Any]:
     """Append fields to a payload; their offsets and lengths, from 1 on."""
     places = [0]

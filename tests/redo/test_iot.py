@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from olr_pg.redo.batch import (
     empty_events,
     empty_pieces,
 )
-from olr_pg.redo.column_tables import head
+from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.redo.format.index_fields import (
     KDILK_COLUMNS,
     KDILK_DATA,
@@ -56,6 +57,7 @@ from olr_pg.simulator.fields.vector_fields import index_row, kdilk, ktb_continue
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
 from tests.redo.chain import clear
 from tests.redo.hand_made import values_of, walked
+from tests.redo.hand_made_fields import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,8 +142,8 @@ class Pushed(NamedTuple):
     values: list[tuple[int, int, bytes | None]]
 
 
-def pushed(code: int, undo: Sequence[bytes], redo: Sequence[bytes]) -> Pushed:
-    """What one pair gives; the piece is at BLOCK, in slot 6."""
+def pushed(code: int, undo: Sequence[bytes], redo: Sequence[bytes], order: str = "<") -> Pushed:
+    """What one pair gives, behind another's piece and two values; it is at BLOCK, in slot 6."""
     payload = bytearray()
     places: list[Any] = []
     for fields in (undo, redo):
@@ -151,17 +153,21 @@ def pushed(code: int, undo: Sequence[bytes], redo: Sequence[bytes]) -> Pushed:
             payload += one
         places += [offset, length, len(fields)]
     data = np.frombuffer(bytes(payload), np.uint8)
-    pieces, entries, state = empty_pieces(1), empty_entries(20), np.zeros(STATE_SIZE, np.int64)
+    pieces, entries, state = empty_pieces(2), empty_entries(20), np.zeros(STATE_SIZE, np.int64)
     clear(pieces)
-    pair = Pair._make((data, False, *places, pieces, entries, state))
+    state[PIECES], state[ENTRIES] = 1, 2
+    pair = Pair._make((data, order == ">", *places, pieces, entries, state))
     status = interpreted(index_piece)(pair, code)
-    batch = ChangeBatch(empty_events(0), pieces, head(entries, int(state[ENTRIES])), data)
+    own = entries[2 : int(state[ENTRIES])].view(ColumnTable)
+    batch = ChangeBatch(empty_events(0), pieces, own, data)
+    assert (own.part == 0).all()  # no value of a leaf continues in another piece
+    assert (own.length >= -1).all()
     if status == ChangeStatus.OK:
-        (piece,) = pieces
+        piece = pieces[1]
         assert (piece.bdba, piece.slot, piece.sup_flags) == (BLOCK, 6, NO_ROWID)
-        assert (piece.row_flags, piece.entry_count) == (FB_WHOLE, state[ENTRIES])
+        assert (piece.row_flags, piece.entry_count) == (FB_WHOLE, own.size)
         assert (piece.head_bdba, piece.head_slot) == (BLOCK, 6)
-    return Pushed(status, int(pieces.op[0]) if state[PIECES] else 0, values_of(batch))
+    return Pushed(status, int(pieces.op[1]) if state[PIECES] == 2 else 0, values_of(batch))
 
 
 def key(role: int) -> list[tuple[int, int, bytes | None]]:
@@ -247,6 +253,10 @@ ROWS: Final = {
     "10.2 of a row of no other columns": (
         LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, EMPTY), IRP, key(Role.AFTER),
     ),
+    "10.18, an insert of the key alone": (
+        LEAF_DATA, undo_of(KDILK_DATA, KEY, ABC, *logged(SUPPLEMENTAL_INSERT), logs=True),
+        leaf(b""), IRP, [*key(Role.AFTER), (Role.AFTER_SUPPLEMENTAL, 3, b"abc")],
+    ),
     "10.30 of the key alone": (
         LEAF_ROW, undo_of(KDILK_ROW, KEY, b""), leaf(b""), URP, key(ROLE_OF_KEY),
     ),
@@ -323,6 +333,9 @@ NO_ROWS: Final = {
     "less than the flags and the count": (
         LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, WHOLE_ROW), "COLUMNS",
     ),
+    "nothing but a byte of the flags": (
+        LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(KEY, WHOLE_ROW[:1]), "COLUMNS",
+    ),
     "no key": (LEAF_INSERT, undo_of(KDILK_PURGE, KEY), leaf(), "COLUMNS"),
     "more columns listed than given": (
         LEAF_COLUMNS, listed_columns(KDILK_COLUMNS, 2, KEY, FORM.pack("H", 0), b"a"),
@@ -387,3 +400,99 @@ def test_a_pair_that_is_no_row_says_why(
     assert found.op == 0
     if reason in (None, "SUPPLEMENTAL"):
         assert found.values == []
+
+
+# --- the tables of redo-format §6.1: what belongs together, and byte by byte in both orders ---
+
+UNDO_OF: Final = {0x02: (2, 3), 0x04: (5,), 0x12: (0x12,), 0x1E: (0x1E,), 0x23: (0x23,)}
+"""The codes of kdilk that undo each operation on a leaf's row."""
+ONE: Final = FORM.pack("H", 0)
+
+
+def one_pair(code: int, what: int, key: bytes) -> Pushed:
+    """A pair with all fields that its vector or its undo may have."""
+    logs = logged(SUPPLEMENTAL_UPDATE)
+    undo = undo_of(what, key, ABC, *logs, logs=True)
+    if 0x23 in (code, what):
+        undo = listed_columns(what, 1, key, ONE, b"a", *logs, logs=True)
+    redo = {0x02: leaf(key, ABC), 0x23: leaf(ONE, b"x")}
+    return pushed(code, undo, redo.get(code, leaf(ABC)))
+
+
+@pytest.mark.parametrize("code", UNDO_OF)
+@pytest.mark.parametrize("what", [2, 3, 4, 5, 0x12, 0x1E, 0x23])
+def test_an_operation_is_taken_with_its_own_undo_alone(code: int, what: int) -> None:
+    found = one_pair(code, what, KEY)
+    if what in UNDO_OF[code]:
+        assert found.status == ChangeStatus.OK
+        assert one_pair(code, what, b"").status == ChangeStatus.COLUMNS  # a key has a column
+    else:
+        assert found == (ChangeStatus.OPERATION, 0, [])
+
+
+LONG: Final = b"v" * 300
+
+
+class ByHand(NamedTuple):
+    """The fields of one pair as the document has them, with nothing known elsewhere.
+
+    The key is (1, "k"); one value behind it takes a length of two bytes.
+    """
+
+    order: str
+
+    def numbers(self, form: str, *values: int) -> bytes:
+        return struct.pack(self.order + form, *values)
+
+    def kdilk(self, code: int, size: int, *parts: tuple[int, bytes]) -> bytes:
+        """The code at 0; flags at 2, without supplemental data; the block at 8."""
+        block = (8, self.numbers("I", BLOCK))
+        return laid_out(size, (0, bytes([code])), (2, b"\x01"), block, *parts)
+
+    def info(self, size: int) -> bytes:
+        """The code at 1, the slot at 2."""
+        return laid_out(size, (1, b"\x10"), (2, self.numbers("H", 6)))
+
+    def row(self, *values: bytes) -> bytes:
+        return bytes((FB_WHOLE, 0, len(values))) + b"".join(values)
+
+    def long(self) -> bytes:
+        return b"\xfe" + self.numbers("H", len(LONG)) + LONG
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_every_operation_byte_by_byte(order: str) -> None:
+    form = ByHand(order)
+    first = [laid_out(20), laid_out(24), laid_out(16)]
+    old, new = form.row(b"\x01a", form.long()), form.row(form.long(), b"\xff", b"\x01c")
+    before = [(Role.BEFORE, 3, b"a"), (Role.BEFORE, 4, LONG)]
+    after = [(Role.AFTER, 3, LONG), (Role.AFTER, 4, None), (Role.AFTER, 5, b"c")]
+
+    def given(code: int, undo: list[bytes], redo: list[bytes]) -> Pushed:
+        return pushed(code, [*first, *undo], [laid_out(16), *redo], order)
+
+    assert given(0x02, [form.kdilk(3, 20), KEY], [form.info(6), KEY, new]) == (
+        ChangeStatus.OK, IRP, [*key(Role.AFTER), *after],
+    )  # fmt: skip
+    assert given(0x04, [form.kdilk(5, 20), KEY, old], [form.info(6)]) == (
+        ChangeStatus.OK, DRP, [*key(Role.BEFORE), *before],
+    )  # fmt: skip
+    # The shorter row's columns that it does not have are NULL.
+    assert given(0x1E, [form.kdilk(0x1E, 20), KEY, old], [form.info(6), new]) == (
+        ChangeStatus.OK, URP,
+        [*key(ROLE_OF_KEY), *before, (Role.BEFORE, 5, None), *after],
+    )  # fmt: skip
+    # Of a row that had two of them, columns 1, 2 and 3 behind the key become other ones.
+    listed = form.kdilk(0x23, 29, (21, bytes((2, 3))))
+    numbers = form.numbers("3H", 0, 1, 2)
+    assert given(
+        0x23,
+        [listed, KEY, numbers[:4], b"a", LONG],
+        [form.info(13), numbers, b"x", b"", b"z"],
+    ) == (
+        ChangeStatus.OK, URP,
+        [
+            *key(ROLE_OF_KEY), *before, (Role.AFTER, 3, b"x"), (Role.AFTER, 4, None),
+            (Role.AFTER, 5, b"z"), (Role.BEFORE, 5, None),
+        ],
+    )  # fmt: skip

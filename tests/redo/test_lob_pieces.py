@@ -31,7 +31,7 @@ from olr_pg.redo.lob_pieces import (
     push_long_field,
     push_operation,
 )
-from olr_pg.redo.row_vectors import FULL, PIECES, STATE_SIZE
+from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
 from olr_pg.redo.walk import Objects
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.lob_layout import lob_id
@@ -50,6 +50,7 @@ from olr_pg.simulator.fields.lob_vectors import (
 )
 from olr_pg.simulator.fields.redo_format import RedoFormat
 from tests.redo.chain import columns_of, whole_log
+from tests.redo.hand_made_fields import laid_out
 from tests.vectors.redo_cases import Case, load_cases, log_of
 
 if TYPE_CHECKING:
@@ -130,13 +131,14 @@ def pushed(kernel: Any, *fields: bytes) -> tuple[int, list[Found]]:
     offset, length = np.zeros((2, len(fields) + 2), np.int64)
     length[1 : len(fields) + 1] = [len(field) for field in fields]
     offset[2:] = np.cumsum(length)[1:-1]
-    sink = LobSink(empty_pieces(4), empty_entries(8), np.zeros(STATE_SIZE, np.int64))
+    sink = LobSink(empty_pieces(5), empty_entries(10), np.zeros(STATE_SIZE, np.int64))
+    sink.state[PIECES], sink.state[ENTRIES] = 1, 2  # another vector's
     for column in (*columns_of(sink.pieces).values(), *columns_of(sink.entries).values()):
         column[:] = 0x5A  # what was there before
     data = np.frombuffer(payload, np.uint8)
     count = kernel(data, offset, length, len(fields), sink)
     found = []
-    for at in range(int(sink.state[PIECES])):
+    for at in range(1, int(sink.state[PIECES])):
         piece, (lob, bytes_) = sink.pieces[at], sink.entries[2 * at : 2 * at + 2]
         assert piece.entry_count == 2
         nothing = (piece.supplemental, piece.head_slot, piece.changed_offset, piece.changed_length)
@@ -152,7 +154,7 @@ def pushed(kernel: Any, *fields: bytes) -> tuple[int, list[Found]]:
         )  # fmt: skip
         if piece.op != LobOp.OPERATION:
             assert (piece.sup_type, piece.sup_flags) == (0, 0)
-            assert piece.bdba in (0, DBA)
+        assert piece.bdba == (0 if piece.op in (LobOp.OPERATION, LobOp.INDEX) else DBA)
     return count, found
 
 
@@ -243,6 +245,9 @@ def test_an_item_is_found_by_code_and_size_and_not_in_a_page() -> None:
     item = load_data_item(LITTLE, 7, KDLI_SUPLOG_SIZE)
     assert pushed(kernel, info_item(7), item, LOADED_PAGE, logged)[0] == places[4]
     assert pushed(kernel, info_item(7), logged)[0] == places[2]
+    header = header_item(LITTLE, 7, 900, (1, 2, 3, 4))  # as large as what has a page behind it
+    assert pushed(kernel, header, logged)[0] == places[2]
+    assert pushed(kernel, item[:50], logged)[0] == places[2]
     assert pushed(kernel, info_item(7), logged[:-1])[0] == -1
 
 
@@ -253,7 +258,9 @@ def test_a_page_in_its_own_vector_has_its_number() -> None:
 
     page = long_field(LITTLE, 5, 7, 31, b"content")
     assert pushed(kernel, page) == (1, [Found(LobOp.PAGE, LOB, b"content", number=31)])
-    assert pushed(kernel, page, LOB_BLOCK)[0] == 1
+    block = Found(LobOp.PAGE, LOB, b"content", number=31)
+    assert pushed(kernel, page, LOB_BLOCK) == (1, [block])
+    assert pushed(kernel, page, b"", bytes((BLOCK_DATA,))) == (1, [block])
     assert pushed(kernel, page, bytes((BLOCK_DATA,))) == (0, [])
     empty = Found(LobOp.PAGE, LOB, b"", number=31)
     assert pushed(kernel, page[:LOB_IMAGE_BYTES]) == (1, [empty])
@@ -298,26 +305,22 @@ def test_a_row_of_the_lob_index(
     assert index_row(code, undo, cut) == (0, [])
     other = [field.replace(INDEX_KEY, b"\x0b" + INDEX_KEY[1:]) for field in (*undo, *redo)]
     assert index_row(code, other[: len(undo)], other[len(undo) :]) == (0, [])
+    if undo:
+        assert index_row(code, (*undo[:-1], INDEX_KEY + b"\0"), redo) == (0, [])
 
 
 # --- byte by byte, as redo-format §6.3 and §6.4 have them, in both byte orders ---
 
 
-def laid_out(size: int, *parts: tuple[int, bytes]) -> bytes:
-    """Bytes of no meaning, and those that have one at their places."""
-    raw = bytearray(b"\xee" * size)
-    for at, part in parts:
-        raw[at : at + len(part)] = part
-    return bytes(raw)
-
-
-def by_hand(order: str, *fields: bytes) -> tuple[int, list[Found]]:
+def by_hand(order: str, *fields: bytes, does: int = 5) -> tuple[int, list[Found]]:
     """The pieces of a 26.6; KDLI common has its block at 8."""
 
     def kernel(payload: Any, offset: Any, length: Any, count: int, sink: LobSink) -> int:
         return int(interpreted(push_kdli)(payload, order == ">", offset, length, count, 1, sink))
 
-    return pushed(kernel, laid_out(12, (8, struct.pack(order + "I", DBA))), *fields)
+    # Its first byte, an operation, is no item's code.
+    block = struct.pack(order + "I", DBA)
+    return pushed(kernel, laid_out(12, (0, bytes([does])), (8, block)), *fields)
 
 
 def numbers(order: str, form: str, *values: int) -> bytes:
@@ -339,6 +342,7 @@ def test_zeros_and_bytes_at_an_offset(order: str) -> None:
     ]
     assert by_hand(order, zero, fill, INFO) == (2, found)
     assert by_hand(order, b"", zero[:5], fill[:7], INFO) == (0, [])
+    assert by_hand(order) == (0, [])
     assert by_hand(order, fill[:10]) == (MALFORMED, [])
 
 
@@ -349,6 +353,9 @@ def test_a_whole_list_of_extents(order: str, code: int, width: int) -> None:
     item = laid_out(8, (0, bytes([code])), (4, numbers(order, "I", 2))) + entries
     form = (order == ">") | 2 * (width == 16)
     assert by_hand(order, item + b"\xee", INFO) == (1, [Found(LobOp.LIST, LOB, entries, form=form)])
+    empty = laid_out(8, (0, bytes([code])), (4, bytes(4)))
+    none = Found(LobOp.LIST, None, b"", form=form)
+    assert by_hand(order, b"", empty) == (1, [none])
     assert by_hand(order, item[:-1]) == (MALFORMED, [])
 
 
@@ -399,6 +406,7 @@ def test_where_the_id_of_a_lob_stands(named: bytes, lob: bytes | None) -> None:
     assert by_hand("<", zero, named) == (1, found)
     assert by_hand("<", named, zero) == (1, found)
     assert by_hand("<", zero, b"", named, INFO)[1][0].lob == LOB
+    assert by_hand("<", zero, does=1)[1][0].lob is None
 
 
 def test_a_vector_without_its_common_part_is_malformed() -> None:
@@ -428,7 +436,7 @@ def operation(order: str, *fields: bytes) -> tuple[int, list[Found], tuple[int, 
         push = interpreted(push_operation)
         given = int(push(payload, order == ">", offset, length, count, sink))
         if given:
-            seen.append((int(sink.pieces[0].sup_type), int(sink.pieces[0].sup_flags)))
+            seen.append((int(sink.pieces[1].sup_type), int(sink.pieces[1].sup_flags)))
         return given
 
     count, found = pushed(kernel, *fields)

@@ -32,6 +32,7 @@ from olr_pg.simulator.fields.lob_vectors import (
     operation_fields,
 )
 from olr_pg.simulator.fields.redo_format import RedoFormat
+from tests.redo.hand_made_fields import laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,13 +143,6 @@ def test_an_operation_names_its_table_and_transaction() -> None:
 # --- by hand, in both byte orders: redo-format §4.2, §6.3, §6.4 ---
 
 
-def laid_out(size: int, *parts: tuple[int, bytes]) -> bytes:
-    raw = bytearray(b"\xee" * size)
-    for at, part in parts:
-        raw[at : at + len(part)] = part
-    return bytes(raw)
-
-
 def fields_of(order: str, fields: Sequence[bytes]) -> LobFields:
     starts = np.cumsum([0, *(len(data) for data in fields)])
     return LobFields(
@@ -170,7 +164,7 @@ def xid_bytes(order: str) -> bytes:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_table_and_transaction_of_an_operation(order: str) -> None:
     obj, xid = struct.pack(order + "I", TABLE), xid_bytes(order)
-    begin = laid_out(80, (0, b"\1"), (4, xid), (36, obj))
+    begin = laid_out(80, (0, b"\x66"), (4, xid), (36, obj))
     end = laid_out(36, (0, xid), (8, obj))
     assert owner(order, OP_LOB_OPERATION, b"", b"\1", begin) == (1, PACKED, 0)
     assert owner(order, OP_LOB_OPERATION, b"", b"\3", end) == (1, PACKED, 0)
@@ -247,6 +241,10 @@ def test_a_change_of_a_page_is_of_the_object_that_its_undo_names(order: str) -> 
 def test_a_row_of_an_index_is_of_the_index_that_its_undo_names(order: str) -> None:
     row = [b"", b"", bytes(32)]
     assert pair(order, OP_LEAF_DATA, INDEX, 1, row) == (1, 0)
+    key = b"\x0a" + bytes.fromhex("00000001") + bytes(6) + b"\x04" + bytes(4)
+    leaf = b"\1\1" + bytes(32) + key
+    assert pair(order, 10 << 8 | 2, INDEX, 1, [b"", b"", key, bytes(32)]) == (1, 0)
+    assert pair(order, 10 << 8 | 8, INDEX, 1, [b"", b"", b"", leaf]) == (1, 0)
     assert pair(order, OP_LEAF_DATA, 1, INDEX + 100, row) == (1, 0)
     assert pair(order, OP_LEAF_DATA, SEGMENT, SEGMENT + 100, row) == (0, -1)
     assert pair(order, OP_LEAF_DATA, TABLE, 1, row) == (0, -1)

@@ -20,6 +20,7 @@ from olr_pg.redo.row_vectors import (
     SHIFT,
     STATE_SIZE,
     push,
+    push_redo_columns,
     push_row,
     push_supplemental,
     push_undo_columns,
@@ -227,21 +228,27 @@ FB_N, FB_P = 0x01, 0x02
 Pushed = tuple[int, list[tuple[int, int, int, bytes | None]], int, int]
 
 
-def pushed(kernel: Any, at: int, fields: list[bytes], *arguments: Any, room: int = 20) -> Pushed:
+def pushed(
+    kernel: Any, at: int, fields: list[bytes], *arguments: Any, room: int = 20, hidden: int = 0,
+    shift: int = 0,
+) -> Pushed:  # fmt: skip
     """(what it returns, (role, part, segcol, bytes) of each value, SHIFT, PACKED).
 
-    The fields are those of a vector from `at` on; those before are of no use.
+    The fields are those of a vector from `at` on; those before are of no use, and the last
+    `hidden` ones another vector's. `shift` is another one's, too.
     """
     starts = np.cumsum([7, *map(len, fields)])
     payload = np.frombuffer(b"\xee" * 7 + b"".join(fields), np.uint8)
     offset = np.array([0] * at + starts[:-1].tolist())
     length = np.array([99] * at + [len(one) for one in fields])
     entries, state = empty_entries(room), np.zeros(STATE_SIZE, np.int64)
+    state[SHIFT] = shift
     clear(entries)
     found = interpreted(kernel)(
-        payload, offset, length, at + len(fields) - 1, *arguments, entries, state
+        payload, offset, length, at + len(fields) - 1 - hidden, *arguments, entries, state
     )
     assert state[FULL] == 0
+    assert (entries.length >= -1).all()
     values = []
     for one in entries[: state[ENTRIES]]:
         raw = None if one.length < 0 else payload[one.offset :][: one.length].tobytes()
@@ -302,6 +309,7 @@ def test_a_field_as_long_as_the_row_is_a_compressed_one(
     assert found[0] == 5
     assert found[3] == packed
     assert len(found[1]) == 1 - packed
+    assert pushed(push_whole_piece, 2, fields, 2, False, Role.AFTER, hidden=1) == found
     assert pushed(push_whole_piece, 2, [*fields[:2], b"r" * 299], 2, False, Role.AFTER)[3] == 0
 
 
@@ -329,14 +337,16 @@ def test_the_columns_of_an_update(order: str) -> None:
         7, [(role, CutFlag.TO_NEXT, 0, b"a"), (role, 0, -2, None),
             (role, CutFlag.FROM_PREVIOUS, -4, b"c")], 4, 0,
     )  # fmt: skip
-    assert of(update(order, 5, 3, b"\2"), [4, 2, 0], b"a", b"c") == (
-        6, [(role, 0, 0, b"a"), (role, 0, -2, None), (role, 0, -4, b"c")], 4, 0,
+    assert of(update(order, 5, 3, b"\2", both), [4, 2, 0], b"a", b"cc") == (
+        6, [(role, CutFlag.TO_NEXT, 0, b"a"), (role, 0, -2, None),
+            (role, CutFlag.FROM_PREVIOUS, -4, b"cc")], 4, 0,
     )  # fmt: skip
     # What is listed beyond nnew became NULL with the end of the piece.
     assert of(update(order, 2, 1, b"\0"), [1, 2, 3], b"a")[1] == [
         (role, 0, 0, b"a"), (role, 0, 1, None), (role, 0, 2, None),
     ]  # fmt: skip
     assert of(update(order, 2, 0, b""), [7], b"") == (5, [(role, 0, 0, None)], 7, 0)
+    assert of(update(order, 2, 0, b""), [7]) == (4, [(role, 0, 0, None)], 7, 0)
     assert of(update(order, 5, 3, b"\0"), [1, 2], b"a", b"b")[0] == -1
     assert of(update(order, 5, 2, b"\0"), [1, 2], b"a")[0] == -1
     assert of(update(order, 5, 2, b"\0")[:25], [1, 2], b"a", b"b")[0] == -1
@@ -372,6 +382,13 @@ def test_the_scn_of_a_row_is_behind_its_old_columns(size: int) -> None:
     assert pushed(push_undo_columns, 4, [bytes(10)], False)[0] == -1
 
 
+def test_columns_of_a_whole_piece_are_not_shifted_by_the_update_before_it() -> None:
+    kdo = piece_kdo("<", 1, b"\0", op=0x22)
+    assert pushed(push_undo_columns, 4, [kdo, b"x"], False, shift=9)[2] == 0
+    for op in (IRP, ORP, DRP):
+        assert pushed(push_redo_columns, 2, [kdo, b"x"], op, False, shift=9)[2] == 0
+
+
 @pytest.mark.parametrize(
     ("lengths", "field"),
     [([0, 0, 20], 7), ([26], 5), ([28], 5), ([0, 24, 28], 0), ([0], 0), ([], 0), ([27], 0)],
@@ -398,11 +415,13 @@ def test_supplemental_values(order: str) -> None:
     values.
     """
 
-    def of(fb: int, numbers: list[int], sizes: list[int], *values: bytes) -> Pushed:
+    def of(
+        fb: int, numbers: list[int], sizes: list[int], *values: bytes, hidden: int = 0
+    ) -> Pushed:
         header = struct.pack(order + "BBH16x", 4, fb, len(numbers))
         lists = [struct.pack(order + f"{len(one)}H", *one) for one in (numbers, sizes)]
         fields = [header, *lists, *values] if numbers else [header]
-        return pushed(push_supplemental, 6, fields, 6, DRP, order == ">")
+        return pushed(push_supplemental, 6, fields, 6, DRP, order == ">", hidden=hidden)
 
     role = Role.BEFORE_SUPPLEMENTAL
     assert of(FB_N | FB_P, [3, 300, 5], [2, 0xFFFF, 1], b"ab", b"", b"c") == (
@@ -414,6 +433,9 @@ def test_supplemental_values(order: str) -> None:
     assert of(0x0C, [3, 4], [1], b"a", b"b")[0] == -1
     assert of(0x0C, [3, 4], [1, 1], b"a")[0] == -1
     assert of(0x0C, [3], [2], b"a")[0] == -1
+    for hidden in (1, 2, 3):
+        assert of(0x0C, [3], [1], b"a", hidden=hidden)[0] == -1
+        assert of(0x0C, [3], [0xFFFF], b"", hidden=hidden)[0] == (-1 if hidden > 1 else 10)
 
 
 def test_values_without_room_are_told() -> None:

@@ -8,23 +8,29 @@ import sqlite3
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from olr_pg.capture.logs import discover_logs
+from olr_pg.conditions.evaluate import ABSENT
 from olr_pg.conditions.parse import parse_condition
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import OlrPgError
+from olr_pg.kernels.compile import interpreted
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.model.tables import Logging, Row
 from olr_pg.simulator.sessions.sys_dictionary import sys_cell
+from olr_pg.transactions import row_conditions
+from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.recovery_runs import QUERY, Restarts
+from tests.transactions.dml_model import Change, dml_of, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -304,3 +310,82 @@ def test_a_condition_that_does_not_fit_its_table_is_refused_at_the_start(tmp_pat
     condition = filters_of(Filter.model_validate(section)).row_condition(snapshot.tables[0])
     assert condition is not None
     assert condition.text == "(n > 1) AND (n < 9)"
+
+
+# --- what a condition is asked of, and what becomes of the changes ---
+
+
+def interpret(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Leave these kernels uncompiled."""
+    for name in names:
+        monkeypatch.setattr(row_conditions, name, interpreted(getattr(row_conditions, name)))
+
+
+def test_the_value_of_a_column_before_and_after_each_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A row piece ends with its last value that is not NULL (redo-format §5.9)."""
+    interpret(monkeypatch, "_find", "_add_parts", "_join_parts")
+    dml = dml_of(
+        [
+            Change(DmlKind.INSERT, stored=(b"a", None)),
+            Change(DmlKind.UPDATE, before={0: b"old", 1: None}, after={0: b"new"}),
+            Change(DmlKind.DELETE, before={1: b"gone"}),
+            Change(DmlKind.INSERT, after={0: None, 1: b"begin"}),
+            Change(DmlKind.INSERT, stored=(b"x", b"yy", b"zzz")),
+        ],
+        parts={5: b"-middle", 6: b"-end"},
+    )
+
+    def told(ordinal: int, *, after: bool) -> list[bytes | int | None]:
+        rows = np.array([0, 1, 3, 4] if after else [1, 2])
+        column = row_conditions._column(dml, rows, ordinal, is_after=after)
+        assert set(column.length[column.length < 0].tolist()) <= {-1, ABSENT}
+        return [ABSENT if size == ABSENT else value
+                for size, value in zip(column.length, column.values(), strict=True)]  # fmt: skip
+
+    assert told(0, after=False) == [b"old", ABSENT]
+    assert told(1, after=False) == [None, b"gone"]
+    assert told(0, after=True) == [b"a", b"new", None, b"x"]
+    assert told(1, after=True) == [None, None, b"begin-middle-end", b"yy"]
+    assert told(2, after=True) == [None, ABSENT, ABSENT, b"zzz"]
+
+
+def test_an_update_is_turned_with_all_that_is_told_of_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A row that comes to fulfil the condition is inserted whole; one that no longer does, goes."""
+    interpret(monkeypatch, "_measure_moved", "_move_values", "_count_columns")
+    update = DmlKind.UPDATE
+    dml = dml_of(
+        [
+            Change(DmlKind.INSERT, after={0: b"kept"}),
+            Change(
+                update, before={0: b"k", 1: b"old", 3: None, 4: b"e"}, after={1: b"new", 2: b"c"}
+            ),
+            Change(update, before={0: b"k", 2: b"b"}, after={0: b"l", 1: b"c"}),
+            Change(update, before={1: b"b", 2: b"p"}, after={0: b"a", 4: b"d"}),
+            Change(update, before={0: b"k", 1: b"old"}, after={1: b"new"}),
+        ],
+        parts={2: b"-older", 5: b"-newer", 14: b"-most"},
+    )
+    keep, to_insert, to_delete = (
+        row_conditions._KEEP, row_conditions._TO_INSERT, row_conditions._TO_DELETE,
+    )  # fmt: skip
+    actions = np.array([keep, to_insert, to_delete, to_insert, keep], np.uint8)
+    turned = row_conditions._turned(dml, actions)
+    insert, delete = DmlKind.INSERT, DmlKind.DELETE
+    assert turned.kind.tolist() == [insert, insert, delete, insert, update]
+    assert shown(turned) == [
+        (0, {}, {0: b"kept"}),
+        (1, {}, {0: b"k", 1: b"new-newer", 2: b"c", 3: None, 4: b"e"}),
+        (2, {0: b"k", 2: b"b"}, {}),
+        (3, {}, {0: b"a", 1: b"b", 2: b"p", 4: b"d-most"}),
+        (4, {0: b"k", 1: b"old"}, {1: b"new"}),
+    ]
+    whole = [0, 0, 1, 2, 3, 4, 0, 2, 0, 1, 2, 4, 0, 1, 1]  # each column once, in order
+    assert turned.entry_first.tolist() == [0, 1, 6, 8, 12, 15]
+    assert turned.values.column[: len(whole)].tolist() == whole
+    # An insert without some column is none: of the fourth change column 3 is not told.
+    row_conditions._complete(dml, actions, np.array([5]))
+    assert actions.tolist() == [keep, to_insert, to_delete, row_conditions._FAULT, keep]

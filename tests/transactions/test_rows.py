@@ -6,20 +6,25 @@ What redo does not tell without supplemental logging is refused, never guessed.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
 
 from olr_pg.kernels.compile import interpreted
+from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.format.opcodes import LMN, URP
+from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.transactions import row_job, rows
-from tests.transactions.hand_made_pieces import Entry, Piece, job_of
+from tests.transactions.hand_made_pieces import BLOCK, Entry, Piece, job_of
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from olr_pg.transactions.row_job import RowJob
 
 LEVELS = tuple(Logging)
 OLD = RedoFormat(COMPATIBLE["11.2"], big_endian=True)
@@ -185,3 +190,97 @@ def test_a_fault_names_its_transaction_and_takes_its_rows_back() -> None:
     assert dml_first.tolist() == [0, 1, 1, 2]
     assert (job.counts[row_job.CHANGES], job.counts[row_job.VALUES]) == (2, 6)
     assert job.entry_start[:3].tolist() == [0, 3, 6]
+
+
+WHOLE: Final = Piece([Entry(1, b"x")])
+FIRST, LAST = Piece([Entry(1, b"x")], group=FB_FIRST), Piece([Entry(2, b"y")], group=FB_LAST)
+
+
+NOTHING_SET: Final = Piece([Entry(1, b"x", Role.BEFORE_SUPPLEMENTAL)], op=LMN)
+"""An update of which the log has the key alone."""
+
+
+def part(*pieces: Piece, more: bool, known: int = 0) -> RowJob:
+    """The job of a part of a transaction, done; pieces that were known from the start."""
+    job = job_of(*pieces)
+    job.counts[row_job.MORE] = more
+    job.counts[row_job.KNOWN_BEFORE], job.counts[row_job.KNOWN_PIECES] = known, 1
+    job.known[:1] = (0, BLOCK, 0, 1, BLOCK, 7)  # one column before it, its row in slot 7
+    count = len(pieces)
+    live, undoable = np.empty((2, count), np.int64)
+    found = interpreted(rows.assemble_rows)(
+        job, np.arange(count), np.array([0]), np.array([count]), np.zeros(2, np.int64), live,
+        undoable,
+    )  # fmt: skip
+    assert found == row_job.OK
+    assert job.entry_start[job.counts[row_job.CHANGES]] == job.counts[row_job.VALUES]
+    return job
+
+
+@pytest.mark.parametrize(
+    ("pieces", "settled", "changes"),
+    [
+        ((), 0, 0),
+        ((WHOLE, WHOLE), 2, 2),
+        ((FIRST, LAST), 2, 1),
+        ((FIRST,), 0, 0),
+        ((WHOLE, FIRST), 1, 1),
+        ((WHOLE, FIRST, WHOLE), 1, 1),
+        ((FIRST, LAST, WHOLE, FIRST, WHOLE), 3, 2),
+    ],
+)
+def test_of_a_part_all_is_written_that_stands_before_a_half_row(
+    pieces: tuple[Piece, ...], settled: int, changes: int
+) -> None:
+    """What follows comes again with the next part: the rest of the row is there."""
+    job = part(*pieces, more=True)
+    assert job.counts[row_job.FAULTS] == 0
+    assert job.counts[row_job.SETTLED] == settled
+    assert job.counts[row_job.CHANGES] == changes
+    assert job.counts[row_job.VALUES] == changes * 3
+
+
+def test_a_half_row_at_the_end_of_its_transaction_is_a_fault() -> None:
+    """Nothing of its table is written, of which a part would be wrong."""
+    unlogged = Piece([Entry(1, b"x")], group=None)
+    for pieces, status in (
+        ((WHOLE, FIRST, WHOLE), row_job.INCOMPLETE),
+        ((WHOLE, unlogged, WHOLE), row_job.MULTI_PIECE),
+    ):
+        job = part(*pieces, more=False)
+        assert job.counts[row_job.FAULTS] == 1
+        assert (job.faults[0].event, job.faults[0].status) == (1, status)
+        assert (job.counts[row_job.CHANGES], job.counts[row_job.VALUES]) == (0, 0)
+
+
+def test_updates_of_nothing_are_counted_with_what_is_written() -> None:
+    for pieces, more, count in (
+        ((NOTHING_SET, WHOLE), False, 1),
+        ((NOTHING_SET, FIRST, NOTHING_SET), True, 1),
+        ((NOTHING_SET, FIRST), False, 0),
+    ):
+        job = part(*pieces, more=more)
+        assert job.counts[row_job.WITHOUT_SET] == count
+
+
+def test_a_half_row_is_put_in_its_place_by_its_own_transaction_alone() -> None:
+    """Pieces without supplemental data say where they are, not of which row (redo-format §7.9)."""
+    later = Piece([Entry(1, b"y")], op=URP, group=None)
+    job = part(later, more=False, known=1)
+    assert (job.counts[row_job.CHANGES], job.counts[row_job.FAULTS]) == (1, 0)
+    assert job.changes[0].slot == 7
+    assert [value.column for value in job.values[: job.counts[row_job.VALUES]]] == [1]
+    assert part(later, more=False).faults[0].status == row_job.MULTI_PIECE
+
+
+def test_what_is_taken_back_is_counted_over_all_transactions() -> None:
+    job = job_of(*[WHOLE] * 7)
+    job.batch.events.undo_dba[:] = 9
+    job.batch.events.kind[[2, 4, 5]] = EventKind.UNDONE
+    order, live, undoable = np.arange(7), np.empty(7, np.int64), np.empty(7, np.int64)
+    dml_first = np.zeros(3, np.int64)
+    interpreted(rows.assemble_rows)(
+        job, order, np.array([0, 3]), np.array([3, 7]), dml_first, live, undoable
+    )
+    assert (job.counts[row_job.UNDONE], job.counts[row_job.UNMATCHED]) == (2, 1)
+    assert dml_first.tolist() == [0, 1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from olr_pg.decoding.split import open_for_decoding, subscribe
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.batch import ChangeBatch, EventKind
+from olr_pg.redo.format.row_fields import FB_WHOLE
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, PIECES
@@ -35,11 +37,13 @@ from olr_pg.transactions.select import concatenate, select_events
 from olr_pg.transactions.split_undo import Joining, join_changes
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo
 from tests.redo.hand_made import values_of, walked
+from tests.redo.hand_made_fields import kdo
 from tests.redo.test_vector_changes import CUT, HEAD, MID, TAIL, ktub, undo
 from tests.simulator.laws import broken_undo_parts
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -120,19 +124,29 @@ BASE = KdoBase(BLOCK, BLOCK, 100, 1)
 
 def delete(redo: LobRedo, *parts: tuple[int, list[bytes]]) -> None:
     """A DELETE of `ROW` with the undo in these parts, (flg, fields), in the order of the log."""
-    deleted = [ktb_continue(redo.redo, bytes(8)), delete_kdo(redo.redo, BASE, OP_DRP, 6)]
-    row = redo.vector((11, OP_DRP), deleted, TABLE_OBJ, dba=BLOCK)
-    for flags, fields in parts[:-1]:
-        redo.emit(undo(redo, ktub(redo, flags), fields))
-    flags, fields = parts[-1]
-    redo.emit(undo(redo, ktub(redo, flags), fields), row)
+    change(redo, (11, OP_DRP), [delete_kdo(redo.redo, BASE, OP_DRP, 6)], (11, 1), parts)
+
+
+def change(
+    redo: LobRedo,
+    op: tuple[int, int],
+    fields: list[bytes],
+    undoes: tuple[int, int],
+    parts: Sequence[tuple[int, list[bytes]]],
+) -> None:
+    """A change of that code whose undo, of that opc, is in these parts."""
+    row = redo.vector(op, [ktb_continue(redo.redo, bytes(8)), *fields], TABLE_OBJ, dba=BLOCK)
+    undos = [undo(redo, ktub(redo, flags, undoes), part) for flags, part in parts]
+    for alone in undos[:-1]:
+        redo.emit(alone)
+    redo.emit(undos[-1], row)
 
 
 def undo_fields(redo: LobRedo) -> list[bytes]:
     """Those of the whole undo from F3 on: six and the supplemental header."""
-    kdo = insert_kdo(redo.redo, BASE, OP_IRP | UNDO_SIDE, RowPiece(FB_ROW, ROW), 6, 1)
+    piece = insert_kdo(redo.redo, BASE, OP_IRP | UNDO_SIDE, RowPiece(FB_ROW, ROW), 6, 1)
     logged = redo.supplemental(SUPPLEMENTAL_DELETE, 6, 1, 0)
-    return [ktb_unused(redo.redo), kdo, *column_fields(ROW), *logged]
+    return [ktb_unused(redo.redo), piece, *column_fields(ROW), *logged]
 
 
 def joined(redo: LobRedo, folder: Path, room: int = 100) -> tuple[Any, Any, Joining]:
@@ -163,8 +177,8 @@ def test_parts_joined_are_the_undo_that_was_not_cut(
     """fields = HEAD, MID, TAIL; where flg has 0x4, the last field goes on in the next part."""
     form = RedoFormat(COMPATIBLE[version], big_endian=big)
     whole = LobRedo(form)
-    ktb, kdo, first, second, null, last, *logged = undo_fields(whole)
-    delete(whole, (0, [ktb, kdo, first, second, null, last, *logged]))
+    ktb, piece, first, second, null, last, *logged = undo_fields(whole)
+    delete(whole, (0, [ktb, piece, first, second, null, last, *logged]))
     (tmp_path / "whole").mkdir()
     expected = shown(walked(whole, tmp_path / "whole")[0])
     # The first of two, so that the bytes of the second go behind it.
@@ -174,10 +188,10 @@ def test_parts_joined_are_the_undo_that_was_not_cut(
             redo,
             (TAIL, [second[40:], null, last, *logged]),
             (MID | CUT, [second[10:40]]),
-            (MID | CUT, [kdo[30:], first, second[:10]]),
-            (HEAD | CUT, [ktb, kdo[:30]]),
+            (MID | CUT, [piece[30:], first, second[:10]]),
+            (HEAD | CUT, [ktb, piece[:30]]),
         )
-    delete(redo, (TAIL, [first, second, null, last, *logged]), (HEAD, [ktb, kdo]))
+    delete(redo, (TAIL, [first, second, null, last, *logged]), (HEAD, [ktb, piece]))
     found, made, job = joined(redo, tmp_path / "parts")
     assert found == (True, 3, 0)
     assert job.heads[:3].tolist() == [3, 7, 9]
@@ -191,10 +205,69 @@ def test_parts_joined_are_the_undo_that_was_not_cut(
         assert shown(own) == expected
 
 
+def leaf_of_a_table(form: RedoFormat) -> tuple[tuple[int, int], list[bytes], list[bytes]]:
+    """10.4 of an index-organised row: kdilk, key, what is behind it (redo-format §6.1)."""
+    order = ">" if form.big_endian else "<"
+    info = struct.pack(order + "BBHH", 1, 0, 6, 0)
+    kdilk = struct.pack(order + "BBBBIIiI", 5, 1, 1, 0xEE, 0x0180_0001, BLOCK, 0, 0)
+    key, others = b"\x02\xc1\x02", bytes((FB_WHOLE, 0, 1, 250)) + b"v" * 250
+    return (10, 4), [info], [ktb_unused(form), kdilk, key, others]
+
+
+def rows_with_their_scn(form: RedoFormat) -> tuple[tuple[int, int], list[bytes], list[bytes]]:
+    """11.12 of two rows that each have their SCN: 6 bytes, 8 from 12.2 on (redo-format §5.9)."""
+    order = ">" if form.big_endian else "<"
+    scn = bytes(8 if form.version >= COMPATIBLE["12.2"] else 6)
+    rows = [bytes((FB_WHOLE, 0, 1)) + scn + bytes((200,)) + letter * 200 for letter in (b"a", b"b")]
+    several, slots = bytes((0, 0xEE, 2, 0xEE)), struct.pack(order + "HH", 4, 5)
+    undone = kdo(order, 11 | 0x60, several) + slots
+    sizes = struct.pack(order + "HH", *map(len, rows))
+    return (11, 12), [kdo(order, 12 | 0x40, several) + slots], [
+        ktb_unused(form), undone, sizes, b"".join(rows),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", [leaf_of_a_table, rows_with_their_scn])
+@pytest.mark.parametrize("version", ["11.2", "19"])
+@pytest.mark.parametrize("big", [False, True])
+def test_every_kind_of_change_is_joined(tmp_path: Path, version: str, big: bool, what: Any) -> None:
+    form = RedoFormat(COMPATIBLE[version], big_endian=big)
+    op, fields, whole = what(form)
+    undoes = (10, 22) if op[0] == 10 else (11, 1)
+    redo = LobRedo(form)
+    change(redo, op, fields, undoes, [(0, whole)])
+    (tmp_path / "whole").mkdir()
+    expected = walked(redo, tmp_path / "whole")[0]
+    assert expected.events.kind.tolist() == [EventKind.CHANGE]
+    assert {len(value[2] or b"") for value in values_of(expected)} <= {2, 200, 250}
+    redo = LobRedo(form)
+    first, last = whole[-1][:100], whole[-1][100:]
+    change(redo, op, fields, undoes, [(TAIL, [last]), (HEAD | CUT, [*whole[:-1], first])])
+    change(redo, op, fields, undoes, [(TAIL, whole), (HEAD, [])])
+    found, made, job = joined(redo, tmp_path / "parts")
+    count = len(expected.pieces)
+    assert (found, job.piece_count[:2].tolist()) == ((True, 2, 0), [count, count])
+    names = [name for name in made.pieces.dtype.names if name != "changed_offset"]
+    for name in names:
+        assert made.pieces[name].tolist() == expected.pieces[name].tolist() * 2
+    assert values_of(made) == values_of(expected) * 2
+
+
+def test_more_fields_than_a_vector_has_are_not_joined(tmp_path: Path) -> None:
+    redo = LobRedo()
+    ktb, piece, *rest = undo_fields(redo)
+    many = [b""] * 16_500
+    delete(redo, (TAIL, [*many, *rest]), (MID, many), (HEAD, [ktb, piece]))
+    delete(redo, (TAIL, rest), (HEAD, [ktb, piece]))
+    found, _, job = joined(redo, tmp_path / "log")
+    assert found == (True, 1, 1)
+    assert job.reasons[0] == ChangeStatus.SPLIT_UNDO
+
+
 def test_parts_that_are_not_all_there_are_not_joined(tmp_path: Path) -> None:
     redo = LobRedo()
-    ktb, kdo, *rest = undo_fields(redo)
-    head, tail = (HEAD, [ktb, kdo]), (TAIL, rest)
+    ktb, piece, *rest = undo_fields(redo)
+    head, tail = (HEAD, [ktb, piece]), (TAIL, rest)
     delete(redo, head)
     delete(redo, (MID, rest), head)
     delete(redo, (MID, rest), (MID, rest), head)
@@ -209,12 +282,12 @@ def test_parts_that_are_not_all_there_are_not_joined(tmp_path: Path) -> None:
 
 def test_parts_of_another_object_are_not_joined(tmp_path: Path) -> None:
     redo = LobRedo()
-    ktb, kdo, *rest = undo_fields(redo)
+    ktb, piece, *rest = undo_fields(redo)
     redo.emit(undo(redo, ktub(redo, TAIL, objd=99), rest))
-    delete(redo, (HEAD, [ktb, kdo]))
+    delete(redo, (HEAD, [ktb, piece]))
     redo.emit(undo(redo, ktub(redo, TAIL, objd=0), rest))  # it names none (redo-format §4.8)
-    delete(redo, (HEAD, [ktb, kdo]))
-    delete(redo, (TAIL, rest), (HEAD, [ktb, kdo[:20]]))  # its row does not fit
+    delete(redo, (HEAD, [ktb, piece]))
+    delete(redo, (TAIL, rest), (HEAD, [ktb, piece[:20]]))  # its row does not fit
     found, made, job = joined(redo, tmp_path / "log")
     assert found == (True, 1, 2)
     assert (job.heads[0], len(made.pieces)) == (3, 1)
@@ -223,7 +296,22 @@ def test_parts_of_another_object_are_not_joined(tmp_path: Path) -> None:
 
 def test_without_room_a_join_asks_for_more(tmp_path: Path) -> None:
     redo = LobRedo()
-    ktb, kdo, *rest = undo_fields(redo)
-    delete(redo, (TAIL, rest), (HEAD, [ktb, kdo]))
+    ktb, piece, *rest = undo_fields(redo)
+    delete(redo, (TAIL, rest), (HEAD, [ktb, piece]))
     assert joined(redo, tmp_path / "small", room=3)[0] == (False, 0, 0)
     assert joined(redo, tmp_path / "large", room=4)[0] == (True, 1, 0)
+
+
+def test_a_change_behind_pieces_that_fill_the_room_asks_for_more(tmp_path: Path) -> None:
+    redo = LobRedo()
+    rows = [bytes((FB_WHOLE, 0, 0))] * 5  # without columns, they take the room of pieces alone
+    several, slots = bytes((0, 0xEE, len(rows), 0xEE)), struct.pack("<5H", *range(5))
+    deleted = kdo("<", 12, several) + slots
+    undone = kdo("<", 11 | 0x20, several) + slots
+    parts = [struct.pack("<5H", *map(len, rows)), b"".join(rows)]
+    for _ in range(2):
+        change(redo, (11, 12), [deleted], (11, 1),
+               [(TAIL, parts), (HEAD, [ktb_unused(redo.redo), undone])])  # fmt: skip
+    found, made, _ = joined(redo, tmp_path / "small", room=1)
+    assert (found, len(made.pieces)) == ((False, 1, 0), 5)
+    assert joined(redo, tmp_path / "large", room=6)[0] == (True, 2, 0)

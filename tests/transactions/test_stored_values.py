@@ -15,9 +15,17 @@ COLUMN_FIRST: Final = np.array([0, 3, 5], np.int64)
 
 
 def test_what_the_piece_does_not_reach_is_null() -> None:
-    dml = dml_of([Change(DmlKind.INSERT, 0, stored=(b"a", None)), Change(DmlKind.INSERT, 1)])
+    dml = dml_of([
+        Change(DmlKind.INSERT, 0, stored=(b"a", None)), Change(DmlKind.INSERT, 1),
+        Change(DmlKind.INSERT, 1, stored=(b"b", b"cc")), Change(DmlKind.INSERT, 0, stored=(b"d",)),
+    ])  # fmt: skip
     spelled = spelled_out(dml, COLUMN_FIRST)
-    assert shown(spelled) == [(0, {}, {0: b"a", 1: None, 2: None}), (1, {}, {})]
+    assert shown(spelled) == [
+        (0, {}, {0: b"a", 1: None, 2: None}), (1, {}, {}), (2, {}, {0: b"b", 1: b"cc"}),
+        (3, {}, {0: b"d", 1: None, 2: None}),
+    ]  # fmt: skip
+    assert spelled.values.length.tolist() == [1, -1, -1, 1, 2, 1, -1, -1]
+    assert (spelled.values.next == -1).all()
     assert (spelled.stored_first < 0).all()
 
 

@@ -136,8 +136,8 @@ def test_what_a_savepoint_took_back_is_not_collected() -> None:
         (EventKind.LOB, 1, page),
         (EventKind.UNDONE, 1, []),
     )
-    order = np.array([1, 7, 0, 2, 3, 4, 5, 6])
-    owners = OwnedEvents(order, np.array([0, 2, 7]), np.array([2, 7, 8]))
+    order = np.array([1, 7, 0, 2, 4, 5, 3, 6])
+    owners = OwnedEvents(order, np.array([0, 2, 6]), np.array([2, 6, 8]))
     rows, undid = empty_rows(9), np.full(3, 7)
     live, undoable = np.empty((2, 8), np.int64)
     count = interpreted(collect_rows)(

@@ -9,19 +9,24 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from olr_pg.decoding.split import open_for_decoding, subscribe
 from olr_pg.decoding.split_results import read_result
 from olr_pg.ordering.merger import Merger
+from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.column_tables import head
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.lob_layout import BASIC_PAGE, BLOB, basic_pointers
 from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.lobs.page_claims import STRANGER, claims_of_stranger, lob_numbers_of
 from tests.lobs.lob_decoding import Decoded, decode
 from tests.lobs.lob_redo import LobRedo, snapshot, table
 from tests.redo.log_builder import LogBuilder, open_log
 from tests.split_results import packed_split
+from tests.transactions.hand_made_pieces import Entry, Piece, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -240,3 +245,33 @@ def record(scn: int, subscn: int, body: bytes) -> bytes:
     """A record of redo-format §2.2."""
     head = struct.pack("<IBBHIH10x", 24 + len(body), 1, 0, scn >> 32, scn & 0xFFFFFFFF, subscn)
     return head + body
+
+
+# --- what a row refers to: the locators of values-and-lobs §16.1 ---
+
+
+def locator_of(number: int, prefix: int = 1, size: int = 20) -> bytes:
+    """One without an inode: the LOB id from 10 on is 00 00 00 01 and six bytes."""
+    first = bytes.fromhex("0070 0001 01 08 00 80 0001")
+    return (first + struct.pack(">IHI", prefix, number >> 32, number & 0xFFFFFFFF))[:size]
+
+
+def test_every_locator_in_the_rows_of_a_stranger_is_a_claim() -> None:
+    wide = 0xBC_9BCC_0102
+    with_inode = locator_of(5) + bytes(40)
+    rows = batch_of(
+        Piece([Entry(1, b"\xee" * 30), Entry(2, locator_of(wide)), Entry(3, None)]),
+        Piece([Entry(1, with_inode, Role.BEFORE), Entry(2, locator_of(4))]),
+        Piece([Entry(1, locator_of(4)), Entry(2, locator_of(9, prefix=2))]),
+        Piece([Entry(1, locator_of(7, size=19)), Entry(2, locator_of(3))]),
+    )
+    events = head(rows.events, 3)
+    events.piece_count[:] = 2, 1, 1
+    claims = claims_of_stranger([rows._replace(events=events)], np.ones(1, np.uint8))
+    assert lob_numbers_of(claims.key).tolist() == [3, 4, 5, wide]
+    assert set(claims.owner.tolist()) == {STRANGER}
+    # The rows of a table without LOBs, or what is no row, refer to none.
+    assert claims_of_stranger([rows], np.zeros(1, np.uint8)).key.size == 0
+    events.kind[:2] = EventKind.LOB, EventKind.UNDONE
+    claims = claims_of_stranger([rows._replace(events=events)], np.ones(1, np.uint8))
+    assert lob_numbers_of(claims.key).tolist() == [3]

@@ -350,6 +350,8 @@ def test_a_page_is_cut_to_what_the_locator_says_and_never_stretched() -> None:
     assert resolved([Value(HUNDRED)], [Logged(PAGE_OF, FIRST, page)]) == [page[:100]]
     assert resolved([Value(HUNDRED)], [Logged(PAGE_OF, FIRST, page[:99])]) == [MISSING]
     assert resolved([Value(HUNDRED)], [Logged(PAGE_OF, FIRST, b"")]) == [MISSING]
+    one = Value(secure("20 00 01 01 00 00 030002f3 01"))
+    assert resolved([one], [Logged(PAGE_OF, FIRST, b"x")]) == [b"x"]
 
 
 def test_pages_are_those_of_the_block_the_lob_and_the_transaction() -> None:
@@ -447,6 +449,14 @@ def test_the_blocks_of_a_header_block_are_taken_in_its_order(wide: bool, big: bo
         whole
     ]
     gap = listed(0x51, (0x103, 2), op=LobOp.LIST_AT, span=1)
+    lists = [gap, first, second]  # what is not known is told anew
+    assert resolved([Value(locator)], [own, header(0x51, 0x52, 0, 0), *lists, *pages]) == [whole]
+    # The header block's own list is empty, or there is none.
+    all_five = listed(0x51, (0x100, 2), (0x102, 1), (0x103, 2))
+    for none in ([], [listed(0x03000781)]):
+        assert resolved(
+            [Value(locator)], [*none, header(0x51, 0x52, 0, 0), all_five, second, *pages]
+        ) == [whole]  # fmt: skip
     for lists in ([gap, second], [listed(0x51, (0x102, 1)), gap._replace(span=2), second], [first]):
         assert resolved(
             [Value(locator)], [own, header(0x51, 0x52, 0, 0), *lists, *pages]
@@ -473,6 +483,10 @@ def test_pages_behind_the_twelfth_are_in_the_index() -> None:
     assert resolved([Value(pointers(21, 5, blocks[:12]))], [*pages, *rows]) == [MISSING]
     assert resolved([Value(locator)], [*pages, rows[0]]) == [MISSING]
     assert resolved([Value(locator)], [*pages, rows[1]]) == [MISSING]
+    # A row tells of eight pages: what lies behind its bytes is another's.
+    others = [rows[0], rows[1]._replace(lob=LOB + 1)]
+    assert resolved([Value(pointers(20, 2, blocks[:12]))], [*pages, *others]) == [MISSING]
+    assert resolved([Value(pointers(20, 0, blocks[:12]))], [*pages, *others]) == [whole[:80]]
     assert resolved([Value(locator)], [*pages[:-1], *rows]) == [MISSING]
     assert resolved([Value(locator, has_pages=False)], [*pages, *rows]) == [MISSING]
     uneven = pages[5]._replace(content=b"\5" * 3)
@@ -502,6 +516,9 @@ def test_the_index_tells_all_of_a_value_that_is_not_in_its_row() -> None:
             Logged(LobOp.INDEX, 4, index_row(blocks[4:]))]  # fmt: skip
     assert resolved([outside], [*six, *rows]) == [bytes(at // 2 for at in range(11))]
     assert resolved([outside], [*six, rows[1]]) == [MISSING]
+    # The row of page 0 tells of four.
+    others = [Logged(LobOp.INDEX, 0, index_row(blocks[:4], 4, 1)), rows[1]._replace(lob=LOB + 1)]
+    assert resolved([outside], [*six, *others]) == [MISSING]
 
 
 def test_a_lob_without_index_and_pages_is_empty_if_it_is_new() -> None:
@@ -528,6 +545,7 @@ def test_a_locator_that_was_only_written_anew_is_unchanged(op: LobOp) -> None:
         UNCHANGED
     ]
     assert resolved([moved], [touched]) == [MISSING]
+    assert resolved([moved], [touched._replace(number=0)]) == [MISSING]
     assert resolved([moved._replace(before=HUNDRED[:-1] + b"\2")], []) == [MISSING]
     assert resolved([moved._replace(before=HUNDRED + b"\0")], []) == [MISSING]
     cut = (HUNDRED[:20], HUNDRED[20:])
