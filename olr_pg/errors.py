@@ -780,8 +780,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_UNKNOWN: ErrorEntry(
         "a table is not in the dictionary",
-        "check the spelling (names are case-sensitive) and that the snapshot was taken with the"
-        " table's schema and after the table was created",
+        "check the spelling (a name without quotes is taken in upper case, one in quotes as it is),"
+        " that `apply.tables` has the table, and that the snapshot was taken with its schema and"
+        " after it was created",
     ),
     Code.TABLE_NOT_REPLICABLE: ErrorEntry(
         "a table cannot be replicated",
