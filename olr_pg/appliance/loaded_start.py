@@ -12,7 +12,7 @@ import psycopg
 
 from olr_pg.applier.session.handover import read_handover
 from olr_pg.applier.target.connection import connect
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,6 +41,9 @@ class LoadedStart:
 
         Returns:
             0 where it starts at the oldest log, or the target cannot be asked.
+
+        Raises:
+            OlrPgError: 5107, a table is loaded only in part.
         """
         if self._target is None:
             return 0
@@ -50,6 +53,8 @@ class LoadedStart:
                 if row != (True,):
                     return 0
                 found = read_handover(connection, self._target.subscription, tables)
-        except (OlrPgError, psycopg.Error):
+        except (OlrPgError, psycopg.Error) as error:
+            if isinstance(error, OlrPgError) and error.code == Code.TABLE_LOADED_IN_PART:
+                raise  # before a dictionary is kept that is older than the rest of the load
             return 0  # what is wrong is told by who goes on to use the target
         return found.start(None, 0)

@@ -185,6 +185,8 @@ class LiveDatabase:
             if not files or not all(file.exists() for file in files):
                 return None
             snapshot = self._join([load_snapshot(str(file)) for file in files])
+            if not self._start_scn() and snapshot.scn < self._loaded_scn(self._full_names()):
+                return None  # of a run that came to nothing, before a load
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
@@ -201,8 +203,8 @@ class LiveDatabase:
 
         Undo is a container's own: one may reach back that far, and another not.
         """
-        names = {f"{owner}.{name}" for owner, name in self._names}
-        wanted = self._start_scn() or self._loaded_scn(names) or self._oldest_scn()
+        loaded_scn = self._loaded_scn
+        wanted = self._start_scn() or loaded_scn(self._full_names()) or self._oldest_scn()
         if wanted:
             try:
                 return self._containers.read_dictionaries(self._names, wanted, structure=False)
@@ -216,6 +218,9 @@ class LiveDatabase:
                     reason=error.detail,
                 )
         return self._containers.read_dictionaries(self._names, structure=False)
+
+    def _full_names(self) -> set[str]:
+        return {f"{owner}.{name}" for owner, name in self._names}
 
     def _oldest_scn(self) -> int:
         """Return where the oldest archived log begins; 0 where there is none."""

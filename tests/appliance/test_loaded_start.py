@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 
 from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.errors import OlrPgError
 
 LOADED = (
     "INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,"
@@ -27,7 +29,8 @@ def test_the_loads_of_all_tables_tell(postgres_database: str) -> None:
         # The other table may need the oldest log.
         assert start.scn({"S.T", "S.V"}) == 0
         connection.execute("UPDATE olr_pg.load SET finished_at = NULL")
-        assert start.scn({"S.T", "S.U"}) == 0
+        with pytest.raises(OlrPgError, match="OLR-05107"):
+            start.scn({"S.T", "S.U"})
 
 
 def test_a_target_that_is_away_tells_nothing() -> None:

@@ -114,6 +114,11 @@ def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
         assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
     with live(source, tmp_path / "some", loaded=loaded) as database:
         assert database.resolve(BOTH)[0].scn == 3_000
+    # What a run has kept that ended before the load is not of use any more.
+    with live(source, tmp_path / "then", loaded=loaded) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
+    with live(source, tmp_path / "then", 3_800, loaded) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
     state.catalogue.undo_scn = 3_500
     with live(source, tmp_path / "now") as database, capture_logs() as logged:
         assert database.resolve(ORDERS_ONLY)[0].scn == SCN
