@@ -13,7 +13,7 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import TargetColumn, read_table
+from olr_pg.applier.target.catalogue import TargetColumn, found_instead, missing_table, read_table
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
@@ -117,14 +117,29 @@ def _check_table(
         yield from _check_keys(connection, settings, table, target)
         yield from check_grants(connection, user, schema, name)
         yield from _check_firing(connection, settings, target, user)
+        return
+    found = found_instead(connection, schema, name)
+    if found is not None and found.is_in_place:
+        yield error(
+            "postgres.tables",
+            f"{table.full_name}: {found.what}",
+            "rename what is there, or name another table in `apply.table-mapping`",
+        )
     elif settings.create_tables:
+        if found is not None:
+            yield warning(
+                "postgres.tables",
+                f"{table.full_name}: {found.what}; a table would be made beside it",
+                'where it is meant: rename it, or set `apply.names` to "kept"',
+            )
         what = f"{user} may not create tables in the schema {schema}"
         yield from check_creation(connection, user, schema, what)
         yield from _check_choices(settings, table)
     else:
+        missing = missing_table(connection, schema, name, table.full_name)
         yield error(
             "postgres.tables",
-            f"{table.full_name}: {schema}.{name} does not exist",
+            f"{table.full_name}: {missing.detail}",
             _create_statement(connection, settings, table, schema, name),
         )
 

@@ -12,6 +12,7 @@ from olr_pg.applier.target.catalogue import (
     NewColumn,
     TargetTable,
     create_table,
+    missing_table,
     read_table,
     supports_xml,
 )
@@ -389,9 +390,7 @@ def plan_table(
             create_table(connection, schema, name, _creatable(connection, columns), key)
             target = read_table(connection, schema, name)
     if target is None:
-        raise OlrPgError(
-            Code.TARGET_TABLE_MISSING, f"{schema}.{name} does not exist", table=f"{owner}.{table}"
-        )
+        raise missing_table(connection, schema, name, f"{owner}.{table}")
     check_quiet(connection, settings, schema, name)
     return TablePlan(f"{owner}.{table}", target, source, settings)
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import psycopg
+
+from olr_pg.applier.target.catalogue import missing_table
+from olr_pg.applier.target_checks import check_target
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 
 Replication = Any  # tests/applier/conftest.py
@@ -105,3 +110,29 @@ def test_partitioned_table_without_a_key(replication: Replication) -> None:
     r.transaction(r.delete({"N": 11, "V": "x"}, "P"), r.update({"N": 1, "V": "x"}, {"N": 12}, "P"))
     r.apply()
     assert _table(r, "s.p") == [(12, "x")]
+
+
+def test_what_is_in_the_place_of_a_missing_table(replication: Replication) -> None:
+    r = replication
+    r.execute('CREATE VIEW s.r AS SELECT 1 AS id; CREATE SCHEMA "S"; CREATE TABLE "S"."U" (id int)')
+    column = Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0, nullable=False)
+
+    def told(name: str, *, create_tables: bool) -> list[tuple[str, str]]:
+        table = Table("S", name, 1, 1, (column,), key_kind=KeyKind.PRIMARY, key=(1,))
+        found = check_target(r.settings(create_tables=create_tables), [table])
+        return [(one.severity.name, one.what.partition(": ")[2]) for one in found]
+
+    for create_tables in (True, False):
+        assert told("R", create_tables=create_tables) == [("ERROR", "s.r is a view, and no table")]
+    beside = 's.u does not exist; there is "S"."U"'
+    assert told("U", create_tables=False) == [("ERROR", beside)]
+    assert told("U", create_tables=True) == [
+        ("WARNING", f"{beside}; a table would be made beside it")
+    ]
+    assert told("V", create_tables=True) == []
+    with psycopg.connect(r.target) as connection:
+        error = missing_table(connection, "s", "r", "S.R")
+    assert (
+        str(error)
+        == "OLR-05005: a target table is missing: s.r is a view, and no table [table S.R]"
+    )
