@@ -211,6 +211,7 @@ class Code(IntEnum):
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
     CONTAINER_RENAMED = 5091
+    TARGET_READ_ONLY = 5092
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -1171,6 +1172,13 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "rename it back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME); or take the new name: remove"
         " the old one's line under `containers` in the file named above, and load the PDB's tables"
         " with `olr-pg initial-load`",
+    ),
+    Code.TARGET_READ_ONLY: ErrorEntry(
+        "PostgreSQL takes no writes",
+        "let `apply.connect-string` lead to the primary (of several hosts,"
+        " target_session_attrs=read-write finds it), and see that default_transaction_read_only is"
+        " off; the work goes on by itself, or after a start if it has ended by then: nothing is"
+        " lost",
     ),
     Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",

@@ -12,6 +12,7 @@ from olr_pg.applier.target.catalogue import (
     NewColumn,
     TargetTable,
     create_table,
+    lost_table,
     missing_table,
     read_table,
     supports_xml,
@@ -370,10 +371,13 @@ def plan_table(
     settings: ApplierSettings,
     layout: Layout | Table,
     source: Table | None,
+    *,
+    begins: bool = False,
 ) -> TablePlan:
     """Plan the table, which is created where it is missing and that is allowed.
 
     Args:
+        begins: what the table had does not count: it is loaded from the beginning.
         layout: names the table; of an Insert it can also say what columns to create.
 
     Raises:
@@ -385,6 +389,12 @@ def plan_table(
     schema, name = target_name(settings, owner, table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
+        full_name = f"{owner}.{table}"
+        lost = None
+        if not begins:
+            lost = lost_table(connection, schema, name, settings.subscription, full_name)
+        if lost is not None:
+            raise lost
         columns, key = new_table(settings, layout, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)

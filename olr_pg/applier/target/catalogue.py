@@ -64,6 +64,12 @@ ORDER BY i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid L
 """
 
 
+_HAD_ROWS = """
+SELECT EXISTS (SELECT FROM olr_pg.ledger
+        WHERE subscription = %(subscription)s AND source_table = %(source)s AND transactions > 0)
+    OR EXISTS (SELECT FROM olr_pg.load_part
+        WHERE subscription = %(subscription)s AND source_table = %(source)s AND rows > 0)
+"""
 _LIKE_IT = """
 SELECT n.nspname, c.relname, CASE c.relkind
     WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
@@ -179,6 +185,29 @@ def found_instead(connection: Connection[Any], schema: str, name: str) -> Instea
         return Instead(what, is_in_place=True) if found[2] else None
     told = f'; there is "{found[0]}"."{found[1]}"' + (f", {found[2]}" if found[2] else "")
     return Instead(f"{schema}.{name} does not exist{told}", is_in_place=False)
+
+
+def lost_table(
+    connection: Connection[Any], schema: str, name: str, subscription: str, source: str
+) -> OlrPgError | None:
+    """Return the error of a missing table that had rows: an empty one would lack them unnoticed.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's.
+    """
+    if connection.execute("SELECT to_regclass('olr_pg.load_part')").fetchone() == (None,):
+        return None  # nothing was ever here
+    names = {"subscription": subscription, "source": source}
+    if connection.execute(_HAD_ROWS, names).fetchone() != (True,):
+        return None
+    return OlrPgError(
+        Code.TARGET_TABLE_MISSING,
+        f"{schema}.{name} does not exist any more, and had rows",
+        action="put it back (under its name, or from a backup that has olr_pg's tables as of then,"
+        f" too), or load it anew: `olr-pg initial-load --anew --table {source}`, while no appliance"
+        " runs",
+        table=source,
+    )
 
 
 def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:
