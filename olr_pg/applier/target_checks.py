@@ -13,7 +13,13 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import TargetColumn, found_instead, missing_table, read_table
+from olr_pg.applier.target.catalogue import (
+    TargetColumn,
+    found_instead,
+    lost_table,
+    missing_table,
+    read_table,
+)
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
@@ -125,6 +131,8 @@ def _check_table(
             f"{table.full_name}: {found.what}",
             "rename what is there, or name another table in `apply.table-mapping`",
         )
+    elif (lost := _lost(connection, settings, table, schema, name)) is not None:
+        yield error("postgres.tables", f"{table.full_name}: {lost.detail}", lost.action)
     elif settings.create_tables:
         if found is not None:
             yield warning(
@@ -142,6 +150,15 @@ def _check_table(
             f"{table.full_name}: {missing.detail}",
             _create_statement(connection, settings, table, schema, name),
         )
+
+
+def _lost(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, schema: str, name: str
+) -> OlrPgError | None:
+    try:
+        return lost_table(connection, schema, name, settings.subscription, table.full_name)
+    except psycopg.errors.InsufficientPrivilege:
+        return None  # which is told by itself
 
 
 def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]:

@@ -164,4 +164,6 @@ def test_a_table_that_had_rows_is_not_made_again_empty(replication: Replication)
         with pytest.raises(OlrPgError) as caught:
             plan_table(connection, settings, table, table)
         assert "olr-pg initial-load --anew --table S.T" in caught.value.action
+        (told,) = check_target(settings, [table])
+        assert told.what == "S.T: s.t does not exist any more, and had rows"
         assert plan_table(connection, settings, table, table, begins=True).target.name == "t"
