@@ -211,6 +211,7 @@ class Code(IntEnum):
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
     CONTAINER_RENAMED = 5091
+    TARGET_READ_ONLY = 5092
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -780,8 +781,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_UNKNOWN: ErrorEntry(
         "a table is not in the dictionary",
-        "check the spelling (names are case-sensitive) and that the snapshot was taken with the"
-        " table's schema and after the table was created",
+        "check the spelling (a name without quotes is taken in upper case, one in quotes as it is),"
+        " that `apply.tables` has the table, and that the snapshot was taken with its schema and"
+        " after it was created",
     ),
     Code.TABLE_NOT_REPLICABLE: ErrorEntry(
         "a table cannot be replicated",
@@ -1171,6 +1173,13 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "rename it back (ALTER PLUGGABLE DATABASE RENAME GLOBAL_NAME); or take the new name: remove"
         " the old one's line under `containers` in the file named above, and load the PDB's tables"
         " with `olr-pg initial-load`",
+    ),
+    Code.TARGET_READ_ONLY: ErrorEntry(
+        "PostgreSQL takes no writes",
+        "let `apply.connect-string` lead to the primary (of several hosts,"
+        " target_session_attrs=read-write finds it), and see that default_transaction_read_only is"
+        " off; the work goes on by itself, or after a start if it has ended by then: nothing is"
+        " lost",
     ),
     Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",

@@ -13,6 +13,7 @@ import structlog
 from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.full_disk import full_disk_told
 from olr_pg.appliance.identity import identity_of
+from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
 from olr_pg.appliance.open_source import open_source
@@ -130,7 +131,10 @@ def run_appliance(
         _close_files(config, data)
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
         checkpoints: list[Checkpoint] = []
-        source = stack.enter_context(open_source(config, data, lambda: _lowest(checkpoints)))
+        loaded = LoadedStart()
+        source = stack.enter_context(
+            open_source(config, data, lambda: _lowest(checkpoints), loaded.scn)
+        )
         for part in parts:
             directory = target_directory(part)
             checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
@@ -163,7 +167,7 @@ def run_appliance(
             expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
         targets = [
-            _open(part, decoder, source, checkpoint, stack, share=len(parts), apply=apply)
+            _open(part, decoder, source, checkpoint, loaded, stack, share=len(parts), apply=apply)
             for part, checkpoint in zip(parts, checkpoints, strict=True)
         ]
         names = () if alone else tuple(target.name for target in targets)
@@ -210,6 +214,7 @@ def _open(
     decoder: Decoder,
     source: SourceDatabase,
     checkpoint: Checkpoint,
+    loaded: LoadedStart,
     stack: ExitStack,
     *,
     share: int,
@@ -219,6 +224,7 @@ def _open(
 
     Args:
         config: of this target by itself.
+        loaded: is told where the target is.
         share: how many targets share the memory.
         apply: run the bundled applier, if it has one.
     """
@@ -243,6 +249,8 @@ def _open(
         ends_with_table=section is None and share > 1,
     )
     connect_string = "" if section is None else open_target(section, directory, stack, kept=True)
+    if section is not None and share == 1:
+        loaded.know(connect_string, section.subscription)
     listener = stack.enter_context(
         Listener(
             delivery,

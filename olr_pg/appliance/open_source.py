@@ -14,7 +14,7 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from olr_pg.capture.source_database import SourceDatabase
@@ -26,7 +26,10 @@ DICTIONARY: Final = "dictionary.json"
 
 @contextmanager
 def open_source(
-    config: Config, data: Path, saved: Callable[[], int | None]
+    config: Config,
+    data: Path,
+    saved: Callable[[], int | None],
+    loaded: Callable[[Collection[str]], int] = lambda _: 0,
 ) -> Iterator[SourceDatabase]:
     """Open the source of `config`, without the tables and columns that are left out.
 
@@ -34,6 +37,8 @@ def open_source(
         data: the directory of `context.data`.
         saved: the SCN that the checkpoint has, below which nothing is asked for any more; None
             where there is no checkpoint yet. Called later.
+        loaded: where a run without a checkpoint starts for the sake of initial loads of the tables;
+            0 at the oldest log. Called later.
 
     Raises:
         OlrPgError: 3xxx the offline dictionary, 7xxx the live database, 1092 what it keeps.
@@ -69,6 +74,7 @@ def open_source(
         source,
         Lineage(data / FILE_NAME),
         start_scn=lambda: saved() or first_scn,
+        loaded_scn=loaded,
         dictionary=data / DICTIONARY,
         vault=None
         if source.vault is None

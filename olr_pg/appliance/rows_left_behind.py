@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import literal, select
 
 from olr_pg.applier.statements.target_plan import target_name
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import lost_table, read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.containers import unqualified
@@ -58,13 +58,17 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
-    """Return the tables that the target does not have."""
+    """Return the tables that the target does not have, and that are to be created."""
     with connect(settings.connect_string, replica=settings.is_replica) as connection:
-        return [
-            table
-            for table in tables
-            if read_table(connection, *target_name(settings, table.owner, table.name)) is None
-        ]
+        missing = []
+        for table in tables:
+            schema, name = target_name(settings, table.owner, table.name)
+            known = settings.subscription, table.full_name
+            if read_table(connection, schema, name) is None and not lost_table(
+                connection, schema, name, *known
+            ):
+                missing.append(table)
+        return missing
 
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:

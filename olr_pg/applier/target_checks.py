@@ -13,12 +13,19 @@ from olr_pg.applier.statements.target_plan import (
     target_columns,
     target_name,
 )
-from olr_pg.applier.target.catalogue import TargetColumn, read_table
+from olr_pg.applier.target.catalogue import (
+    TargetColumn,
+    found_instead,
+    lost_table,
+    missing_table,
+    read_table,
+)
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
+from olr_pg.applier.target.tight_columns import may_refuse, read_not_null
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
@@ -112,19 +119,46 @@ def _check_table(
     target = read_table(connection, schema, name)
     if target is not None:
         yield from _check_columns(connection, settings, table, target)
+        yield from _check_not_null(connection, settings, table, target)
         yield from _check_keys(connection, settings, table, target)
         yield from check_grants(connection, user, schema, name)
         yield from _check_firing(connection, settings, target, user)
+        return
+    found = found_instead(connection, schema, name)
+    if found is not None and found.is_in_place:
+        yield error(
+            "postgres.tables",
+            f"{table.full_name}: {found.what}",
+            "rename what is there, or name another table in `apply.table-mapping`",
+        )
+    elif (lost := _lost(connection, settings, table, schema, name)) is not None:
+        yield error("postgres.tables", f"{table.full_name}: {lost.detail}", lost.action)
     elif settings.create_tables:
+        if found is not None:
+            yield warning(
+                "postgres.tables",
+                f"{table.full_name}: {found.what}; a table would be made beside it",
+                'where it is meant: rename it, or set `apply.names` to "kept"',
+            )
         what = f"{user} may not create tables in the schema {schema}"
         yield from check_creation(connection, user, schema, what)
         yield from _check_choices(settings, table)
     else:
+        missing = missing_table(connection, schema, name, table.full_name)
         yield error(
             "postgres.tables",
-            f"{table.full_name}: {schema}.{name} does not exist",
+            f"{table.full_name}: {missing.detail}",
             _create_statement(connection, settings, table, schema, name),
         )
+
+
+def _lost(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, schema: str, name: str
+) -> OlrPgError | None:
+    try:
+        return lost_table(connection, schema, name, settings.subscription, table.full_name)
+    except psycopg.errors.InsufficientPrivilege:
+        return None  # which is told by itself
 
 
 def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]:
@@ -197,10 +231,19 @@ def _check_columns(
     for column in table.delivered:
         name = names[column.name]
         quoted = sql.Identifier(name).as_string(connection)
-        wanted = settings.choices.pg_type(table.full_name, column).name
+        made = settings.choices.pg_type(table.full_name, column)
+        wanted = made.name
         number = target.column_number(name)
         if number is not None:
             yield from _check_identity(quoted, target, number, statement)
+        if number is not None and target.columns[number].generated:
+            yield warning(
+                "postgres.columns",
+                f"{target.full_name}.{name} is generated: what {table.full_name}.{column.name} has"
+                " does not go in, and is not compared",
+                f"where that is not meant: {statement}ALTER COLUMN {quoted} DROP EXPRESSION;",
+            )
+            continue
         if number is None:
             yield error(
                 "postgres.columns",
@@ -223,6 +266,33 @@ def _check_columns(
                 f"{target.full_name}.{name} may round: {rounding}",
                 f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
             )
+        elif (refusing := may_refuse(column, made, target.columns[number])) is not None:
+            yield warning(
+                "postgres.types",
+                f"{target.full_name}.{name} may refuse values: {refusing}",
+                f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
+            )
+
+
+def _check_not_null(
+    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
+) -> Iterator[Finding]:
+    names = target_columns(settings, table)
+    sources = {names[column.name]: column for column in table.delivered}
+    generated = {column.name for column in target.columns if column.generated}
+    for name, is_filled in read_not_null(connection, target).items():
+        source = sources.get(name)
+        if name in generated or (source is not None and not source.nullable):
+            continue
+        quoted = sql.Identifier(name).as_string(connection)
+        statement = f"{_alter(connection, target)}ALTER COLUMN {quoted} DROP NOT NULL;"
+        column = f"{target.full_name}.{name}"
+        if source is not None:
+            what = f"{column} is NOT NULL, {table.full_name}.{source.name} is not"
+            yield warning("postgres.columns", what, statement)
+        elif not is_filled:
+            what = f"{column} is NOT NULL without a default, and {table.full_name} has no such"
+            yield error("postgres.columns", f"{what} column: no row gets in", statement)
 
 
 def _check_identity(

@@ -344,9 +344,13 @@ def _live_server(directory: Path, port: int) -> LiveServer:
 
 
 def _announce(server: StandIn, directory: Path) -> None:
-    from olr_pg.simulator.oracle_net.serve import CONFIG
+    from pyarrow.parquet import read_metadata
+
+    from olr_pg.simulator.oracle_net.serve import CONFIG, TABLES
 
     print_line(f"serving: {server.connect_string}")
+    if any(read_metadata(file).num_rows for file in (directory / TABLES).glob("*.parquet")):
+        print_line(f"load its rows first: olr-pg initial-load --config {directory / CONFIG}")
     print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
     flush()
 

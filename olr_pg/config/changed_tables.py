@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "tables.json"
 VERSION: Final = 1
 
+_ROOM: Final = "let this user read and write the file, and give its disk room; nothing is changed"
+_AGAIN: Final = "remove the file, then add and remove the tables again that it had"
+
 
 class TableChanges(NamedTuple):
     """Tables that are replicated, or not, beside what `apply.tables` says."""
@@ -60,6 +63,10 @@ class TableChanges(NamedTuple):
         return f"{query} UNION {table_list_query(self.added)}" if self.added else query
 
 
+def _unusable(path: Path, what: str, action: str) -> OlrPgError:
+    return OlrPgError(Code.TABLES_NOT_CHANGEABLE, what, action=action, file=str(path))
+
+
 def _text(name: str) -> str:
     return "'" + name.replace("'", "''") + "'"
 
@@ -75,7 +82,7 @@ def read_table_changes(path: Path) -> TableChanges:
     except (FileNotFoundError, NotADirectoryError):
         return TableChanges()
     except OSError as error:
-        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, plain_reason(error), file=str(path)) from error
+        raise _unusable(path, plain_reason(error), _ROOM) from error
     check_version(data, VERSION, path)
     try:
         document: dict[str, Any] = json.loads(data)
@@ -84,9 +91,7 @@ def read_table_changes(path: Path) -> TableChanges:
             tuple(TableName(*name) for name in document["removed"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise OlrPgError(
-            Code.TABLES_NOT_CHANGEABLE, "the file is damaged", file=str(path)
-        ) from error
+        raise _unusable(path, "the file is damaged", _AGAIN) from error
 
 
 def write_changes(path: Path, changes: TableChanges) -> None:
@@ -99,4 +104,4 @@ def write_changes(path: Path, changes: TableChanges) -> None:
     try:
         replace_file(path, json.dumps(document).encode() + b"\n")
     except OSError as error:
-        raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, plain_reason(error), file=str(path)) from error
+        raise _unusable(path, plain_reason(error), _ROOM) from error

@@ -93,7 +93,7 @@ def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[T
         if pair not in known:
             raise OlrPgError(
                 Code.TABLE_UNKNOWN,
-                f"there is no {'.'.join(pair)}{_similar(snapshot, pair)}",
+                f"there is no {'.'.join(pair)}{like_it(snapshot.tables, pair)}",
                 table=".".join(pair),
             )
         found.update((table.full_name, table) for table in known[pair])
@@ -141,11 +141,12 @@ def _check_replicable(refused: Sequence[Table]) -> None:
     )
 
 
-def _similar(snapshot: Snapshot, pair: tuple[str, str]) -> str:
+def like_it(tables: Sequence[Table], pair: tuple[str, str]) -> str:
+    """Name those of the tables that may be meant by an owner and a name which none of them has."""
     folded = tuple(part.casefold() for part in pair)
-    for table in snapshot.tables:
+    for table in tables:
         if (table.owner.casefold(), table.name.casefold()) == folded:
             return f'; did you mean "{table.owner}"."{table.name}"'
-    own = {table.full_name for table in snapshot.tables if not is_oracle_schema(table.source_owner)}
+    own = {table.full_name for table in tables if not is_oracle_schema(table.source_owner)}
     near = difflib.get_close_matches(".".join(pair).strip("!").upper(), own, _NEAR_MAX, _NEAR)
     return f"; did you mean {' or '.join(near)}" if near else ""

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import TablePlan
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.connection import connect, unreachable
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
@@ -168,11 +168,7 @@ def plan_of(connection: Connection[Any], settings: ApplierSettings, table: LoadT
     """
     target = read_table(connection, table.schema, table.name)
     if target is None:
-        raise OlrPgError(
-            Code.TARGET_TABLE_MISSING,
-            f"{table.schema}.{table.name} does not exist",
-            table=table.source.full_name,
-        )
+        raise missing_table(connection, table.schema, table.name, table.source.full_name)
     return TablePlan(table.source.full_name, target, table.source, settings)
 
 

@@ -179,16 +179,18 @@ def _plan(
     source: SourceTable,
     options: LoadOptions,
 ) -> tuple[SourceTable, LoadTable, TablePlan]:
-    plan = plan_table(connection, settings, source.table, source.table)
-    bind_columns(plan, source.table, source.data.schema, settings)
-    target = plan.target
-    progress = TableLoadProgress(settings.subscription, source.table.full_name, target.full_name)
+    name = source.table.full_name
+    target = target_name(settings, source.table.owner, source.table.name)
+    progress = TableLoadProgress(settings.subscription, name, ".".join(target))
     state = progress.read(connection)
+    begins = options.anew or (options.restart and state is not None and not state.finished)
+    plan = plan_table(connection, settings, source.table, source.table, begins=begins)
+    bind_columns(plan, source.table, source.data.schema, settings)
     if options.resume and state is not None and source.data.as_of is not None:
         # What is in is as of the SCN that the load began with, in the partitions it began with.
         data = source.data.as_of(state.scn, state.source)
         source = SourceTable(source.table, data, state.scn, state.start_scn)
-    return source, LoadTable(source.table, target.schema, target.name, progress), plan
+    return source, LoadTable(source.table, *target, progress), plan
 
 
 def _check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from olr_pg.dictionary.selection import as_known
+from olr_pg.dictionary.selection import as_known, like_it
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.large_row import LargeRow
 
@@ -135,6 +135,12 @@ def named_tables(
     wanted = set(as_known(names, known))
     unknown = wanted - known
     if unknown:
-        raise OlrPgError(Code.TABLE_UNKNOWN, f"not in `apply.tables`: {', '.join(sorted(unknown))}")
+        told = [name + like_it(tables, _pair(name)) for name in sorted(unknown)]
+        raise OlrPgError(Code.TABLE_UNKNOWN, f"not in `apply.tables`: {', '.join(told)}")
     chosen = filters.chosen(tables, database)
     return tuple(table for table in chosen if not wanted or table.full_name in wanted)
+
+
+def _pair(name: str) -> tuple[str, str]:
+    owner, _, own = name.rpartition(".")
+    return owner, own

@@ -25,7 +25,7 @@ from olr_pg.oracle.online_groups import online_groups
 from olr_pg.oracle.source_containers import ContainerDatabases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from sqlalchemy import Connection
 
@@ -70,6 +70,7 @@ class LiveDatabase:
         lineage: remembers over restarts what was delivered from which incarnation.
         start_scn: the SCN from which redo will be wanted; 0 for the oldest log. The dictionary is
             read as of it where Oracle can still do that.
+        loaded_scn: the same, of tables (``OWNER.NAME``) where `start_scn` does not say.
         dictionary: the file that keeps the dictionary which a run began with; later DDL is followed
             through redo from there on, so that a restart needs the same one.
         vault: copies of the logs.
@@ -86,6 +87,7 @@ class LiveDatabase:
         lineage: Lineage,
         *,
         start_scn: Callable[[], int] = lambda: 0,
+        loaded_scn: Callable[[Collection[str]], int] = lambda _: 0,
         dictionary: Path | None = None,
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
@@ -102,6 +104,7 @@ class LiveDatabase:
         self._lob_fetcher = LobFetcher(self._database_of) if fetches else None
         self._lineage = lineage
         self._start_scn = start_scn
+        self._loaded_scn = loaded_scn
         self._dictionary = dictionary
         self._vault = vault
         self._logs: dict[tuple[int, int, int], ArchivedLog] = {}
@@ -182,6 +185,8 @@ class LiveDatabase:
             if not files or not all(file.exists() for file in files):
                 return None
             snapshot = self._join([load_snapshot(str(file)) for file in files])
+            if not self._start_scn() and snapshot.scn < self._loaded_scn(self._full_names()):
+                return None  # of a run that came to nothing, before a load
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
 
@@ -198,7 +203,8 @@ class LiveDatabase:
 
         Undo is a container's own: one may reach back that far, and another not.
         """
-        wanted = self._start_scn() or self._oldest_scn()
+        loaded_scn = self._loaded_scn
+        wanted = self._start_scn() or loaded_scn(self._full_names()) or self._oldest_scn()
         if wanted:
             try:
                 return self._containers.read_dictionaries(self._names, wanted, structure=False)
@@ -212,6 +218,9 @@ class LiveDatabase:
                     reason=error.detail,
                 )
         return self._containers.read_dictionaries(self._names, structure=False)
+
+    def _full_names(self) -> set[str]:
+        return {f"{owner}.{name}" for owner, name in self._names}
 
     def _oldest_scn(self) -> int:
         """Return where the oldest archived log begins; 0 where there is none."""

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlalchemy import func, literal, select
 
 from olr_pg.datatypes.charsets import charset
+from olr_pg.dictionary.selection import like_it
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
@@ -465,8 +466,8 @@ def _tables(
             found.append(
                 error(
                     "oracle.tables",
-                    f"there is no table {'.'.join(name)}",
-                    "correct `apply.tables`: names are case-sensitive",
+                    f"there is no table {'.'.join(name)}{like_it(snapshot.tables, name)}",
+                    "correct `apply.tables`: a name without quotes is taken in upper case",
                 )
             )
         elif table.refusal is not None:

@@ -6,14 +6,21 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from olr_pg.cli.simulate import BlockSize, Release
+from olr_pg.cli.simulate import BlockSize, Release, _announce
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
 from olr_pg.simulator.simulation import simulate
 from tests.simulator.reader import parse_log
+
+if TYPE_CHECKING:
+    from olr_pg.simulator.oracle_net.server import StandIn
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -174,3 +181,14 @@ def test_what_two_containers_do_not_go_with_is_refused(
     refused = cli("simulate", "--seed", 9, "--out", tmp_path, "--containers", 2, *options)
     assert refused.returncode == 2
     assert "--containers" in refused.stderr
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_whoever_is_served_rows_is_told_to_load_them_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: int
+) -> None:
+    (tmp_path / "tables").mkdir()
+    pq.write_table(pa.table({"ID": ["1"] * rows}), tmp_path / "tables" / "SHOP.T.parquet")
+    _announce(cast("StandIn", SimpleNamespace(connect_string="there")), tmp_path)
+    told = [line.partition(": ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == ["serving", *["load its rows first"][:rows], "replicate it"]

@@ -85,6 +85,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(OlrPgError) as caught:
         read_table_changes(path)
     assert caught.value.code == 8015
+    assert "remove the file" in caught.value.action
 
 
 def test_a_newer_file_is_refused(tmp_path: Path) -> None:
@@ -99,3 +100,4 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError) as caught:
         write_changes(tmp_path / "none" / "tables.json", TableChanges())
     assert caught.value.code == 8015
+    assert "give its disk room" in caught.value.action

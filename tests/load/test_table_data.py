@@ -33,3 +33,8 @@ def test_a_name_that_is_not_replicated_is_refused() -> None:
     with pytest.raises(OlrPgError, match="not in `apply") as caught:
         named("S.A", "S.X")
     assert caught.value.code == 3012
+
+
+def test_a_name_that_is_misspelt_is_told_with_what_is_like_it() -> None:
+    with pytest.raises(OlrPgError, match=r"`: S\.C; did you mean \"S\"\.\"c\"$"):
+        named("S.A", "S.C")

@@ -26,12 +26,15 @@ BOTH = "SELECT owner, table_name FROM all_tables WHERE table_name <> 'LOOSE'"
 
 
 @contextmanager
-def live(source: OracleSource, folder: Path, start_scn: int = 0) -> Iterator[LiveDatabase]:
+def live(
+    source: OracleSource, folder: Path, start_scn: int = 0, loaded: dict[str, int] | None = None
+) -> Iterator[LiveDatabase]:
     folder.mkdir(exist_ok=True)
     database = LiveDatabase(
         source,
         Lineage(folder / "lineage.json"),
         start_scn=lambda: start_scn,
+        loaded_scn=lambda names: min((loaded or {}).get(name, 0) for name in names),
         dictionary=folder / "dictionary.json",
     )
     try:
@@ -105,6 +108,17 @@ def test_a_start_at_the_oldest_log_takes_the_dictionary_of_that_time(
     )
     with live(source, tmp_path / "then") as database:
         assert database.resolve(ORDERS_ONLY)[0].scn == 3_000
+    # Behind a load nothing is read from before it, DDL included.
+    loaded = {f"{ORDERS.owner}.ORDERS": 3_700}
+    with live(source, tmp_path / "load", loaded=loaded) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
+    with live(source, tmp_path / "some", loaded=loaded) as database:
+        assert database.resolve(BOTH)[0].scn == 3_000
+    # What a run has kept that ended before the load is not of use any more.
+    with live(source, tmp_path / "then", loaded=loaded) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
+    with live(source, tmp_path / "then", 3_800, loaded) as database:
+        assert database.resolve(ORDERS_ONLY)[0].scn == 3_700
     state.catalogue.undo_scn = 3_500
     with live(source, tmp_path / "now") as database, capture_logs() as logged:
         assert database.resolve(ORDERS_ONLY)[0].scn == SCN

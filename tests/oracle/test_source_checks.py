@@ -369,10 +369,11 @@ def test_tables_and_columns_that_cannot_be_replicated_are_named(patient: Patient
 
 
 def test_a_table_that_does_not_exist(patient: Patient) -> None:
-    patient.changes = {"tables": ["SHOP.ORDERS", "SHOP.DROPPED"]}
+    patient.changes = {"tables": ["SHOP.ORDERS", "SHOP.ORDRES"]}
     finding = patient.only()
     assert finding.check == "oracle.tables"
-    assert "SHOP.DROPPED" in finding.what
+    assert finding.what == "there is no table SHOP.ORDRES; did you mean SHOP.ORDERS"
+    assert finding.mend == ("correct `apply.tables`: a name without quotes is taken in upper case",)
 
 
 def test_a_source_that_cannot_be_reached(patient: Patient) -> None:

@@ -352,7 +352,10 @@ class Applier:
             for name in sorted(self._pauses.tables):
                 # Its held changes would be passed by.
                 raise OlrPgError(Code.TABLE_NOT_PAUSABLE, "it is: resume it first", table=name)
-        return read_handover(connection, subscription, self._tables)
+        found = read_handover(connection, subscription, self._tables)
+        if found.scn:
+            _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
+        return found
 
     def _check_stopped(self, connection: Connection[Any]) -> None:
         check_stopped(connection, self._settings.subscription)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import structlog
-
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from psycopg import Connection
-
-_log = structlog.get_logger(__name__)
 
 _READ = """
 SELECT source_table, scn, start_scn, finished_at IS NOT NULL, handed_over
@@ -83,14 +79,12 @@ def read_handover(
     pending = [load for load in loads if load[3] and not load[4]]
     if not pending:
         return Handover()
-    found = Handover(
+    return Handover(
         max(scn for _, scn, *_ in pending),
         min(start for _, _, start, *_ in pending),
         bool(tables) and set(tables) <= {row[0] for row in loads},
         frozenset(name for name, *_ in pending),
     )
-    _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
-    return found
 
 
 def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> None:

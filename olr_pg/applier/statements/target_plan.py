@@ -12,6 +12,8 @@ from olr_pg.applier.target.catalogue import (
     NewColumn,
     TargetTable,
     create_table,
+    lost_table,
+    missing_table,
     read_table,
     supports_xml,
 )
@@ -369,10 +371,13 @@ def plan_table(
     settings: ApplierSettings,
     layout: Layout | Table,
     source: Table | None,
+    *,
+    begins: bool = False,
 ) -> TablePlan:
     """Plan the table, which is created where it is missing and that is allowed.
 
     Args:
+        begins: what the table had does not count: it is loaded from the beginning.
         layout: names the table; of an Insert it can also say what columns to create.
 
     Raises:
@@ -384,14 +389,18 @@ def plan_table(
     schema, name = target_name(settings, owner, table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
+        full_name = f"{owner}.{table}"
+        lost = None
+        if not begins:
+            lost = lost_table(connection, schema, name, settings.subscription, full_name)
+        if lost is not None:
+            raise lost
         columns, key = new_table(settings, layout, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)
             target = read_table(connection, schema, name)
     if target is None:
-        raise OlrPgError(
-            Code.TARGET_TABLE_MISSING, f"{schema}.{name} does not exist", table=f"{owner}.{table}"
-        )
+        raise missing_table(connection, schema, name, f"{owner}.{table}")
     check_quiet(connection, settings, schema, name)
     return TablePlan(f"{owner}.{table}", target, source, settings)
 

@@ -25,7 +25,7 @@ from olr_pg.applier.statements.target_plan import (
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, stop_error, stops
-from olr_pg.applier.target.catalogue import empty_table, read_table
+from olr_pg.applier.target.catalogue import empty_table, missing_table, read_table
 from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
 from olr_pg.dictionary.evolution import Verdict
@@ -188,9 +188,7 @@ def _target(
     if target is None and settings.create_tables and event.definition is not None:
         target = plan_table(connection, settings, event.definition, event.definition).target
     if target is None:
-        raise OlrPgError(
-            Code.TARGET_TABLE_MISSING, f"{schema}.{name} does not exist", table=event.table
-        )
+        raise missing_table(connection, schema, name, event.table)
     return target
 
 

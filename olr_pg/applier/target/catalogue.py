@@ -64,6 +64,23 @@ ORDER BY i.indisprimary DESC, i.indimmediate DESC, i.indnkeyatts, i.indexrelid L
 """
 
 
+_HAD_ROWS = """
+SELECT EXISTS (SELECT FROM olr_pg.ledger
+        WHERE subscription = %(subscription)s AND source_table = %(source)s AND transactions > 0)
+    OR EXISTS (SELECT FROM olr_pg.load_part
+        WHERE subscription = %(subscription)s AND source_table = %(source)s AND rows > 0)
+"""
+_LIKE_IT = """
+SELECT n.nspname, c.relname, CASE c.relkind
+    WHEN 'v' THEN 'a view' WHEN 'm' THEN 'a materialized view'
+    WHEN 'f' THEN 'a foreign table' WHEN 'S' THEN 'a sequence' WHEN 'r' THEN '' WHEN 'p' THEN ''
+    ELSE 'an index or type' END
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE lower(n.nspname) = lower(%s) AND lower(c.relname) = lower(%s)
+ORDER BY (n.nspname, c.relname) = (%s, %s) DESC, 1, 2 LIMIT 1
+"""
+
+
 class TargetColumn(NamedTuple):
     """One column of the target.
 
@@ -132,6 +149,13 @@ class TargetTable(NamedTuple):
         return None
 
 
+class Instead(NamedTuple):
+    """What is found where a table is missing; `is_in_place`: under its very name."""
+
+    what: str
+    is_in_place: bool
+
+
 class NewColumn(NamedTuple):
     """A column of a table to create; `type_name` as SQL writes it."""
 
@@ -149,6 +173,52 @@ def read_table(connection: Connection[Any], schema: str, name: str) -> TargetTab
     columns = tuple(TargetColumn(*row) for row in connection.execute(_COLUMNS, {"table": oid}))
     key = connection.execute(_KEY, (oid,)).fetchone()
     return TargetTable(schema, name, oid, row_type, columns, tuple(key[0]) if key else ())
+
+
+def found_instead(connection: Connection[Any], schema: str, name: str) -> Instead | None:
+    """Return what stands in a missing table's place, or is called like it but for the case."""
+    found = connection.execute(_LIKE_IT, (schema, name, schema, name)).fetchone()
+    if found is None:
+        return None
+    if (found[0], found[1]) == (schema, name):
+        what = f"{schema}.{name} is {found[2]}, and no table"
+        return Instead(what, is_in_place=True) if found[2] else None
+    told = f'; there is "{found[0]}"."{found[1]}"' + (f", {found[2]}" if found[2] else "")
+    return Instead(f"{schema}.{name} does not exist{told}", is_in_place=False)
+
+
+def lost_table(
+    connection: Connection[Any], schema: str, name: str, subscription: str, source: str
+) -> OlrPgError | None:
+    """Return the error of a missing table that had rows: an empty one would lack them unnoticed.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's.
+    """
+    if connection.execute("SELECT to_regclass('olr_pg.load_part')").fetchone() == (None,):
+        return None  # nothing was ever here
+    names = {"subscription": subscription, "source": source}
+    if connection.execute(_HAD_ROWS, names).fetchone() != (True,):
+        return None
+    return OlrPgError(
+        Code.TARGET_TABLE_MISSING,
+        f"{schema}.{name} does not exist any more, and had rows",
+        action="put it back (under its name, or from a backup that has olr_pg's tables as of then,"
+        f" too), or load it anew: `olr-pg initial-load --anew --table {source}`, while no appliance"
+        " runs",
+        table=source,
+    )
+
+
+def missing_table(connection: Connection[Any], schema: str, name: str, source: str) -> OlrPgError:
+    """Return the error of a table that is not there, with what is in its place.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's.
+    """
+    instead = found_instead(connection, schema, name)
+    what = f"{schema}.{name} does not exist" if instead is None else instead.what
+    return OlrPgError(Code.TARGET_TABLE_MISSING, what, table=source)
 
 
 def supports_xml(connection: Connection[Any]) -> bool:

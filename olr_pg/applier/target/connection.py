@@ -217,15 +217,14 @@ def plain_words(error: psycopg.Error) -> str:
 
 
 def unreachable(error: psycopg.Error, target: str | None = None) -> OlrPgError:
-    """Return the coded error for a target that stays out of reach, or full.
+    """Return the coded error for a target that stays out of reach, full or read-only.
 
     Args:
         target: its place, where the caller knows it.
     """
-    return OlrPgError(
-        Code.TARGET_DISK_FULL
-        if isinstance(error, psycopg.errors.DiskFull)
-        else Code.POSTGRES_UNREACHABLE,
-        mask(plain_words(error)),
-        target=target,
-    )
+    code = Code.POSTGRES_UNREACHABLE
+    if isinstance(error, psycopg.errors.DiskFull):
+        code = Code.TARGET_DISK_FULL
+    elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        code = Code.TARGET_READ_ONLY
+    return OlrPgError(code, mask(plain_words(error)), target=target)

@@ -110,3 +110,13 @@ def _too_few(kept: int, wanted: int | None, what: str) -> str | None:
 def numeric_scale(modifier: int) -> int:
     """Return the scale of a numeric, which may be negative."""
     return (((modifier - _HEADER) & _SCALE_BITS) ^ _SCALE_SIGN) - _SCALE_SIGN
+
+
+def integer_digits(modifier: int) -> int:
+    """Return how many digits a numeric takes before the point."""
+    return ((modifier - _HEADER) >> _FIELDS_AT & _FULL_PRECISION) - numeric_scale(modifier)
+
+
+def text_length(modifier: int) -> int:
+    """Return how many characters a varchar or char takes."""
+    return modifier - _HEADER

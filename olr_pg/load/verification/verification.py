@@ -18,7 +18,7 @@ import numpy as np
 import structlog
 
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.datatypes.policies import NOTHING, Counters
@@ -303,9 +303,7 @@ def _plan(
     schema, table_name = target_name(settings, source.table.owner, source.table.name)
     target = read_table(connection, schema, table_name)
     if target is None:
-        raise OlrPgError(
-            Code.TARGET_TABLE_MISSING, f"{schema}.{table_name} does not exist", table=name
-        )
+        raise missing_table(connection, schema, table_name, name)
     plan = TablePlan(name, target, source.table, settings)
     bind_columns(plan, source.table, source.data.schema, settings)
     found = connection.execute(_APPLIED, (settings.subscription, name)).fetchone()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import psycopg
+import pytest
+
+from olr_pg.applier.statements.target_plan import plan_table
+from olr_pg.applier.target.catalogue import missing_table
+from olr_pg.applier.target_checks import check_target
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
+from olr_pg.errors import OlrPgError
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -105,3 +113,57 @@ def test_partitioned_table_without_a_key(replication: Replication) -> None:
     r.transaction(r.delete({"N": 11, "V": "x"}, "P"), r.update({"N": 1, "V": "x"}, {"N": 12}, "P"))
     r.apply()
     assert _table(r, "s.p") == [(12, "x")]
+
+
+def test_what_is_in_the_place_of_a_missing_table(replication: Replication) -> None:
+    r = replication
+    r.execute('CREATE VIEW s.r AS SELECT 1 AS id; CREATE SCHEMA "S"; CREATE TABLE "S"."U" (id int)')
+    column = Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0, nullable=False)
+
+    def told(name: str, *, create_tables: bool) -> list[tuple[str, str]]:
+        table = Table("S", name, 1, 1, (column,), key_kind=KeyKind.PRIMARY, key=(1,))
+        found = check_target(r.settings(create_tables=create_tables), [table])
+        return [(one.severity.name, one.what.partition(": ")[2]) for one in found]
+
+    for create_tables in (True, False):
+        assert told("R", create_tables=create_tables) == [("ERROR", "s.r is a view, and no table")]
+    beside = 's.u does not exist; there is "S"."U"'
+    assert told("U", create_tables=False) == [("ERROR", beside)]
+    assert told("U", create_tables=True) == [
+        ("WARNING", f"{beside}; a table would be made beside it")
+    ]
+    assert told("V", create_tables=True) == []
+    with psycopg.connect(r.target) as connection:
+        error = missing_table(connection, "s", "r", "S.R")
+    assert (
+        str(error)
+        == "OLR-05005: a target table is missing: s.r is a view, and no table [table S.R]"
+    )
+
+
+def test_a_table_that_had_rows_is_not_made_again_empty(replication: Replication) -> None:
+    r = replication
+    settings = r.settings(create_tables=True)
+    r.transaction(r.insert({"ID": 1, "N": 1, "V": "v"}))
+    r.apply(create_tables=True)
+    r.execute("ALTER TABLE s.t RENAME TO away")
+    r.transaction(r.insert({"ID": 2, "N": 2, "V": "v"}))
+    with pytest.raises(OlrPgError, match="OLR-05005"):
+        r.apply(create_tables=True)
+    ((code, message),) = r.rows("SELECT code, message FROM olr_pg.error")
+    assert (code, message) == (5005, "s.t does not exist any more, and had rows")
+    assert r.rows("SELECT to_regclass('s.t')") == [(None,)]
+    r.execute("ALTER TABLE s.away RENAME TO t")
+    r.apply(create_tables=True)
+    assert r.rows("SELECT id FROM s.t ORDER BY id") == [(1,), (2,)]
+    # Who loads it anew may have it made.
+    with psycopg.connect(r.target, autocommit=True) as connection:
+        connection.execute("DROP TABLE s.t")
+        id_ = Column("ID", 1, 1, 1, OracleType.NUMBER, 22, 9, 0, nullable=False)
+        table = Table("S", "T", 1, 1, (id_,))
+        with pytest.raises(OlrPgError) as caught:
+            plan_table(connection, settings, table, table)
+        assert "olr-pg initial-load --anew --table S.T" in caught.value.action
+        (told,) = check_target(settings, [table])
+        assert told.what == "S.T: s.t does not exist any more, and had rows"
+        assert plan_table(connection, settings, table, table, begins=True).target.name == "t"

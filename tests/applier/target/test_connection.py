@@ -4,9 +4,10 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.target.connection import connect, plain_words
+from olr_pg.applier.target.connection import connect, plain_words, unreachable
 from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
@@ -62,3 +63,11 @@ def test_words_are_on_one_line_and_without_asides() -> None:
         " the server terminated abnormally\n\tbefore or while processing the request.\n"
     )
     assert plain_words(error) == "server closed the connection unexpectedly"
+
+
+def test_a_server_that_takes_no_writes_is_not_said_to_be_away(replication: Replication) -> None:
+    text = make_conninfo(replication.target, options="-c default_transaction_read_only=on")
+    with connect(text, replica=False) as connection, pytest.raises(psycopg.Error) as caught:
+        connection.execute("CREATE TABLE s.written ()")
+    told = str(unreachable(caught.value, "a host"))
+    assert told.startswith("OLR-05092: PostgreSQL takes no writes: cannot execute CREATE TABLE in")

@@ -77,7 +77,7 @@ def test_a_type_that_would_round(replication: Replication, column: Column, kind:
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (_number(12, 4), "numeric(10,4)"),
+        (_number(12, 4), "numeric(12,4)"),
         (_number(12, 4), "numeric(20,6)"),
         (_number(12, -2), "numeric(14,-2)"),
         (_number(12, 4), "numeric"),

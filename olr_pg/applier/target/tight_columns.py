@@ -1,0 +1,77 @@
+"""What a target's columns may refuse of the source's rows, to be mended before a row is stopped.
+
+PostgreSQL refuses what is too long, too large or NULL where it may not be. Whether a row will be so
+is not known: the source's type allows it, that is all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.applier.target.modifiers import integer_digits, modifier_of, text_length
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
+    from olr_pg.datatypes.mapping import OracleColumn, PgType
+
+# A domain may have a default, and NOT NULL of its own.
+_NOT_NULL: Final = """
+SELECT a.attname, a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnotnull OR t.typnotnull)
+ORDER BY a.attnum
+"""
+_TEXTS: Final = (PgKind.VARCHAR, PgKind.BPCHAR)
+_INTEGERS: Final = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
+"""How many digits each holds, whatever they are."""
+
+
+def read_not_null(connection: Connection[Any], target: TargetTable) -> dict[str, bool]:
+    """Return the columns that take no NULL, and whether a row gets a value there without one."""
+    return dict(connection.execute(_NOT_NULL, (target.oid,)).fetchall())
+
+
+def may_refuse(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
+    """Return what the target may refuse of the source's type, or None.
+
+    Args:
+        made: the type that a new column would get: one that was chosen refuses nothing.
+    """
+    found = None
+    if target.base_oid in _TEXTS and target.modifier >= 0:
+        found = _too_long(made, text_length(target.modifier))
+    elif source.type_code == OracleType.NUMBER and not _is_made_so(made, target):
+        found = _too_large(source, target)
+    return None if found is None else f"{oracle_type_name(source)} {found}"
+
+
+def _is_made_so(made: PgType, target: TargetColumn) -> bool:
+    if target.base_oid != made.kind:
+        return False
+    return made.kind != PgKind.NUMERIC or target.modifier == modifier_of(made)
+
+
+def _too_long(made: PgType, kept: int) -> str | None:
+    if made.kind == PgKind.TEXT:
+        return f"may be longer than {kept} characters"
+    wanted = modifier_of(made)
+    if made.kind not in _TEXTS or wanted < 0 or text_length(wanted) <= kept:
+        return None
+    return f"may have {text_length(wanted)} characters, of which it takes {kept}"
+
+
+def _too_large(source: OracleColumn, target: TargetColumn) -> str | None:
+    kept: int | None
+    if target.base_oid == PgKind.NUMERIC:
+        kept = None if target.modifier < 0 else integer_digits(target.modifier)
+    else:
+        kept = next((n for kind, n in _INTEGERS.items() if kind == target.base_oid), None)
+        if kept is not None and (source.scale is None or source.scale > 0):
+            return "may have a fraction, which an integer does not take"
+    if kept is None or source.precision is None or source.scale is None:
+        return None
+    wanted = source.precision - source.scale
+    return None if wanted <= kept else f"may have {wanted} digits before the point, not {kept}"
