@@ -133,7 +133,7 @@ def test_the_encoder_writes_what_the_codec_reads(
 
 def test_interpreted_kernels_agree() -> None:
     """The same comparison with the kernels interpreted, in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__]
     result = subprocess.run(
         [*command, "-k", test_the_encoder_writes_what_the_codec_reads.__name__],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},

@@ -109,7 +109,7 @@ def test_any_cut_gives_the_same_values(
 
 def test_interpreted_kernels_agree() -> None:
     """The same with the kernels interpreted, in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__]
     # The hash of a layout overflows on purpose.
     command += ["-W", "ignore::RuntimeWarning", "-k", test_any_cut_gives_the_same_values.__name__]
     result = subprocess.run(
