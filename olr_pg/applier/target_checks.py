@@ -53,7 +53,10 @@ SELECT pg_get_userbyid(relowner)::text FROM pg_class
 WHERE oid = to_regclass(%s) AND NOT pg_has_role(relowner, 'USAGE')
 """
 _DEFERRABLE = """
-SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+SELECT conname, pg_get_constraintdef(oid), ARRAY(
+    SELECT attname::text FROM unnest(conkey) WITH ORDINALITY AS of (number, place)
+    JOIN pg_attribute ON attrelid = conrelid AND attnum = number ORDER BY place)
+FROM pg_constraint
 WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype, conname
 """
 
@@ -75,7 +78,7 @@ def check_target(
             current = _user(connection)
             found = list(_check_ledger(connection, current))
             for table in tables:
-                found += _check_table(connection, settings, table, current)
+                found += _check_table(connection, settings, table, current, structure)
                 found += check_flags(settings, table, structure)
             return list(dict.fromkeys(found))
     except psycopg.OperationalError as problem:
@@ -111,7 +114,11 @@ def _user(connection: Connection[Any]) -> str:
 
 
 def _check_table(
-    connection: Connection[Any], settings: ApplierSettings, table: Table, user: str
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    table: Table,
+    user: str,
+    structure: Structure,
 ) -> Iterator[Finding]:
     if table.refusal is not None:
         return
@@ -120,7 +127,7 @@ def _check_table(
     if target is not None:
         yield from _check_columns(connection, settings, table, target)
         yield from _check_not_null(connection, settings, table, target)
-        yield from _check_keys(connection, settings, table, target)
+        yield from _check_keys(connection, settings, table, target, structure)
         yield from check_grants(connection, user, schema, name)
         yield from _check_firing(connection, settings, target, user)
         return
@@ -308,9 +315,18 @@ def _check_identity(
 
 
 def _check_keys(
-    connection: Connection[Any], settings: ApplierSettings, table: Table, target: TargetTable
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    table: Table,
+    target: TargetTable,
+    structure: Structure,
 ) -> Iterator[Finding]:
     names = target_columns(settings, table)
+    unique = [
+        [names.get(column) for column in one.columns]
+        for one in structure.unique_keys
+        if one.full_name == table.full_name
+    ]
     statement = _alter(connection, target)
     key = [names[c.name] for number in table.key for c in table.columns if c.intcol == number]
     if key and not target.key:
@@ -321,7 +337,9 @@ def _check_keys(
             " of a key are missing or double they may hit too few and too many unnoticed",
             f"{statement}ADD PRIMARY KEY ({quoted_key});",
         )
-    for name, definition in connection.execute(_DEFERRABLE, (target.oid,)):
+    for name, definition, columns in connection.execute(_DEFERRABLE, (target.oid,)):
+        if columns in unique:
+            continue  # as `schema` makes it: the source sees to it, at the end of a statement
         quoted = sql.Identifier(name).as_string(connection)
         at_once = definition.partition(" DEFERRABLE")[0]
         yield warning(

@@ -12,7 +12,7 @@ from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.dictionary.structure import LeftOut, Structure
+from olr_pg.dictionary.structure import LeftOut, Structure, UniqueKey
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.wire.elements import ColumnValue
@@ -74,6 +74,25 @@ def test_a_key_that_is_deferrable(replication: Replication) -> None:
     r.transaction(r.insert({"ID": 1}, "R"))
     with pytest.raises(OlrPgError):
         r.apply([_table()])
+
+
+def test_a_unique_key_that_the_source_has_may_be_deferrable(replication: Replication) -> None:
+    """As a load makes it: a statement of the source may exchange values between rows."""
+    r = replication
+    r.execute(
+        "CREATE TABLE s.r (id int PRIMARY KEY, a int, b int, UNIQUE (b, a) DEFERRABLE,"
+        " UNIQUE (a, b) DEFERRABLE)"
+    )
+    columns = [
+        Column(name, place, place, place, OracleType.NUMBER, 22, 9, 0)
+        for place, name in enumerate("AB", 2)
+    ]
+    key = UniqueKey(owner="S", table="R", name="RU", columns=("B", "A"))
+    elsewhere = UniqueKey(owner="S", table="Q", name="QU", columns=("A", "B"))
+    structure = Structure(unique_keys=(key, elsewhere))
+    (found,) = check_target(r.settings(), [_table(*columns)], structure)
+    assert (found.severity, found.check) == (Severity.WARNING, "postgres.keys")
+    assert "r_a_b_key" in found.what
 
 
 def test_a_table_without_a_key(replication: Replication) -> None:
