@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.applier.kernel_warmup import warm_chunks, warm_rare
 from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
-from olr_pg.capture.logs import discover_logs
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import open_for_decoding
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.dictionary.model import Column
+from olr_pg.dictionary.model import Column, Database
 from olr_pg.load.kernel_warmup import warm_load
 from olr_pg.redo.dump.stats import log_statistics
 from olr_pg.redo.sessions import SessionDirectory
@@ -23,10 +20,13 @@ from olr_pg.rendering.arrow_values import arrow_converter
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import LogDecoding
-from olr_pg.replicator.kernel_warmup import RARE_LOGS, unpack_logs, warm_online
+from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, warm_online
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
 from olr_pg.server.kernel_warmup import warm_port
 from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PART_BYTES: Final = 700
 """So small that transactions of generated logs wait on disk, and are finished in parts."""
@@ -38,9 +38,9 @@ def compile_kernels() -> None:
     """Compile the kernels, or load them where they are on disk already."""
     warm_decoder()
     for name in RARE_LOGS:
-        with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as folder:
-            unpack_logs(Path(folder), name)
-            _decode_in_every_form(Path(folder))
+        with generated_logs(name) as folder:
+            _decode_in_every_form(folder)
+    _convert_nanoseconds()
     warm_online()
     warm_applier(ByteOrder.LITTLE)
     warm_chunks(ByteOrder.LITTLE)
@@ -51,11 +51,10 @@ def compile_kernels() -> None:
 
 def _decode_in_every_form(folder: Path) -> None:
     """Decode logs to messages by way of files, to JSON Lines and Parquet; count their vectors."""
-    logs = str(folder / "logs")
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     storage, sessions = SpillFiles(folder / "spill", 0, part_bytes=_PART_BYTES), SessionDirectory()
     lines = JsonLines(snapshot.database, sessions=sessions)
-    decoding = LogDecoding(snapshot, [logs])
+    decoding = LogDecoding(snapshot, [str(folder / "logs")])
     with ParquetFiles(
         folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions, sessions
     ) as files:
@@ -64,6 +63,10 @@ def _decode_in_every_form(folder: Path) -> None:
                 pass
             lines.render(run.blob)  # as where nobody knows the transactions' bounds
             files.take(run)
-    nanoseconds = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
-    arrow_converter(nanoseconds, arrow_type(nanoseconds), snapshot.database)(column_of([_NEW_YEAR]))
-    log_statistics(open_for_decoding(discover_logs([logs])[0].path))
+    log_statistics(open_for_decoding(decoding.logs[0].path))
+
+
+def _convert_nanoseconds() -> None:
+    """Write a time as Parquet has it whose fraction is finer than its own times are."""
+    column = Column("T", 1, 1, 1, OracleType.TIMESTAMP, 11, scale=9)
+    arrow_converter(column, arrow_type(column), Database("W"))(column_of([_NEW_YEAR]))

@@ -60,15 +60,16 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
     """Return the tables that the target does not have, and that are to be created."""
     with connect(settings.connect_string, replica=settings.is_replica) as connection:
-        missing = []
-        for table in tables:
-            schema, name = target_name(settings, table.owner, table.name)
-            known = settings.subscription, table.full_name
-            if read_table(connection, schema, name) is None and not lost_table(
-                connection, schema, name, *known
-            ):
-                missing.append(table)
-        return missing
+        return [table for table in tables if _is_to_be_created(connection, settings, table)]
+
+
+def _is_to_be_created(
+    connection: psycopg.Connection[Any], settings: ApplierSettings, table: Table
+) -> bool:
+    schema, name = target_name(settings, table.owner, table.name)
+    if read_table(connection, schema, name) is not None:
+        return False
+    return lost_table(connection, schema, name, settings.subscription, table.full_name) is None
 
 
 def _filled(source: OracleSource, tables: Sequence[Table]) -> list[str]:

@@ -185,7 +185,7 @@ class LiveDatabase:
             if not files or not all(file.exists() for file in files):
                 return None
             snapshot = self._join([load_snapshot(str(file)) for file in files])
-            if not self._start_scn() and snapshot.scn < self._loaded_scn(self._full_names()):
+            if not self._start_scn() and snapshot.scn < self._behind_loads():
                 return None  # of a run that came to nothing, before a load
         same = snapshot.database.dbid == self.database.dbid
         return snapshot if same and has_tables(snapshot, names) else None
@@ -203,8 +203,7 @@ class LiveDatabase:
 
         Undo is a container's own: one may reach back that far, and another not.
         """
-        loaded_scn = self._loaded_scn
-        wanted = self._start_scn() or loaded_scn(self._full_names()) or self._oldest_scn()
+        wanted = self._start_scn() or self._behind_loads() or self._oldest_scn()
         if wanted:
             try:
                 return self._containers.read_dictionaries(self._names, wanted, structure=False)
@@ -219,8 +218,9 @@ class LiveDatabase:
                 )
         return self._containers.read_dictionaries(self._names, structure=False)
 
-    def _full_names(self) -> set[str]:
-        return {f"{owner}.{name}" for owner, name in self._names}
+    def _behind_loads(self) -> int:
+        """Return where redo is wanted from for the loads' sake; 0 where none says."""
+        return self._loaded_scn({f"{owner}.{name}" for owner, name in self._names})
 
     def _oldest_scn(self) -> int:
         """Return where the oldest archived log begins; 0 where there is none."""

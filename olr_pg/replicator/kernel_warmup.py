@@ -13,9 +13,10 @@ from __future__ import annotations
 import multiprocessing
 import tarfile
 import tempfile
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -32,10 +33,12 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.wire.encoder import fill_room
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _LOGS: Final = "data/warmup.tar.xz"
 RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
 """Logs with what few sources have: large values, undo in parts."""
-
 
 _log = structlog.get_logger(__name__)
 
@@ -46,9 +49,7 @@ def warm_kernels(*, lines: bool = False) -> None:
     Args:
         lines: the changes become JSON Lines, too.
     """
-    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
-        folder = Path(name)
-        unpack_logs(folder)
+    with generated_logs() as folder:
         if is_on_disk(extract.extract_groups) and is_on_disk(fill_room):
             _decode(folder, lines=lines)
             return
@@ -66,13 +67,19 @@ def warm_kernels(*, lines: bool = False) -> None:
 
 def warm_online() -> None:
     """Look for the end of a log, as of one that is still being written."""
-    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as name:
-        folder = Path(name)
-        unpack_logs(folder)
+    with generated_logs() as folder:
         log = _first_log(folder)
         find_end(
             log.raw[FIRST_DATA_BLOCK * log.header.block_size :], FIRST_DATA_BLOCK, log.header, 0
         )
+
+
+@contextmanager
+def generated_logs(name: str = _LOGS) -> Iterator[Path]:
+    """Hold a temporary directory with the package's logs of that name and their dictionary."""
+    with tempfile.TemporaryDirectory(prefix="olr-pg-warm-") as folder:
+        unpack_logs(Path(folder), name)
+        yield Path(folder)
 
 
 def unpack_logs(folder: Path, name: str = _LOGS) -> None:

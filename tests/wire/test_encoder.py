@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from typing import Any
 
@@ -46,6 +43,7 @@ from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
 from olr_pg.wire.offsets import message_offsets
+from tests.interpreted import check_interpreted
 from tests.wire.random_transactions import (
     CHUNK_BYTES,
     PLAN,
@@ -133,15 +131,7 @@ def test_the_encoder_writes_what_the_codec_reads(
 
 def test_interpreted_kernels_agree() -> None:
     """The same comparison with the kernels interpreted, in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__]
-    result = subprocess.run(
-        [*command, "-k", test_the_encoder_writes_what_the_codec_reads.__name__],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout
+    check_interpreted(test_the_encoder_writes_what_the_codec_reads)
 
 
 def test_no_transactions_give_an_empty_blob() -> None:

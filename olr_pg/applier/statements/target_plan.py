@@ -386,23 +386,21 @@ def plan_table(
     owner, table = (
         (layout.owner, layout.name) if isinstance(layout, Table) else (layout.owner, layout.table)
     )
+    full_name = f"{owner}.{table}"
     schema, name = target_name(settings, owner, table)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
-        full_name = f"{owner}.{table}"
-        lost = None
-        if not begins:
-            lost = lost_table(connection, schema, name, settings.subscription, full_name)
-        if lost is not None:
+        known = settings.subscription, full_name
+        if not begins and (lost := lost_table(connection, schema, name, *known)):
             raise lost
         columns, key = new_table(settings, layout, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)
             target = read_table(connection, schema, name)
     if target is None:
-        raise missing_table(connection, schema, name, f"{owner}.{table}")
+        raise missing_table(connection, schema, name, full_name)
     check_quiet(connection, settings, schema, name)
-    return TablePlan(f"{owner}.{table}", target, source, settings)
+    return TablePlan(full_name, target, source, settings)
 
 
 def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[NewColumn]:

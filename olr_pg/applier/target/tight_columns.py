@@ -25,7 +25,7 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnotnull 
 ORDER BY a.attnum
 """
 _TEXTS: Final = (PgKind.VARCHAR, PgKind.BPCHAR)
-_INTEGERS: Final = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
+_INTEGERS: Final[dict[int, int]] = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
 """How many digits each holds, whatever they are."""
 
 
@@ -68,7 +68,7 @@ def _too_large(source: OracleColumn, target: TargetColumn) -> str | None:
     if target.base_oid == PgKind.NUMERIC:
         kept = None if target.modifier < 0 else integer_digits(target.modifier)
     else:
-        kept = next((n for kind, n in _INTEGERS.items() if kind == target.base_oid), None)
+        kept = _INTEGERS.get(target.base_oid)
         if kept is not None and (source.scale is None or source.scale > 0):
             return "may have a fraction, which an integer does not take"
     if kept is None or source.precision is None or source.scale is None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +25,7 @@ from olr_pg.wire.elements import (
 )
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
+from tests.interpreted import check_interpreted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,17 +107,8 @@ def test_any_cut_gives_the_same_values(
 
 def test_interpreted_kernels_agree() -> None:
     """The same with the kernels interpreted, in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__]
     # The hash of a layout overflows on purpose.
-    command += ["-W", "ignore::RuntimeWarning", "-k", test_any_cut_gives_the_same_values.__name__]
-    result = subprocess.run(
-        command,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout
+    check_interpreted(test_any_cut_gives_the_same_values, "-W", "ignore::RuntimeWarning")
 
 
 BROKEN: dict[str, list[Element]] = {
