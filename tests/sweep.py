@@ -9,6 +9,9 @@ The databases are those that ``olr-pg simulate`` writes of the same seeds, sizes
 that the whole redo did not give. What differs is printed at once, a summary at the end; exit code 1
 where anything did.
 
+With ``--mode`` the redo is written in a way of its own; where nobody can decode some of it, the
+rest must be equal, and the error must name a table that has lost something.
+
 With ``--data-source`` they are read through Spark's data source instead, without Spark: as a query
 of all tables, as a stream that is started again while logs come, and as a query of each table, at
 three sizes of splits.
@@ -26,6 +29,7 @@ from pathlib import Path
 import structlog
 
 from olr_pg.cli.bench import parse_size
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from tests.datasource.source_rows import source_difference
 from tests.replicator.decoded_seeds import SPLIT_BYTES, SimulatedSeed, difference, lost_by_more
@@ -45,6 +49,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--size", default="1MB", help="redo of each database")
     parser.add_argument("--workload", choices=("random", "lobs"), default="random")
     parser.add_argument("--threads", type=int, help="redo threads")
+    parser.add_argument(
+        "--mode", action="append", choices=tuple(SourceMode), default=[], help="of writing redo"
+    )
     parser.add_argument("--later", action="store_true", help="decode from a later log as well")
     parser.add_argument("--data-source", action="store_true", help="read as the data source does")
     return parser.parse_args()
@@ -60,7 +67,8 @@ def main() -> int:
         # Whoever begins later than the dictionary's snapshot must not have missed any DDL.
         ddl = DdlUse.NONE if arguments.later else None
         size = parse_size(arguments.size)
-        chosen = SimulatedSeed(seed, size, arguments.workload, arguments.threads, ddl)
+        modes = tuple(map(SourceMode, arguments.mode))
+        chosen = SimulatedSeed(seed, size, arguments.workload, arguments.threads, ddl, modes)
         with tempfile.TemporaryDirectory() as folder:
             check = _check_source if arguments.data_source else _check
             found = check(chosen, Path(folder), later=arguments.later)

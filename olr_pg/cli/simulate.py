@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.simulator.live import LiveOptions
+    from olr_pg.simulator.model.source_modes import SourceMode
     from olr_pg.simulator.oracle_net.serve import LiveServer
     from olr_pg.simulator.oracle_net.server import StandIn
     from olr_pg.simulator.simulated_files import Summary
@@ -129,6 +130,14 @@ def simulate(
             " unlogged.jsonl has them.",
         ),
     ] = False,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODE",
+            help="A way of writing redo that random does not have by itself, as shared-undo or"
+            " encrypted; may be given several times. docs/simulator.md lists them.",
+        ),
+    ] = None,
     truth: Annotated[
         bool,
         typer.Option("--truth/--no-truth", help="Write truth.jsonl; random and lobs always do."),
@@ -244,6 +253,10 @@ def simulate(
     from olr_pg.simulator.simulation import simulate as write_simulation
 
     _check_containers(containers, workload, version)
+    if mode and workload not in ("random", "lobs"):
+        raise typer.BadParameter(
+            f"{workload} has no modes: random and lobs do", param_hint="--mode"
+        )
     size_bytes = DEFAULT_SIZE if wanted is None else wanted
     options = LiveOptions(
         _parse_size(rate, "--rate"),
@@ -273,6 +286,7 @@ def simulate(
         size=size_bytes,
         unlogged=nologging,
         containers=containers,
+        modes=_parse_modes(mode or []),
     )
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):
@@ -420,6 +434,16 @@ def summary_record(summary: Summary, workload: str, directory: Path) -> dict[str
         "changes": {kind.name.lower(): count for kind, count in summary.changes.items()},
         "rows": summary.rows,
     }
+
+
+def _parse_modes(names: list[str]) -> list[SourceMode]:
+    from olr_pg.simulator.model.source_modes import SourceMode
+
+    known = ", ".join(SourceMode)
+    for name in names:
+        if name not in tuple(SourceMode):
+            raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--mode")
+    return [SourceMode(name) for name in names]
 
 
 def _parse_size(text: str, option: str) -> int:

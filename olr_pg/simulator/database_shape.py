@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse
 from olr_pg.simulator.writer.instance import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DEFAULT_SIZE: Final = 256 * 1024
 """Bytes of redo that are written where no size is asked for."""
@@ -33,6 +37,7 @@ class DatabaseShape:
         ddl: which DDL the random workload has.
         unproven: some redo is in forms that Oracle is not known to write (docs/simulator.md).
         unlogged: some of its direct loads are NOLOGGING.
+        modes: ways of writing redo that most databases do not have.
     """
 
     redo: RedoFormat
@@ -48,6 +53,7 @@ class DatabaseShape:
     unproven: bool = False
     unlogged: bool = False
     twins: bool = False
+    modes: frozenset[SourceMode] = frozenset()
 
 
 def draw_shape(rng: Random) -> DatabaseShape:
@@ -97,6 +103,7 @@ def choose_shape(
     size: int = DEFAULT_SIZE,
     unlogged: bool = False,
     containers: int | None = None,
+    modes: Iterable[SourceMode] = (),
 ) -> DatabaseShape:
     """Choose the database that `simulate` would model, with what is given in place of its own.
 
@@ -112,6 +119,7 @@ def choose_shape(
         containers: 1 for a PDB; 2 for another one beside it, with the same schema, object numbers
             and transaction ids, of which the truth is, too; neither has DDL then, nor a table
             whose changes are not all logged.
+        modes: see `DatabaseShape`.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     drawn = draw_shape(rng) if workload == "random" else demo_shape(size)
@@ -135,4 +143,5 @@ def choose_shape(
         neighbour=drawn.neighbour and redo.has_container,
         pace=replace(drawn.pace, log_blocks=blocks),
         unlogged=unlogged,
+        modes=frozenset(modes),
     )

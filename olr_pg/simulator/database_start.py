@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.sessions.placement import undo_segments
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.writer.instance import Container, Instance
@@ -15,10 +16,13 @@ from olr_pg.simulator.writer.log_file import LogIdentity
 
 if TYPE_CHECKING:
     from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.model.storage import UndoSegment
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.writer.instance import LogSink, RedoThread
 
 START: Final = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+ROOT_UNDO_FILE: Final = 4
+"""The undo tablespace of the root, which PDBs without undo of their own share."""
 
 
 def database_identity(seed: int) -> LogIdentity:
@@ -48,6 +52,7 @@ def start_instance(seed: int, rng: Random, shape: DatabaseShape, archive: LogSin
         zone=timedelta(hours=rng.choice((0, -4, 1))),
         pace=shape.pace,
         unproven=shape.unproven,
+        modes=shape.modes,
     )
     for number in range(1, shape.threads + 1):
         instance.start_thread(number, 15 + 3 * number)
@@ -55,7 +60,10 @@ def start_instance(seed: int, rng: Random, shape: DatabaseShape, archive: LogSin
 
 
 def start_containers(instance: Instance, shape: DatabaseShape) -> list[Container]:
-    """Make the containers that sessions work in, with undo segments for each thread."""
+    """Make the containers that sessions work in, with undo segments for each thread.
+
+    PDBs that share the undo of the root have the same segments.
+    """
     dbid = instance.identity.dbid
     if shape.con_id == 0:
         files = {5: Container(0, None, dbid)}
@@ -63,11 +71,19 @@ def start_containers(instance: Instance, shape: DatabaseShape) -> list[Container
         files = {9: Container(shape.con_id, "SIMPDB", dbid ^ 0x1234567)}
         if shape.neighbour:
             files[14] = Container(shape.con_id + 1, "OTHERPDB", dbid ^ 0x7654321)
+    if shape.con_id and SourceMode.SHARED_UNDO in shape.modes:
+        shared = _segments(instance, ROOT_UNDO_FILE, shape.start_scn)
+        for container in files.values():
+            container.segments, container.shares_undo = shared, True
+        return list(files.values())
     for file, container in files.items():
-        for thread in instance.threads:
-            segments = undo_segments(thread.number, file, shape.start_scn)
-            container.segments[thread.number] = segments
+        container.segments = _segments(instance, file, shape.start_scn)
     return list(files.values())
+
+
+def _segments(instance: Instance, file: int, scn: int) -> dict[int, list[UndoSegment]]:
+    """Make the undo segments of every thread in a file."""
+    return {one.number: undo_segments(one.number, file, scn) for one in instance.threads}
 
 
 def start_session(

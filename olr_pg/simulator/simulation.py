@@ -23,6 +23,7 @@ from olr_pg.simulator.database_start import start_containers, start_instance, st
 from olr_pg.simulator.fields.row_fields import stored_columns
 from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.shop_inventory import write_dictionary
+from olr_pg.simulator.model.source_modes import UNDECODED_MODES, SourceMode
 from olr_pg.simulator.model.storage import ROW_SPACE, WIDE_BLOCK_SIZE, WIDE_ROW_SPACE
 from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.tables import SimTable
@@ -45,7 +46,13 @@ from olr_pg.simulator.stamping.stamped_simulation import (
     template_for,
 )
 from olr_pg.simulator.table_files import write_rows
-from olr_pg.simulator.truth import ddl_lines, tables_at, truth_lines, unlogged_lines
+from olr_pg.simulator.truth import (
+    ddl_lines,
+    tables_at,
+    truth_lines,
+    undecoded_lines,
+    unlogged_lines,
+)
 from olr_pg.simulator.writer.noise import Noise
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -62,6 +69,8 @@ ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 """What a row piece may take in blocks of 2 and 8 kB."""
 LEFT_OPEN: Final = 0.1
+ENCRYPTED_TABLES: Final = 0.4
+"""How many tables are encrypted where some are."""
 
 
 def random_workload(rng: Random, shape: DatabaseShape, container: int) -> RandomWorkload:
@@ -121,6 +130,7 @@ class Simulation:
             container.tables = [
                 self._make_table(number, spec) for number, spec in enumerate(work.tables())
             ]
+            self._encrypt(container)
             if prefilled:
                 self._fill(container)
         self._dictionaries = [self._dictionary(container) for container in self.containers]
@@ -145,6 +155,13 @@ class Simulation:
             piece_max=piece_max,
             row_scn=self.shape.redo.row_scn_size if spec.row_dependencies else 0,
         )
+
+    def _encrypt(self, container: Container) -> None:
+        """Put some tables into encrypted tablespaces, at least one, if the database has any."""
+        if SourceMode.ENCRYPTED in self.instance.modes:
+            for table in container.tables:
+                table.encrypted = self.instance.mode_rng.random() < ENCRYPTED_TABLES
+            container.tables[0].encrypted |= not any(one.encrypted for one in container.tables)
 
     def _fill(self, container: Container) -> None:
         """Rows of one piece, whose LOBs are NULL."""
@@ -243,10 +260,15 @@ class Simulation:
                     table.owner = f"{container.name}.{table.owner}"
         write_lines(self._directory / "truth.jsonl", truth_lines(transactions))
         write_lines(self._directory / "ddl.jsonl", ddl_lines(transactions))
+        own = self.containers[0].con_id
         if self.shape.unlogged:
-            own = self.containers[0].con_id
             ranges = [one for one in self.instance.unlogged if one.con_id == own]
             write_lines(self._directory / "unlogged.jsonl", unlogged_lines(ranges))
+        if self.shape.modes & UNDECODED_MODES:
+            told = {one.con_id for one in self.containers[: len(self._snapshots)]}
+            vectors = [one for one in self.instance.undecoded if one.con_id in told]
+            write_lines(self._directory / "undecoded.jsonl", undecoded_lines(vectors))
+        if self.shape.unlogged or self.shape.modes & UNDECODED_MODES:
             for transaction in transactions:
                 transaction.delivered = delivered_changes(transaction, unlogged=True)
             write_lines(self._directory / "source.jsonl", truth_lines(transactions))

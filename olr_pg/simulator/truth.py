@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import SimColumn, SimTable
     from olr_pg.simulator.model.transactions import Change, DdlEffect, Image, Transaction
-    from olr_pg.simulator.writer.instance import UnloggedRange
+    from olr_pg.simulator.writer.instance import UndecodedVector, UnloggedRange
 
     Rows = dict[str, Image]
     """The rows of a table by ROWID, or by their key where they have none."""
@@ -104,6 +104,18 @@ def unlogged_lines(ranges: Iterable[UnloggedRange]) -> Iterator[str]:
             {
                 "table": one.table, "scn": one.scn, "stop_scn": one.stop_scn,
                 "object": one.dataobj, "dba": one.dba, "blocks": one.blocks,
+            }
+        )  # fmt: skip
+
+
+def undecoded_lines(vectors: Iterable[UndecodedVector]) -> Iterator[str]:
+    """Yield the JSON lines of vectors that nobody can decode; `stop_scn` as in `unlogged_lines`."""
+    for one in vectors:
+        yield json.dumps(
+            {
+                "table": one.table.full_name, "scn": one.scn, "stop_scn": one.stop_scn,
+                "object": one.dataobj, "opcode": f"{one.opcode[0]}.{one.opcode[1]}",
+                "reason": one.reason,
             }
         )  # fmt: skip
 

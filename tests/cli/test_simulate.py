@@ -172,6 +172,17 @@ def test_two_containers_are_written_with_the_truth_of_both(cli: Cli, tmp_path: P
     assert owners == {"SIMPDB.SIM", "OTHERPDB.SIM"}
 
 
+def test_modes_are_written_and_others_are_refused(cli: Cli, tmp_path: Path) -> None:
+    args = ("--seed", 9, "--size", "60KB", "--mode", "encrypted", "--mode", "shared-undo")
+    assert cli("simulate", *args, "--out", tmp_path / "one").returncode == 0
+    assert (tmp_path / "one" / "undecoded.jsonl").exists()
+    for wrong in (("--mode", "tempest"), ("--workload", "orders")):
+        refused = cli("simulate", *args, *wrong, "--out", tmp_path / "two")
+        assert refused.returncode == 2
+        assert "--mode" in refused.stderr
+    assert not (tmp_path / "two").exists()
+
+
 @pytest.mark.parametrize(
     "options", [("--workload", "orders"), ("--version", "11.2")], ids=["orders", "11.2"]
 )

@@ -14,17 +14,19 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.model.source_modes import SourceMode
     from olr_pg.simulator.sessions.workload import DdlUse
 
 WHOLE: Final = 1 << 30
@@ -48,6 +50,14 @@ class Source(NamedTuple):
     def truth(self) -> bytes:
         return (self.folder / "truth.jsonl").read_bytes()
 
+    @property
+    def stopped(self) -> set[str]:
+        """The tables that have lost changes which nobody can decode."""
+        path = self.folder / "undecoded.jsonl"
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        found = [json.loads(line) for line in lines]
+        return {one["table"] for one in found if one["stop_scn"] is not None}
+
     def lines(self, blobs: Iterable[memoryview]) -> bytes:
         """As ``olr-pg decode`` prints them."""
         render_value = JsonLines(self.snapshot.database)
@@ -67,6 +77,22 @@ def simulated(
     return Source(folder, load_snapshot(str(folder / "dictionary.json")))
 
 
+def _until_error(blobs: Iterable[memoryview], stopped: set[str]) -> Iterator[memoryview]:
+    """What is decoded; an error must end it where tables are stopped, and name one of them.
+
+    Raises:
+        OlrPgError: another error.
+        AssertionError: none, though tables are stopped.
+    """
+    try:
+        yield from blobs
+    except OlrPgError as error:
+        if error.where.get("table") not in stopped:
+            raise
+    else:
+        assert not stopped, f"nothing was told of {sorted(stopped)}"
+
+
 class SimulatedSeed(NamedTuple):
     """What ``olr-pg simulate --seed SEED --workload WORKLOAD --size SIZE`` writes.
 
@@ -79,14 +105,19 @@ class SimulatedSeed(NamedTuple):
     workload: str = "random"
     threads: int | None = None
     ddl: DdlUse | None = None
+    modes: tuple[SourceMode, ...] = ()
 
     @property
     def command(self) -> str:
         """What writes the same, but for `threads` and `ddl`."""
-        return f"olr-pg simulate --seed {self.seed} --workload {self.workload} --size {self.size}"
+        modes = "".join(f" --mode {mode}" for mode in self.modes)
+        own = f"--seed {self.seed} --workload {self.workload} --size {self.size}"
+        return f"olr-pg simulate {own}{modes}"
 
     def simulated(self, folder: Path) -> Source:
-        shape = choose_shape(self.seed, self.workload, size=self.size, threads=self.threads)
+        shape = choose_shape(
+            self.seed, self.workload, size=self.size, threads=self.threads, modes=self.modes
+        )
         if self.ddl is not None:
             shape = replace(shape, ddl=self.ddl)
         return simulated(folder, self.seed, self.workload, self.size, shape)
@@ -101,7 +132,8 @@ class SimulatedSeed(NamedTuple):
         logs = [log.path for log in source.logs[first_log:]]
         split = partial(plan_splits, split_bytes=step)
         with patch("olr_pg.replicator.decode_once.plan_splits", split):
-            return source.lines(decode_logs(source.snapshot, logs, storage=storage))
+            blobs = decode_logs(source.snapshot, logs, storage=storage)
+            return source.lines(_until_error(blobs, source.stopped))
 
 
 def difference(decoded: bytes, truth: bytes) -> str | None:

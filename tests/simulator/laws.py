@@ -16,6 +16,7 @@ from olr_pg.simulator.fields.vector_fields import (
     KTUB_TAIL,
     NO_OBJECT,
     TYP_DELAYED,
+    TYP_ENCRYPTED,
     TYP_MARKER,
     TYP_NEW,
     undo_size,
@@ -107,6 +108,8 @@ def broken_pairs(log: ParsedLog) -> Iterator[str]:
     """Compare each undo vector with the change after it: UBA, block and object must agree."""
     for record in log.records:
         for undo, redo_vector in zip(record.vectors, record.vectors[1:], strict=False):
+            if undo.is_encrypted or redo_vector.is_encrypted:
+                continue
             if undo.opcode == "5.1" and redo_vector.layer in (10, 11):
                 yield from (
                     f"{record.block}.{record.offset}: {fault}"
@@ -170,7 +173,9 @@ def broken_rows(log: ParsedLog) -> Iterator[str]:
         for vector in record.vectors:
             is_row = vector.layer == 11 and vector.opcode != LOB_OPERATION
             kdo_at = 3 if vector.opcode == "5.1" else 1 if is_row else 0
-            if not kdo_at or len(vector.fields) <= kdo_at or _is_undo_part(redo, vector):
+            if not kdo_at or vector.is_encrypted:
+                continue
+            if len(vector.fields) <= kdo_at or _is_undo_part(redo, vector):
                 continue
             if kdo_at == 3 and vector.fields[1][16:18] != b"\x0b\x01":
                 continue
@@ -196,7 +201,7 @@ def broken_undo_parts(log: ParsedLog) -> Iterator[str]:
     open_parts: dict[tuple[int, bytes], list[ParsedVector]] = {}
     for record in log.records:
         for vector in record.vectors:
-            if vector.opcode != "5.1" or not _is_undo_part(redo, vector):
+            if vector.opcode != "5.1" or vector.is_encrypted or not _is_undo_part(redo, vector):
                 continue
             place = f"{record.block}.{record.offset}"
             (flags,) = redo.unpack("H", vector.fields[1], 20)
@@ -238,7 +243,7 @@ def _row_size(redo: RedoFormat, kdo: bytes, columns: tuple[bytes, ...]) -> int:
 
 def _update_faults(redo: RedoFormat, record: ParsedRecord) -> Iterator[str]:
     for undo, change in zip(record.vectors, record.vectors[1:], strict=False):
-        if undo.opcode == "5.1" and change.opcode == "11.5":
+        if undo.opcode == "5.1" and change.opcode == "11.5" and not undo.is_encrypted:
             (down,), (up,) = (
                 redo.unpack("h", undo.fields[3], 24),
                 redo.unpack("h", change.fields[1], 24),
@@ -256,10 +261,26 @@ def broken_undo_chains(logs: Iterable[ParsedLog]) -> Iterator[str]:
         for record in log.records:
             for vector in record.vectors:
                 place = f"{log.header.sequence}.{record.block}.{record.offset}"
-                if vector.opcode == "5.1":
+                if vector.opcode == "5.1" and vector.is_encrypted:
+                    _forget_undo(redo, vector, last, newest)
+                elif vector.opcode == "5.1":
                     yield from (f"{place}: {f}" for f in _undo_faults(redo, vector, last, newest))
                 elif vector.opcode == "5.4" and vector.fields[0][16] & 2:
                     yield from (f"{place}: {f}" for f in _commit_faults(redo, vector, newest))
+
+
+def _forget_undo(
+    redo: RedoFormat,
+    vector: ParsedVector,
+    last: dict[tuple[int, int, int], tuple[int, int]],
+    newest: dict[tuple[int, bytes], tuple[bytes, int]],
+) -> None:
+    """Forget what an undo record in cipher text may have followed: its block, its segment."""
+    for block in [block for block in last if block[:2] == (vector.con_id, vector.dba)]:
+        del last[block]
+    usn = redo.pack("H", (vector.cls - 15) // 2)
+    for con_id, xid in [key for key in newest if key[1][:2] == usn]:
+        del newest[con_id, xid]
 
 
 def _undo_faults(
@@ -317,7 +338,8 @@ def broken_block_states(logs: Iterable[ParsedLog]) -> Iterator[str]:
                 continue
             key = (vector.con_id, vector.afn, vector.dba)
             before = (vector.scn, vector.seq)
-            if states.get(key, before) != before and vector.typ not in (TYP_NEW, TYP_DELAYED):
+            fresh = vector.typ & ~TYP_ENCRYPTED in (TYP_NEW, TYP_DELAYED)
+            if states.get(key, before) != before and not fresh:
                 yield (
                     f"{log.header.thread}.{log.header.sequence}.{record.block}.{record.offset}:"
                     f" {vector.opcode} finds {before}, not {states[key]}"

@@ -41,6 +41,11 @@ class ParsedVector:
         """``5.1``."""
         return f"{self.layer}.{self.code}"
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Tell whether the fields are cipher text."""
+        return bool(self.typ & 0x80)
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedRecord:

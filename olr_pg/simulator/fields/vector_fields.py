@@ -21,6 +21,8 @@ TYP_NORMAL: Final = 0
 TYP_NEW: Final = 1
 TYP_DELAYED: Final = 2
 TYP_MARKER: Final = 6
+TYP_ENCRYPTED: Final = 0x80
+"""Besides: the fields are cipher text (redo-format §3.1)."""
 
 KTB_FIRST: Final = 1
 KTB_CONTINUE: Final = 2

@@ -40,6 +40,8 @@ UNDO_RECORDS_MAX: Final = 255
 UNDO_RING: Final = 12
 TRANSACTION_SLOTS: Final = 34
 CLASS_DATA: Final = 1
+FIRST_UNDO_CLASS: Final = 15
+"""Block classes from here on are headers and blocks of undo segments (redo-format §3.1)."""
 ITL_MAX: Final = 200
 
 
@@ -47,10 +49,12 @@ class Holder(Protocol):
     """A transaction, as far as the blocks know it that it holds entries, rows or undo records of.
 
     Attributes:
+        con_id: the container that it works in.
         objects: OBJ# of what it has locked.
         undo_block: the undo block that it writes into.
     """
 
+    con_id: int
     xid_bytes: bytes
     active: bool
     commit_scn: int

@@ -227,6 +227,7 @@ class SimTable:
         index_organised: the rows are in the primary key's index; its columns are the first ones.
         lobs: the LOB columns, by 0-based number.
         at_start: the rows from before the first log, by ROWID, or by key where they have none.
+        encrypted: its tablespace is, which its indexes and LOBs are in, too.
     """
 
     owner: str
@@ -255,6 +256,7 @@ class SimTable:
     index_organised: bool = False
     lobs: dict[int, SimLob] = field(default_factory=dict)
     at_start: dict[str, dict[int, Cell | None]] = field(default_factory=dict)
+    encrypted: bool = False
 
     def __post_init__(self) -> None:
         if not self.segments:
@@ -300,6 +302,17 @@ class SimTable:
     def objects(self) -> frozenset[int]:
         """OBJ# of the table and its segments."""
         return frozenset((self.obj, *(segment.obj for segment in self.segments)))
+
+    def holds(self, dataobj: int) -> bool:
+        """Tell whether a segment has rows or LOBs of the table, by its DATAOBJ#."""
+        pages = (segment.dataobj for lob in self.lobs.values() for segment in lob.segments)
+        return dataobj in (*(segment.dataobj for segment in self.segments), *pages)
+
+    def owns(self, dataobj: int) -> bool:
+        """Tell whether a segment is the table's, or one of its indexes."""
+        indexes = (index.obj for index in self.indexes)
+        of_lobs = (one.index_dataobj for lob in self.lobs.values() for one in lob.segments)
+        return self.holds(dataobj) or dataobj in (*indexes, *of_lobs)
 
     @property
     def logs_whole_rows(self) -> bool:

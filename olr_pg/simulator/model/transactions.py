@@ -114,6 +114,7 @@ class Transaction:
     con_id: int
     begin_scn: int = 0
     active: bool = True
+    rolled_back: bool = False
     commit_scn: int = 0
     undo_block: UndoBlock | None = None
     undo: list[UndoEntry] = field(default_factory=list)
@@ -134,15 +135,16 @@ class Transaction:
 def delivered_changes(transaction: Transaction, *, unlogged: bool = False) -> list[Change]:
     """Return the changes of an ended transaction, with the LOB values that its redo holds.
 
-    Those of SYS tables and what is not logged are not delivered, nor are old values of LOBs; an
-    update that sets nothing else is not delivered.
+    Those of SYS tables, what is not logged and what is cipher text are not delivered, nor are old
+    values of LOBs; an update that sets nothing else is not delivered.
 
     Args:
-        unlogged: what is not logged, too.
+        unlogged: what is not logged, and what is cipher text, too.
     """
     found: list[Change] = []
     for change in transaction.changes:
-        if not (change.table.is_delivered and (change.logged or unlogged)):
+        is_read = change.logged and not change.table.encrypted
+        if not (change.table.is_delivered and (is_read or unlogged)):
             continue
         lobs = change.table.lobs
         if not lobs:

@@ -126,7 +126,7 @@ class DirectLoads:
         record = self._tx.record()
         is_named = self._rng.random() < 0.2
         if is_named:
-            record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])
+            record.name_transaction(self._tx.current)
         for block in blocks:
             block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         first, *_ = [
@@ -179,7 +179,7 @@ class DirectLoads:
         """Write 19.1 with the 24.6 of its transaction; the record's SCN."""
         block.itl[0] = ItlEntry(self._tx.transaction, cleaned=False)
         record = self._tx.record()
-        record.vector((24, 6), [bytes(8) + self._tx.current.xid_bytes])
+        record.name_transaction(self._tx.current)
         image = self._block_image(block, rows, record.scn)
         where = block.change(record.scn, cls=CLASS_DATA, obj=block.dataobj, typ=TYP_NEW)
         record.vector((19, 1), [image, TRANSACTIONAL], where)

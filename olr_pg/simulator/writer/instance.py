@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.model import Database
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.block_layout import RECORD_HEADER_SIZE, VLD_VALID, LwnGroup, RedoRecord
-from olr_pg.simulator.fields.vector_fields import MARKER, VectorBlock, change_vector
+from olr_pg.simulator.fields.vector_fields import (
+    MARKER,
+    TYP_ENCRYPTED,
+    VectorBlock,
+    change_vector,
+)
+from olr_pg.simulator.model.source_modes import SourceMode
+from olr_pg.simulator.model.storage import CLASS_DATA, FIRST_UNDO_CLASS
 from olr_pg.simulator.writer.log_file import LogIdentity, OpenLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from random import Random
 
     from olr_pg.simulator.fields.redo_format import RedoFormat
     from olr_pg.simulator.model.storage import UndoSegment
@@ -22,6 +29,13 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.transactions import Transaction
 
     LogSink = Callable[[OpenLog, int, int], None]
+
+ROOT: Final = 1
+"""CON_ID of the root of a CDB."""
+
+UNDO_LAYER: Final = 5
+CHANGE_LAYERS: Final = frozenset({10, 11, 19, 26})
+"""Layers of the vectors that change rows and LOBs."""
 
 FIRST_DDL_OBJECT: Final = 90_000
 SEQ_LIMIT: Final = 250
@@ -60,12 +74,39 @@ class UnloggedRange:
         return self.end_scn or None
 
 
+@dataclass(frozen=True, slots=True)
+class UndecodedVector:
+    """A vector that changes rows or LOBs of a table, and that nobody can decode.
+
+    Attributes:
+        reason: ``encrypted``.
+        scn: of its record.
+        of: the transaction, where the record names it.
+    """
+
+    table: SimTable
+    dataobj: int
+    opcode: tuple[int, int]
+    reason: str
+    scn: int
+    con_id: int
+    of: Transaction | None = None
+
+    @property
+    def stop_scn(self) -> int | None:
+        """The SCN at which a copy of the table must stop; None where nothing of it was lost."""
+        if self.of is None:
+            return self.scn
+        return None if self.of.active or self.of.rolled_back else self.of.commit_scn
+
+
 @dataclass(slots=True)
 class Container:
     """A container of the database: its undo segments by thread, its tables.
 
     Attributes:
         con_id: 0 in a non-CDB, 1 root, 3 and up PDBs.
+        shares_undo: its undo segments are the root's, and those of other PDBs, too.
         dbid: of the container, as 5.2 and the record header have it.
         lob_number: of the newest LOB id.
         newest_object: the highest OBJ# and DATAOBJ# that DDL has taken.
@@ -78,6 +119,7 @@ class Container:
     tables: list[SimTable] = field(default_factory=list)
     lob_number: int = 0x106000
     newest_object: int = FIRST_DDL_OBJECT
+    shares_undo: bool = False
 
     def take_lob_number(self) -> int:
         """Take the number in a new LOB's id; ids are consecutive (values-and-lobs §26)."""
@@ -97,9 +139,20 @@ class Container:
         """Tell whether an open transaction has changed the table."""
         slots = (slot for one in self.every_segment() for slot in one.slots)
         return any(
-            slot.holder is not None and not table.objects.isdisjoint(slot.holder.objects)
+            slot.holder is not None
+            and slot.holder.con_id == self.con_id
+            and not table.objects.isdisjoint(slot.holder.objects)
             for slot in slots
         )
+
+    def is_encrypted(self, dataobj: int) -> bool:
+        """Tell whether a segment is in an encrypted tablespace."""
+        return any(table.encrypted and table.owns(dataobj) for table in self.tables)
+
+    @property
+    def undo_con_id(self) -> int:
+        """The container that vectors of undo blocks and undo headers bear."""
+        return ROOT if self.shares_undo else self.con_id
 
     @property
     def uid(self) -> int:
@@ -205,24 +258,55 @@ class RecordWriter:
         self._thread = thread
         self._container = container
         self._parts = list[bytes]()
+        self._of: Transaction | None = None
+
+    def name_transaction(self, transaction: Transaction) -> None:
+        """Add the 24.6 that names the transaction of a direct load."""
+        self._of = transaction
+        self.vector((24, 6), [bytes(8) + transaction.xid_bytes])
 
     def vector(
-        self, opcode: tuple[int, int], fields: Sequence[bytes], block: VectorBlock = MARKER
+        self,
+        opcode: tuple[int, int],
+        fields: Sequence[bytes],
+        block: VectorBlock = MARKER,
+        *,
+        undo_of: int = 0,
     ) -> None:
-        """Add a change vector."""
-        instance = self._instance
+        """Add a change vector.
+
+        Args:
+            undo_of: the data object whose images an undo vector holds, 0 for none.
+        """
+        instance, container = self._instance, self._container
         if block.seq >= SEQ_LIMIT:
             instance.scn_due = True
+        if SourceMode.ENCRYPTED in instance.modes:
+            dataobj = undo_of or (block.obj if block.cls == CLASS_DATA else 0)
+            if container.is_encrypted(dataobj):
+                fields = [instance.mode_rng.randbytes(len(data)) for data in fields]
+                block = replace(block, typ=block.typ | TYP_ENCRYPTED)
+                self.note_undecoded(opcode, block.obj, SourceMode.ENCRYPTED)
+        is_undo = opcode[0] == UNDO_LAYER and block.cls >= FIRST_UNDO_CLASS
         self._parts.append(
             change_vector(
                 instance.redo,
                 opcode,
                 block,
                 fields,
-                con_id=self._container.con_id,
+                con_id=container.undo_con_id if is_undo else container.con_id,
                 fill=len(self._parts) * 37 & 0xFF,
             )
         )
+
+    def note_undecoded(self, opcode: tuple[int, int], dataobj: int, reason: str) -> None:
+        """Note a vector that nobody can decode, if it changes rows or LOBs of a table."""
+        for table in self._container.tables:
+            if opcode[0] in CHANGE_LAYERS and table.holds(dataobj):
+                own = self.scn, self._container.con_id, self._of
+                self._instance.undecoded.append(
+                    UndecodedVector(table, dataobj, opcode, str(reason), *own)
+                )
 
     def emit(self, vld: int = VLD_VALID, *, more: bool = False) -> None:
         """Hand the record to the thread; `more` records of this SCN follow."""
@@ -243,9 +327,12 @@ class Instance:
         start: UTC time of the first log.
         zone: offset of the host's clock from UTC.
         unproven: write also forms that Oracle is not known to write, which decoding reads too.
+        modes: of writing redo.
 
     Attributes:
         clock: the time, UTC.
+        mode_rng: decides what only `modes` ask for.
+        undecoded: vectors that nobody can decode.
     """
 
     def __init__(
@@ -260,6 +347,7 @@ class Instance:
         zone: timedelta,
         pace: Pace | None = None,
         unproven: bool = False,
+        modes: frozenset[SourceMode] = frozenset(),
     ) -> None:
         self.redo = redo
         self.rng = rng
@@ -268,6 +356,9 @@ class Instance:
         self.scn = start_scn
         self.pace = pace or Pace()
         self.unproven = unproven
+        self.modes = modes
+        self.mode_rng = Random(identity.dbid)  # noqa: S311 - reproducible, not secret
+        self.undecoded: list[UndecodedVector] = []
         self.scn_due = False
         self.redo_bytes = 0
         self._last_thread = 0
@@ -283,6 +374,10 @@ class Instance:
         thread = RedoThread(self, replace(self.identity, thread=number), sequence)
         self.threads.append(thread)
         return thread
+
+    def chooses(self, mode: SourceMode, chance: float) -> bool:
+        """Draw whether a form is written that only `mode` has; never without it."""
+        return mode in self.modes and self.mode_rng.random() < chance
 
     def note_unrecoverable(self, afn: int, scn: int) -> None:
         """Note in the control file that data file `afn` has blocks since `scn` that no redo has."""

@@ -210,6 +210,7 @@ class TransactionWriter:
 
     def _close(self, transaction: Transaction, scn: int, *, committed: bool) -> None:
         transaction.active, transaction.commit_scn = False, scn
+        transaction.rolled_back = not committed
         for finish in transaction.on_end:
             finish(committed)
         transaction.on_end.clear()
@@ -324,7 +325,7 @@ class TransactionWriter:
         block = undo_vector_block(
             place.block, record.scn, cls=segment.block_class, new=place.new_block
         )
-        record.vector((5, 1), [head, image, *payload], block)
+        record.vector((5, 1), [head, image, *payload], block, undo_of=dataobj)
         transaction.last_undo = (uba, place.block.space)
         entry = UndoEntry(
             place,
@@ -431,7 +432,8 @@ class TransactionWriter:
         code, changed, cls = (5, 11), segment.header, segment.header_class
         if ktub.rci:
             code, changed, cls = (5, 6), undo_block, segment.block_class
-        record.vector(code, applied, undo_vector_block(changed, record.scn, cls=cls))
+        changed_block = undo_vector_block(changed, record.scn, cls=cls)
+        record.vector(code, applied, changed_block, undo_of=ktub.dataobj)
         record.emit()
         if entry.claim is not None:
             block.restore(entry.claim)

@@ -12,8 +12,8 @@ from olr_pg.transactions.finished_columns import DmlKind
 OLD, NEW = Cell(b"o", "o"), Cell(b"n", "n")
 
 
-def table(*, is_delivered: bool = True, lobs: tuple[int, ...] = ()) -> Any:
-    return SimpleNamespace(is_delivered=is_delivered, lobs=dict.fromkeys(lobs))
+def table(*, is_delivered: bool = True, lobs: tuple[int, ...] = (), encrypted: bool = False) -> Any:
+    return SimpleNamespace(is_delivered=is_delivered, lobs=dict.fromkeys(lobs), encrypted=encrypted)
 
 
 def change(kind: DmlKind, of: Any, before: Any, after: Any, *, logged: bool = True) -> Change:
@@ -24,6 +24,12 @@ def delivered(*changes: Change, unlogged: bool = False) -> list[Change]:
     segment: Any = None
     transaction = Transaction(segment, 1, 1, b"", 1, 1, changes=list(changes))
     return delivered_changes(transaction, unlogged=unlogged)
+
+
+def test_what_is_cipher_text_is_not_delivered_but_happened() -> None:
+    secret = change(DmlKind.INSERT, table(encrypted=True), {}, {0: NEW})
+    assert delivered(secret) == []
+    assert delivered(secret, unlogged=True) == [secret]
 
 
 def test_system_tables_and_what_left_no_redo_are_not_delivered() -> None:

@@ -1,0 +1,20 @@
+"""Ways in which a database may write its redo that most databases do not have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class SourceMode(StrEnum):
+    """A way of writing redo (docs/simulator.md, "Modes").
+
+    SHARED_UNDO: the undo of all PDBs is in the root, whose container its vectors bear.
+    ENCRYPTED: some tables are in encrypted tablespaces: redo of their blocks is cipher text.
+    """
+
+    SHARED_UNDO = "shared-undo"
+    ENCRYPTED = "encrypted"
+
+
+UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED})
+"""Modes in which some changes can be decoded by nobody: ``undecoded.jsonl`` lists them."""

@@ -1,0 +1,193 @@
+"""Ways of writing redo that a database has only when asked: the bytes, and the laws."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.source_modes import SourceMode
+from olr_pg.simulator.sessions.workload import DdlUse
+from olr_pg.simulator.simulation import simulate
+from tests.simulator.reader import parse_log, parse_vectors
+from tests.simulator.test_laws import assert_lawful
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.simulator.simulated_files import Summary
+    from tests.simulator.reader import ParsedRecord, ParsedVector
+
+SIZE = 120_000
+UNDO_CLASS = 15
+
+
+def evidence(shared_dir: Path, name: str) -> Any:
+    return json.loads((shared_dir / "evidence" / f"{name}.json").read_text("utf-8"))
+
+
+def simulated(
+    folder: Path,
+    seed: int,
+    *modes: SourceMode,
+    size: int = SIZE,
+    ddl: DdlUse | None = None,
+    **asked: Any,
+) -> Summary:
+    shape = choose_shape(seed, "random", modes=modes, **asked)
+    if ddl is not None:
+        shape = replace(shape, ddl=ddl)
+    return simulate(seed, folder, size=size, shape=shape)
+
+
+def records(summary: Summary) -> Iterator[ParsedRecord]:
+    for path in summary.logs:
+        yield from parse_log(path.read_bytes()).records
+
+
+def vectors(summary: Summary) -> list[ParsedVector]:
+    return [vector for record in records(summary) for vector in record.vectors]
+
+
+def lines(summary: Summary, name: str) -> list[dict[str, Any]]:
+    path = summary.logs[0].parent.parent / name
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("mode", SourceMode)
+@pytest.mark.parametrize("seed", [2, 7, 11])
+def test_the_laws_hold_and_a_seed_always_gives_the_same(
+    tmp_path: Path, mode: SourceMode, seed: int
+) -> None:
+    one, two = (simulated(tmp_path / name, seed, mode) for name in ("one", "two"))
+    assert_lawful(one)
+    assert [p.read_bytes() for p in one.logs] == [p.read_bytes() for p in two.logs]
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_database_without_modes_is_what_it_was(tmp_path: Path, seed: int) -> None:
+    simulated(tmp_path, seed)
+    assert not (tmp_path / "undecoded.jsonl").exists()
+    assert choose_shape(seed, "random").modes == frozenset()
+
+
+# --- shared undo ---
+
+
+def test_shared_undo_bears_the_root_and_rows_their_pdb(tmp_path: Path, shared_dir: Path) -> None:
+    made = evidence(shared_dir, "shared-undo-rollback")
+    redo = RedoFormat(COMPATIBLE["19"])
+    for record in made["records"]:
+        for vector in parse_vectors(redo, bytes.fromhex(record["vectors"]), 0):
+            assert vector.con_id == (1 if vector.layer == 5 else 3)
+    found = vectors(simulated(tmp_path, 1, SourceMode.SHARED_UNDO, containers=2, size=400_000))
+    undo = [v for v in found if v.layer == 5 and v.cls >= UNDO_CLASS]
+    rows = [v for v in found if v.layer in (10, 11) or v.opcode in ("5.19", "5.20", "24.4")]
+    assert {v.opcode for v in undo} >= {"5.1", "5.2", "5.4", "5.6", "5.11"}
+    assert {v.con_id for v in undo} == {1}
+    assert {v.con_id for v in rows} == {3, 4}
+
+
+def test_transactions_of_pdbs_that_share_undo_never_have_the_same_xid(tmp_path: Path) -> None:
+    summary = simulated(tmp_path, 5, SourceMode.SHARED_UNDO, containers=2)
+    begun = list[tuple[int, bytes]]()
+    owners = set[int]()
+    for record in records(summary):
+        for vector in record.vectors:
+            if vector.opcode == "5.2" and vector.fields[0][4:8] != bytes(4):
+                begun.append((vector.cls, vector.fields[0][:8]))
+                owners.add(record.con_uid)
+                (dbid,) = summary.shape.redo.unpack("I", vector.fields[1])
+                assert dbid == record.con_uid
+    assert len(begun) == len(set(begun)) > 10
+    assert len(owners) == 2
+
+
+def test_without_containers_undo_is_what_it_was(tmp_path: Path) -> None:
+    summary = simulated(tmp_path, 5, SourceMode.SHARED_UNDO, version=COMPATIBLE["11.2"])
+    assert {v.con_id for v in vectors(summary)} == {0}
+
+
+# --- encrypted tablespaces ---
+
+
+@pytest.fixture(scope="module", params=[2, 8, 9])
+def encrypted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    folder = tmp_path_factory.mktemp("encrypted")
+    return simulated(
+        folder, int(request.param), SourceMode.ENCRYPTED, size=250_000, ddl=DdlUse.NONE
+    )
+
+
+def test_all_of_an_encrypted_table_is_cipher_text_but_the_vector_headers(
+    encrypted: Summary,
+) -> None:
+    own = encrypted.snapshot.database.con_id
+    secret = {t.full_name for t in encrypted.tables if t.encrypted}
+    assert secret
+    for record in records(encrypted):
+        for before, vector in itertools.pairwise((None, *record.vectors)):
+            tables = [t for t in encrypted.tables if t.owns(vector.obj)]
+            if vector.con_id != own or vector.cls != 1 or not tables:
+                continue
+            (table,) = tables
+            assert vector.is_encrypted == table.encrypted
+            if before is not None and before.opcode == "5.1" and vector.layer in (10, 11, 26):
+                assert before.is_encrypted == table.encrypted
+                assert before.obj == 0xFFFFFFFF
+
+
+def test_headers_of_undo_segments_stay_clear(encrypted: Summary) -> None:
+    for vector in vectors(encrypted):
+        if vector.opcode in ("5.2", "5.4") or vector.typ & 0x7F == 6:
+            assert not vector.is_encrypted
+    applied = [v for v in vectors(encrypted) if v.opcode in ("5.6", "5.11")]
+    assert all([len(data) for data in v.fields] == [28, 8] for v in applied)
+
+
+def test_values_of_encrypted_tables_are_nowhere_in_the_redo(encrypted: Summary) -> None:
+    redo = b"".join(record.raw for record in records(encrypted))
+    found = {True: 0, False: 0}
+    for table in encrypted.tables:
+        for row in table.live:
+            for cell in row.cells:
+                if cell is not None and len(cell.raw) > 10:
+                    found[table.encrypted] += cell.raw in redo
+    assert found[True] == 0
+
+
+def test_the_truth_leaves_encrypted_tables_out_and_lists_their_vectors(encrypted: Summary) -> None:
+    secret = {t.full_name for t in encrypted.tables if t.encrypted}
+    told = {line["table"] for line in lines(encrypted, "truth.jsonl") if "table" in line}
+    listed = lines(encrypted, "undecoded.jsonl")
+    source = {line["table"] for line in lines(encrypted, "source.jsonl") if "table" in line}
+    assert not told & secret
+    assert {line["table"] for line in listed} >= source & secret
+    assert {line["reason"] for line in listed} == {"encrypted"}
+    places = [(line["scn"], line["object"], line["opcode"]) for line in listed]
+    own = encrypted.snapshot.database.con_id
+    rows = [
+        (record.scn, vector.obj, vector.opcode)
+        for record in records(encrypted)
+        for vector in record.vectors
+        if vector.is_encrypted
+        and vector.con_id == own
+        and vector.layer in (10, 11, 19, 26)
+        and any(table.holds(vector.obj) for table in encrypted.tables)
+    ]
+    assert sorted(places) == sorted(rows)
+
+
+def test_a_direct_load_that_is_named_stops_its_table_at_its_commit(tmp_path: Path) -> None:
+    found = list[dict[str, Any]]()
+    for seed in (59, 64):
+        summary = simulated(tmp_path / str(seed), seed, SourceMode.ENCRYPTED)
+        found += [one for one in lines(summary, "undecoded.jsonl") if one["opcode"] == "19.1"]
+    assert any(one["stop_scn"] is None for one in found)
+    assert any((one["stop_scn"] or 0) > one["scn"] for one in found)
