@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -132,13 +131,14 @@ def test_all_of_an_encrypted_table_is_cipher_text_but_the_vector_headers(
     secret = {t.full_name for t in encrypted.tables if t.encrypted}
     assert secret
     for record in records(encrypted):
-        for before, vector in itertools.pairwise((None, *record.vectors)):
+        for at, vector in enumerate(record.vectors):
             tables = [t for t in encrypted.tables if t.owns(vector.obj)]
             if vector.con_id != own or vector.cls != 1 or not tables:
                 continue
             (table,) = tables
             assert vector.is_encrypted == table.encrypted
-            if before is not None and before.opcode == "5.1" and vector.layer in (10, 11, 26):
+            before = record.vectors[at - 1]
+            if at and before.opcode == "5.1" and vector.layer in (10, 11, 26):
                 assert before.is_encrypted == table.encrypted
                 assert before.obj == 0xFFFFFFFF
 
