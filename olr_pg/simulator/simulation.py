@@ -69,6 +69,9 @@ ROW_SPACES: Final = (400, 2000, ROW_SPACE)
 PIECE_SIZES: Final = (1900, 1900, ROW_SPACE)
 """What a row piece may take in blocks of 2 and 8 kB."""
 LEFT_OPEN: Final = 0.1
+LEAF_LOADS: Final = 0.8
+"""How many index-organised tables are created from a query where some are."""
+
 ENCRYPTED_TABLES: Final = 0.4
 """How many tables are encrypted where some are."""
 
@@ -141,6 +144,7 @@ class Simulation:
         self._sessions = self._connect()
         self._background_bytes = 0
         self._noise = [Noise(self.instance, container, self._rng) for container in self.containers]
+        self._create_tables()
 
     def _make_table(self, number: int, spec: TableSpec) -> SimTable:
         piece_max = self._rng.choice(PIECE_SIZES)
@@ -191,6 +195,18 @@ class Simulation:
             of = self.instance, self.containers[at], thread, number, self._dictionaries[at]
             sessions.append((start_session(*of), at))
         return sessions
+
+    def _create_tables(self) -> None:
+        """Create some index-organised tables from a query, if the database has any."""
+        instance = self.instance
+        before = instance.redo_bytes
+        for session, at in self._sessions[: len(self.containers)]:
+            for table in self.containers[at].tables:
+                if table.index_organised and instance.chooses(SourceMode.LEAF_LOADS, LEAF_LOADS):
+                    count = instance.mode_rng.choice((1, 5, 30))
+                    rows = [random_row(instance.mode_rng, table) for _ in range(count)]
+                    session.create_as_select(table, rows)
+        self._background_bytes += instance.redo_bytes - before
 
     def run(self, size: int) -> None:
         """Work until the sessions have written `size` bytes of redo, then archive everything."""

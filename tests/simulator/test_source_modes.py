@@ -15,6 +15,7 @@ from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.simulator.simulation import simulate
 from tests.simulator.reader import parse_log, parse_vectors
 from tests.simulator.test_laws import assert_lawful
+from tests.transactions.row_forms import Shape, SmallDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +112,97 @@ def test_transactions_of_pdbs_that_share_undo_never_have_the_same_xid(tmp_path: 
 def test_without_containers_undo_is_what_it_was(tmp_path: Path) -> None:
     summary = simulated(tmp_path, 5, SourceMode.SHARED_UNDO, version=COMPATIBLE["11.2"])
     assert {v.con_id for v in vectors(summary)} == {0}
+
+
+# --- direct loads of tables with row dependencies ---
+
+
+def block_rows(redo: RedoFormat, image: bytes, row_scn: int) -> tuple[list[bytes], list[bytes]]:
+    """The SCNs and the columns of the rows in a table's block (redo-format §6.2)."""
+    (itc,) = redo.unpack("H", image, 16)
+    data = 24 + 24 * itc + (8 if image[18] & 0x20 else 0)
+    tables, (count,) = image[data + 1], redo.unpack("H", image, data + 2)
+    assert (image[0], tables) == (1, 1)
+    scns, columns = list[bytes](), list[bytes]()
+    for offset in redo.unpack(f"{count}H", image, data + 18):
+        at = data + offset
+        fb, cells = image[at], image[at + 2]
+        assert fb == 0x2C
+        at += 3
+        scns.append(image[at : at + row_scn])
+        at += row_scn
+        for _ in range(cells):
+            length = image[at]
+            assert length <= 250
+            columns.append(image[at + 1 : at + 1 + length])
+            at += 1 + length
+    return scns, columns
+
+
+@pytest.mark.parametrize(("release", "row_scn"), [("11.2", 6), ("12.1", 6), ("12.2", 8), ("19", 8)])
+def test_a_loaded_row_bears_its_scn_behind_the_column_count(
+    tmp_path: Path, shared_dir: Path, release: str, row_scn: int
+) -> None:
+    known = evidence(shared_dir, "direct-load-blocks")["rowdependencies"]
+    image = bytes.fromhex(known["f1_hex"])
+    found = block_rows(RedoFormat(COMPATIBLE["19"]), image, 8)
+    assert found == ([bytes(8)], [bytes.fromhex(one) for one in known["expected"]])
+
+    redo = RedoFormat(COMPATIBLE[release])
+    database = SmallDatabase(tmp_path, Shape(row_dependencies=True, columns=3, redo=redo))
+    database.instance.modes = frozenset({SourceMode.DEPENDENT_LOADS})
+    rows = [database.row(key, 5, 20) for key in (1, 2, 3)]
+    assert database.session.load(database.table, rows)
+    database.close()
+    (block,) = [
+        vector.fields
+        for log in database.logs
+        for record in log.records
+        for vector in record.vectors
+        if vector.opcode == "19.1"
+    ]
+    columns = [cell.raw for row in rows for cell in row if cell is not None]
+    assert block_rows(redo, block[0], row_scn) == ([bytes(row_scn)] * 3, columns)
+    assert block[1] == b"\x06"
+
+
+def test_the_dictionary_marks_tables_with_row_dependencies(tmp_path: Path) -> None:
+    found = set[bool]()
+    for seed in (7, 9):
+        summary = simulated(
+            tmp_path / str(seed), seed, SourceMode.DEPENDENT_LOADS, ddl=DdlUse.FOLLOWED
+        )
+        assert summary.snapshot.sys_rows is not None
+        rows = {row.obj: row.flags for row in summary.snapshot.sys_rows.sys_tab}
+        for table in summary.tables:
+            assert bool(rows[table.obj] & 0x800000) == bool(table.row_scn)
+            found.add(bool(table.row_scn))
+    assert found == {True, False}
+
+
+# --- leaf blocks of index-organised tables ---
+
+
+def test_a_table_that_is_created_from_a_query_has_rows_that_nobody_decodes(tmp_path: Path) -> None:
+    database = SmallDatabase(tmp_path, Shape(index_organised=True))
+    database.session.container.tables = [database.table]
+    rows = [database.row(key, 1200) for key in (9, 8, 7, 6, 5, 4)]
+    assert database.session.create_as_select(database.table, rows)
+    assert not database.session.create_as_select(database.table, rows)
+    database.session.delete(database.table.live[0])
+    database.close()
+    blocks = [
+        vector
+        for log in database.logs
+        for record in log.records
+        for vector in record.vectors
+        if vector.opcode == "19.1"
+    ]
+    assert len(blocks) == len(database.table.blocks) > 1
+    assert {(v.fields[0][0], len(v.fields[0]), v.fields[1]) for v in blocks} == {(2, 8168, b"\x06")}
+    (load, later) = database.instance.committed
+    assert [one.stop_scn for one in database.instance.undecoded] == [load.commit_scn] * len(blocks)
+    assert (load.delivered, len(load.changes), len(later.delivered)) == ([], 6, 1)
 
 
 # --- encrypted tablespaces ---

@@ -10,11 +10,15 @@ class SourceMode(StrEnum):
 
     SHARED_UNDO: the undo of all PDBs is in the root, whose container its vectors bear.
     ENCRYPTED: some tables are in encrypted tablespaces: redo of their blocks is cipher text.
+    DEPENDENT_LOADS: tables with row dependencies are loaded directly, too.
+    LEAF_LOADS: index-organised tables are created from a query, which writes their leaf blocks.
     """
 
     SHARED_UNDO = "shared-undo"
     ENCRYPTED = "encrypted"
+    DEPENDENT_LOADS = "dependent-loads"
+    LEAF_LOADS = "leaf-loads"
 
 
-UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED})
+UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED, SourceMode.LEAF_LOADS})
 """Modes in which some changes can be decoded by nobody: ``undecoded.jsonl`` lists them."""

@@ -169,7 +169,8 @@ class DdlStatements:
         """Load the rows of partitions into `count` new ones that take their ranges."""
         numbers = [segment.obj for segment in old]
         rows = [row for row in table.live if row.block.obj in numbers]
-        if not can_be_loaded(table) or any(row.chain for row in rows):
+        may = can_be_loaded(table, self._tx.instance.modes)
+        if not may or any(row.chain for row in rows):
             return False
         dictionary = self.begin(table)
         if dictionary is None:

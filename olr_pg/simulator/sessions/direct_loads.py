@@ -20,6 +20,7 @@ from olr_pg.simulator.fields.row_fields import (
     stored_columns,
 )
 from olr_pg.simulator.fields.vector_fields import TYP_NEW
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.model.storage import CLASS_DATA, ItlEntry
 from olr_pg.simulator.model.tables import NOWHERE, DataBlock, Row
 from olr_pg.simulator.writer.instance import UnloggedRange
@@ -72,7 +73,8 @@ class DirectLoads:
         """
         self._tx.commit()
         whole = [cells for cells in rows if len(self._chains.parts(table, cells)) == 1]
-        if not whole or not can_be_loaded(table) or self._tx.container.is_locked(table):
+        may = can_be_loaded(table, self._tx.instance.modes)
+        if not whole or not may or self._tx.container.is_locked(table):
             return False
         if not self._tx.begin_empty():
             return False
@@ -163,7 +165,7 @@ class DirectLoads:
         for row in rows:
             if table.segment_of(row.cells) is not segment:
                 continue
-            size = RowPiece(FB_ROW, stored_columns(row.cells)).size + SLOT_SIZE
+            size = _piece(row).size + SLOT_SIZE
             if block is not None and block.used + size > table.row_space:
                 yield block, taken
                 block, taken = None, []
@@ -195,7 +197,7 @@ class DirectLoads:
         head += entry + bytes(ITL_ENTRY_SIZE * (len(block.itl) - 1))
         head += bytes(ASSM_SIZE if flags == ASSM else 0)
         space = rows[0].table.block_size - IMAGE_OVERHEAD - len(head)
-        images = [packed_row(redo, RowPiece(FB_ROW, stored_columns(row.cells)), 1) for row in rows]
+        images = [packed_row(redo, _piece(row), 1) for row in rows]
         offsets, end = list[int](), space
         for image in images:
             end -= len(image)
@@ -207,6 +209,15 @@ class DirectLoads:
         return head + data + bytes(free) + b"".join(reversed(images))
 
 
-def can_be_loaded(table: SimTable) -> bool:
-    """Tell whether a table's blocks are modelled: heap tables without LOBs and row dependencies."""
-    return not (table.lobs or table.index_organised or table.row_scn)
+def can_be_loaded(table: SimTable, modes: frozenset[SourceMode]) -> bool:
+    """Tell whether a table's blocks are modelled: heap tables without LOBs.
+
+    Those with row dependencies only with the mode for it.
+    """
+    dependent = table.row_scn and SourceMode.DEPENDENT_LOADS not in modes
+    return not (table.lobs or table.index_organised or dependent)
+
+
+def _piece(row: Row) -> RowPiece:
+    """Return a row as it stands in its block: the SCN of one with row dependencies is 0."""
+    return RowPiece(FB_ROW, stored_columns(row.cells), row_scn=row.table.row_scn)

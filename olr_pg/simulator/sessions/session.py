@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from olr_pg.simulator.sessions.ddl_statements import DdlStatements
 from olr_pg.simulator.sessions.direct_loads import DirectLoads
+from olr_pg.simulator.sessions.leaf_loads import LeafLoads
 from olr_pg.simulator.sessions.lob_statements import LobStatements
 from olr_pg.simulator.sessions.row_statements import RowStatements
 from olr_pg.simulator.writer.chained_rows import ChainWriter
@@ -52,10 +53,12 @@ class SimSession:
         tx = self._tx = TransactionWriter(instance, container, thread, attributes)
         indexes, pieces, lobs = IndexWriter(tx), PieceWriter(tx), LobWriter(tx)
         chains = ChainWriter(tx, indexes, pieces)
-        rows = self.rows = RowStatements(tx, indexes, pieces, chains, LeafWriter(tx), lobs)
+        leaves = LeafWriter(tx)
+        rows = self.rows = RowStatements(tx, indexes, pieces, chains, leaves, lobs)
         loads = DirectLoads(tx, indexes, pieces, chains)
         self.lobs = LobStatements(tx, lobs, rows)
         self.ddl = DdlStatements(tx, rows, loads, dictionary)
+        self.create_as_select = LeafLoads(tx, leaves).create_as_select
         self.begin_empty, self.commit, self.rollback = tx.begin_empty, tx.commit, tx.rollback
         self.savepoint, self.rollback_to = tx.savepoint, tx.rollback_to
         self.insert, self.insert_many = rows.insert, rows.insert_many

@@ -48,6 +48,9 @@ UNIQUE: Final = 0x1
 PARTITIONED_INDEX: Final = 0x2
 """IND$.TYPE# of the index that holds a table's rows, and of a LOB index; bits of PROPERTY."""
 
+ROW_DEPENDENCIES: Final = 0x800000
+"""Bit of TAB$.FLAGS: rows bear an SCN."""
+
 IOT_TOP: Final = "SYS_IOT_TOP"
 
 IN_ROW: Final = 0x2
@@ -176,7 +179,8 @@ class SysDictionary:
         segment = 0 if parts or organised else table.dataobj
         self._insert_object(session, obj, segment, table.name, TABLE)
         self.insert(
-            session, "TAB$", obj=obj, data_obj=segment, clu_cols=0, flags=0,
+            session, "TAB$", obj=obj, data_obj=segment, clu_cols=0,
+            flags=ROW_DEPENDENCIES if table.row_scn else 0,
             property=(HAS_PRIMARY_KEY if table.key else 0) | (PARTITIONED if parts else 0)
             | (ORGANISED if organised else 0),
         )  # fmt: skip

@@ -354,7 +354,9 @@ class RandomWorkload:
     def _load(self, session: SimSession, table: SimTable) -> None:
         if self._unlogged:
             own = session.container
-            free = [one for one in own.tables if can_be_loaded(one) and not own.is_locked(one)]
+            modes = session.instance.modes
+            loaded = [one for one in own.tables if can_be_loaded(one, modes)]
+            free = [one for one in loaded if not own.is_locked(one)]
             table = self._rng.choice(free or [table])
         count = self._rng.choice((1, 5, 60))
         rows = [random_row(self._rng, table) for _ in range(count)]

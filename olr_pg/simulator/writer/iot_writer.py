@@ -57,7 +57,7 @@ class LeafWriter:
 
     def insert(self, table: SimTable, cells: Sequence[Cell | None], *, revive: bool = False) -> Row:
         """INSERT: 10.2, or 10.18 where the key's deleted leaf row is still there (`revive`)."""
-        key, others = self._leaf_row(table, cells)
+        key, others = self.leaf_row(table, cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
         block = table.block_for(table.segment_of(cells), space, self._tx.instance.scn)
         row = Row(table, block, block.next_slot(), list(cells), self._tx.transaction)
@@ -89,7 +89,7 @@ class LeafWriter:
     def delete(self, row: Row) -> bool:
         """DELETE: 10.4."""
         table, block = row.table, row.block
-        key, others = self._leaf_row(table, row.cells)
+        key, others = self.leaf_row(table, row.cells)
         space = len(key) + len(others) + LEAF_ROW_OVERHEAD
         supplemental = self._leaf_log(table, SUPPLEMENTAL_DELETE, 1, 0)
 
@@ -126,8 +126,8 @@ class LeafWriter:
     def _update_whole(self, row: Row, cells: list[Cell | None]) -> None:
         """Write 10.30: all columns behind the key."""
         table, keys = row.table, len(row.table.key)
-        key, old = self._leaf_row(table, row.cells)
-        _, new = self._leaf_row(table, cells)
+        key, old = self.leaf_row(table, row.cells)
+        _, new = self.leaf_row(table, cells)
         width = max(len(stored_columns(row.cells)), len(stored_columns(cells)), keys)
         supplemental = self._leaf_log(table, SUPPLEMENTAL_UPDATE, 1, keys + 1)
 
@@ -145,8 +145,8 @@ class LeafWriter:
     def _update_columns(self, row: Row, cells: list[Cell | None], changed: list[int]) -> None:
         """Write 10.35: the columns of `changed`; the undo lists those that the row reached."""
         redo, table, keys = self._redo, row.table, len(row.table.key)
-        key, old_row = self._leaf_row(table, row.cells)
-        _, new_row = self._leaf_row(table, cells)
+        key, old_row = self.leaf_row(table, row.cells)
+        _, new_row = self.leaf_row(table, cells)
         growth = len(new_row) - len(old_row)
         old, new = (stored_columns(c)[keys:] for c in (row.cells, cells))
         numbers = [number - keys for number in changed]
@@ -213,7 +213,7 @@ class LeafWriter:
         )
         record.emit()
 
-    def _leaf_row(self, table: SimTable, cells: Sequence[Cell | None]) -> tuple[bytes, bytes]:
+    def leaf_row(self, table: SimTable, cells: Sequence[Cell | None]) -> tuple[bytes, bytes]:
         """Encode the key, and the row behind it: flags, lock, count, columns."""
         keys, stored = len(table.key), stored_columns(cells)
         key = b"".join(self._prefixed(value) for value in stored[:keys])

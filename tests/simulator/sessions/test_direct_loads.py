@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.fields.vector_fields import DatabaseSession
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.session import SimSession
 from tests.transactions.row_forms import Shape, SmallDatabase
@@ -60,4 +61,6 @@ def test_only_plain_heap_tables_can_be_loaded(tmp_path: Path) -> None:
     ):
         folder = tmp_path / name
         folder.mkdir()
-        assert can_be_loaded(SmallDatabase(folder, shape).table) is answer
+        assert can_be_loaded(SmallDatabase(folder, shape).table, frozenset()) is answer
+    dependent = SmallDatabase(tmp_path, Shape(row_dependencies=True)).table
+    assert can_be_loaded(dependent, frozenset({SourceMode.DEPENDENT_LOADS}))
