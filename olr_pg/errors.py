@@ -212,6 +212,11 @@ class Code(IntEnum):
     TARGET_DISK_FULL = 5090
     CONTAINER_RENAMED = 5091
     TARGET_READ_ONLY = 5092
+    TARGET_CONNECTIONS = 5093
+    TARGET_BUSY = 5094
+    TARGET_LIMIT = 5095
+    STATEMENT_REFUSED = 5096
+    TARGET_FAULT = 5097
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -1180,6 +1185,38 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " target_session_attrs=read-write finds it), and see that default_transaction_read_only is"
         " off; the work goes on by itself, or after a start if it has ended by then: nothing is"
         " lost",
+    ),
+    Code.TARGET_CONNECTIONS: ErrorEntry(
+        "PostgreSQL has no connection left for olr_pg",
+        "olr_pg needs `apply.workers` + 1 connections while it replicates, and as many as Spark has"
+        " tasks while it loads or compares: lower `apply.workers`, close other sessions, or raise"
+        " the limit (ALTER ROLE … CONNECTION LIMIT, ALTER DATABASE … CONNECTION LIMIT,"
+        " max_connections); what waits for it goes on by itself",
+    ),
+    Code.TARGET_BUSY: ErrorEntry(
+        "PostgreSQL gave up a statement because of another session or a time limit",
+        "look which session holds the lock (pg_stat_activity, pg_blocking_pids) and end it or wait"
+        " for it; if the role or the database has a lock_timeout, raise it; then start the same"
+        " command again",
+    ),
+    Code.TARGET_LIMIT: ErrorEntry(
+        "a limit of PostgreSQL is too low for a statement",
+        "raise the limit that PostgreSQL's reason names (such as temp_file_limit,"
+        " max_locks_per_transaction, max_stack_depth, or memory) for the role, the database or the"
+        " server; then start the same command again, and let a table that has stopped go on with"
+        " `olr-pg errors retry`",
+    ),
+    Code.STATEMENT_REFUSED: ErrorEntry(
+        "PostgreSQL refuses a statement",
+        "correct what PostgreSQL's reason names in the target (an object that is missing or of"
+        " another kind, a trigger or event trigger that raises, a constraint); then start the same"
+        " command again",
+    ),
+    Code.TARGET_FAULT: ErrorEntry(
+        "PostgreSQL reports a fault of its own: disk, data files or configuration",
+        "read the PostgreSQL server's log of this moment and check its disk; REINDEX an index that"
+        " is named, check a table with amcheck (verify_heapam) or restore it; then start the same"
+        " command again, and let a table that has stopped go on with `olr-pg errors retry`",
     ),
     Code.TABLE_DATA_TYPE_UNFIT: ErrorEntry(
         "the type of a column in the table data does not fit the source column",

@@ -15,10 +15,11 @@ import psycopg
 from olr_pg.appliance.appliance import open_target
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.session.handover import read_handover
-from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.capture.logs import scan_logs
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import OlrPgError
+from olr_pg.postgres.sqlstates import target_error
 from olr_pg.server.checkpoint import FILE_NAME, read_saved
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _with_loads(target: str, saved: int, connect_string: str, subscription: str)
             handover = read_handover(connection, subscription, ())
             noted = connection.execute(_START, (subscription,)).fetchone()
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise target_error(error) from error
     if handover.scn and handover.start_scn < saved:
         return Position(target, handover.start_scn, "a load that replication has not passed")
     if noted is not None and noted[0] is not None and noted[0] < saved:

@@ -9,9 +9,10 @@ import psycopg
 
 from olr_pg.appliance.appliance import open_target
 from olr_pg.appliance.target import target_directory
-from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,9 @@ def opened_target(
         ledger: whether the ledger's tables are made where they are missing.
 
     Raises:
-        OlrPgError: 1091 there is no target, 5003 it cannot be reached, 5004 and 5014 what it lacks,
-            5015 its ledger, 5029 a pooler shares sessions.
+        OlrPgError: 1091 there is no target, 5004 and 5014 what it lacks, 5015 its ledger, 5029
+            a pooler shares sessions, and those of `postgres.sqlstates` for what passes by itself.
+        psycopg.Error: PostgreSQL refuses a statement of the piece of work.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
@@ -52,5 +54,7 @@ def opened_target(
                 if ledger:
                     ensure_ledger(connection)
                 yield OpenedTarget(connection, target)
-        except psycopg.OperationalError as error:
-            raise unreachable(error) from error
+        except psycopg.Error as error:
+            if not is_transient(error):
+                raise  # of a statement: who sent it knows better what it was for
+            raise target_error(error) from error

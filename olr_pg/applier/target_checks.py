@@ -21,7 +21,7 @@ from olr_pg.applier.target.catalogue import (
     read_table,
 )
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
-from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
@@ -32,6 +32,7 @@ from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
 from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,8 +82,8 @@ def check_target(
                 found += _check_table(connection, settings, table, current, structure)
                 found += check_flags(settings, table, structure)
             return list(dict.fromkeys(found))
-    except psycopg.OperationalError as problem:
-        return [coded("postgres.connection", unreachable(problem))]
+    except psycopg.Error as problem:
+        return [coded("postgres.connection", target_error(problem))]
     except OlrPgError as problem:
         if problem.code == Code.POOLER_SHARES_SESSIONS:
             return [coded("postgres.pooler", problem)]
@@ -164,7 +165,9 @@ def _lost(
 ) -> OlrPgError | None:
     try:
         return lost_table(connection, schema, name, settings.subscription, table.full_name)
-    except psycopg.errors.InsufficientPrivilege:
+    except psycopg.Error as problem:
+        if is_transient(problem):
+            raise
         return None  # which is told by itself
 
 

@@ -101,12 +101,10 @@ def coded(error: Exception) -> OlrPgError:
     if "psycopg" in sys.modules:
         import psycopg
 
-        from olr_pg.applier.target.connection import unreachable
+        from olr_pg.postgres.sqlstates import target_error
 
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return OlrPgError(Code.TARGET_PRIVILEGE, str(error.diag.message_primary))
-        if isinstance(error, psycopg.OperationalError):
-            return unreachable(error)
+        if isinstance(error, psycopg.Error):
+            return target_error(error)
     return OlrPgError(Code.INTERNAL, f"{type(error).__name__}: {error}")
 
 

@@ -6,14 +6,14 @@ import pickle
 from contextlib import closing
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import missing_table, read_table
-from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.column_binding import add_losses, bind_columns
@@ -25,7 +25,7 @@ from olr_pg.load.retry import retried
 from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
-from olr_pg.postgres.error_text import text_without_values
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.load.column_binding import LoadColumn
     from olr_pg.load.table_data import SourcePartition
-
-
-_OF_SERVER: Final = ("25", "40", "53", "55", "57", "58", "XX")
-"""Classes of SQLSTATE that tell nothing of the rows: a standby, conflicts, resources, state,
-operator, system, defects."""
 
 
 class LoadTable(NamedTuple):
@@ -102,8 +97,8 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
     That is the `OlrPgError` of a row: it concerns its table, not the others.
 
     Raises:
-        OlrPgError: 5003 no connection, 5109 PostgreSQL takes no rows at all, and what reading
-            raises; nothing of the partition is in the target then.
+        OlrPgError: those of `postgres.sqlstates` that are no row's, and what reading raises;
+            nothing of the partition is in the target then.
     """
     task: PartTask = pickle.loads(payload)  # noqa: S301 - made by this driver
     todo = _job(job)
@@ -118,8 +113,7 @@ def copy_task(payload: bytes, job: bytes) -> bytes:
 
 def _is_of_rows(error: OlrPgError) -> bool:
     """Tell whether an error is that of a value, or of rows that this table does not take."""
-    state = str(error.where.get("sqlstate", ""))
-    return "column" in error.where or (bool(state) and not state.startswith(_OF_SERVER))
+    return "column" in error.where or "sqlstate" in error.where
 
 
 @lru_cache(maxsize=2)
@@ -221,15 +215,16 @@ def _images(
 
 
 def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgError:
-    if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
-        return unreachable(error)
+    if is_transient(error):
+        return target_error(error, table=table.source.full_name, part=task.part)
     # "COPY t, line 5, column v": the line counts from 1 within the partition. In text form, which
     # is not used here, the value would follow.
     place = error.diag.context
+    told = target_error(error, code=Code.TABLE_DATA_REFUSED)
     return OlrPgError(
-        Code.TABLE_DATA_REFUSED,
-        text_without_values(error) + (f" ({place})" if place else ""),
-        action=None,
+        told.code,
+        told.detail + (f" ({place})" if place else ""),
+        action=told.action,
         table=table.source.full_name,
         part=task.part,
         sqlstate=error.sqlstate,

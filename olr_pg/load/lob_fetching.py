@@ -44,6 +44,7 @@ from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.rowids import RowidRange
 from olr_pg.oracle.table_query import read_rows
+from olr_pg.postgres.sqlstates import is_transient, plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -224,8 +225,10 @@ class _Fetching:
             except OlrPgError as error:
                 self._fail(mine, str(error))
                 continue
-            except psycopg.DataError as error:
-                self._fail(mine, str(error.diag.message_primary))
+            except psycopg.Error as error:
+                if is_transient(error):
+                    raise
+                self._fail(mine, plain_words(error))
                 continue
             done += mended
             left = [line for line in mine if line.id not in mended]

@@ -15,6 +15,9 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import target_columns, target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.error_text import text_without_values
+from olr_pg.postgres.sqlstates import is_of_statement
 from olr_pg.schema.structure_statements import (
     foreign_key_statement,
     index_statement,
@@ -147,11 +150,10 @@ class StructureBuilder:
                 state = CREATED if make(connection, part) else PRESENT
         except _UnknownError as unknown:
             self._note(kind, table, name, LEFT_OUT, str(unknown))
-        except psycopg.OperationalError:
-            raise
         except psycopg.Error as error:
-            reason = error.diag.message_primary or str(error).strip()
-            self._note(kind, table, name, FAILED, reason)
+            if not is_of_statement(error, connection):
+                raise
+            self._note(kind, table, name, FAILED, mask(text_without_values(error)))
         else:
             self._note(kind, table, name, state)
 

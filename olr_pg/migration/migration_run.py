@@ -24,8 +24,8 @@ from olr_pg.load.verification.verification import verify
 from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
-from olr_pg.observability.redaction import mask
 from olr_pg.observability.wording import counted
+from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema import trial
 from olr_pg.schema.source_inventory import all_statements, read_schemas
 from olr_pg.schema.statement import BEFORE_DATA
@@ -142,8 +142,7 @@ def _is_of_files(config: Config, error: OlrPgError) -> bool:
 def _coded(error: OlrPgError | psycopg.Error, step: MigrationStep) -> OlrPgError:
     if isinstance(error, OlrPgError):
         return error
-    reason = mask(error.diag.message_primary or str(error).strip())
-    return OlrPgError(Code.MIGRATION_STEP_FAILED, reason, step=step.name)
+    return target_error(error, code=Code.MIGRATION_STEP_FAILED, step=step.name)
 
 
 class _Migration:

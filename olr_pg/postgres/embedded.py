@@ -302,7 +302,7 @@ def _answering_port(data: Path, password: str) -> int | None:
             connect_timeout=5,
         ) as connection:
             row = connection.execute("SHOW data_directory").fetchone()
-    except psycopg.OperationalError:
+    except psycopg.Error:
         return None
     is_ours = row is not None and Path(row[0]).resolve() == data.resolve()
     return running.port if is_ours else None

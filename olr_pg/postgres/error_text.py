@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import psycopg
 
 _DATA_EXCEPTION: Final = "22"
-_RAISED: Final = "P0001"
+_RAISED: Final = "P0"
+_FUNCTION: Final = re.compile(r"PL/pgSQL function \w+(?:\.\w+)?\([\w ,.\[\]]*\) line \d+")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*"?')
 
 
@@ -30,8 +31,9 @@ def text_without_values(error: psycopg.Error) -> str:
     Of a violated constraint that is all but the key's values. Errors of data (class 22) quote
     values as others quote names; what a function raises may say anything.
     """
-    if error.sqlstate == _RAISED:
-        return "a function of the target raised an exception"
+    if (error.sqlstate or "").startswith(_RAISED):
+        named = _FUNCTION.match(error.diag.context or "")
+        return "a function of the target raised an exception" + (f": {named[0]}" if named else "")
     primary = error.diag.message_primary or str(error).strip().splitlines()[0]
     if (error.sqlstate or "").startswith(_DATA_EXCEPTION):
         return _QUOTED.sub("“…”", primary)

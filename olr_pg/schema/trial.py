@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 
 from olr_pg.observability.redaction import mask
+from olr_pg.postgres.sqlstates import (
+    is_duplicate,
+    is_missing,
+    is_of_statement,
+    is_transient,
+    plain_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,13 +29,6 @@ LEFT_OUT: Final = "left out"
 
 _LOCK_SECONDS: Final = 3
 _STATEMENT_SECONDS: Final = 60
-_AGAIN: Final = (
-    psycopg.errors.DuplicateObject,
-    psycopg.errors.DuplicateTable,
-    psycopg.errors.DuplicateColumn,
-    psycopg.errors.DuplicateSchema,
-)
-_NOT_TRIED: Final = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
 
 
 class TrialOutcome(NamedTuple):
@@ -73,12 +73,13 @@ def _try(connection: Connection[Any], one: Statement) -> str:
     try:
         with connection.transaction():
             connection.execute(one.sql.encode())
-    except (*_AGAIN, *_NOT_TRIED):
-        return ""
-    except psycopg.OperationalError:
-        raise
     except psycopg.Error as error:
-        return f"PostgreSQL: {mask(error.diag.message_primary or str(error).strip())}"
+        if not is_of_statement(error, connection):
+            raise
+        # What another session keeps from being tried is not refused.
+        if is_duplicate(error) or is_transient(error):
+            return ""
+        return f"PostgreSQL: {mask(plain_words(error))}"
     return ""
 
 
@@ -89,10 +90,10 @@ def is_present(connection: Connection[Any], one: Statement) -> bool:
     try:
         with connection.transaction():
             row = connection.execute(one.present.encode()).fetchone()
-    except psycopg.errors.UndefinedObject:
-        return False  # a role that is not there
-    except psycopg.errors.UndefinedTable:
-        return False
+    except psycopg.Error as error:
+        if not is_missing(error):
+            raise
+        return False  # of a role or table that is not there
     return row == (True,)
 
 
@@ -115,11 +116,11 @@ def _run(connection: Connection[Any], one: Statement) -> TrialOutcome:
     try:
         with connection.transaction():
             connection.execute(one.sql.encode())
-    except psycopg.OperationalError:
-        raise
     except psycopg.Error as error:
-        reason = mask(error.diag.message_primary or str(error).strip())
+        if not is_of_statement(error, connection):
+            raise
+        reason = mask(plain_words(error))
         # Grants are for roles that exist.
-        lacks_role = one.kind == "grant" and isinstance(error, psycopg.errors.UndefinedObject)
+        lacks_role = one.kind == "grant" and is_missing(error)
         return TrialOutcome(one, LEFT_OUT if lacks_role else FAILED, f"PostgreSQL: {reason}")
     return TrialOutcome(one, CREATED)

@@ -29,10 +29,10 @@ from olr_pg.applier.stopped.hold import (
     first_held,
 )
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:

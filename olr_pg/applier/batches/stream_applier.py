@@ -28,7 +28,6 @@ from olr_pg.applier.batches.table_writer import Skipped, TableWriter, Written, p
 from olr_pg.applier.stopped.column_check import with_current_plan
 from olr_pg.applier.stopped.ddl import carry_out, event_error_row, event_ledger
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
     LedgerState,
@@ -37,6 +36,7 @@ from olr_pg.applier.target.ledger import (
     note_complete,
 )
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import parse_xid
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import check_room, hold_changes
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ChangeCounts, LedgerState, TableLedger, TablePosition
+from olr_pg.postgres.sqlstates import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

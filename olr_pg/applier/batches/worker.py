@@ -27,9 +27,10 @@ from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQ
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
-from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
+from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_transient, plain_words, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -327,7 +328,7 @@ class Worker:
                 place = written if durability.lags else 0
             reached = batch.queue.applier.reached()
         except psycopg.Error as error:
-            failure = unreachable(error)
+            failure = target_error(error)
         with self._changed:
             self._at_work -= 1
             self._queued_bytes -= batch.held
@@ -348,7 +349,7 @@ class Worker:
         try:
             self._target.use(queue.applier.settle)
         except psycopg.Error as error:
-            self.failure = unreachable(error)
+            self.failure = target_error(error)
         else:
             with self._changed:
                 self._note_flushed(MAX_PLACE)
@@ -391,7 +392,7 @@ class Worker:
             if is_transient(error):
                 raise
             raise OlrPgError(
-                Code.LEDGER_UNUSABLE, str(error).strip(), table=applier.name
+                Code.LEDGER_UNUSABLE, plain_words(error), table=applier.name
             ) from error
         return durability
 

@@ -26,7 +26,7 @@ from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
-from olr_pg.applier.target.connection import KeptConnection, is_transient, unreachable
+from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
     check_source,
@@ -39,6 +39,7 @@ from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_sec
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,9 +216,7 @@ class Applier:
         try:
             return self._run(once=once, drained=drained or (lambda: True))
         except psycopg.Error as error:
-            if isinstance(error, psycopg.OperationalError) or is_transient(error):
-                raise unreachable(error) from error
-            raise
+            raise target_error(error) from error
         finally:
             self._target.close()
 

@@ -23,8 +23,8 @@ from olr_pg.applier.session.positions import NotedPositions
 from olr_pg.applier.session.reception import Reception
 from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.outage import announce_retry
+from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.client import Elements
 from olr_pg.wire.messages import (

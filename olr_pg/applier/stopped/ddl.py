@@ -26,10 +26,10 @@ from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
 from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, stop_error, stops
 from olr_pg.applier.target.catalogue import empty_table, missing_table, read_table
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
 from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_transient, target_error
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -118,16 +118,10 @@ def carry_out(
                 _carry_out(connection, settings, event)
     except OlrPgError as refused:
         return refused
-    except psycopg.errors.InsufficientPrivilege as refused:
-        return OlrPgError(
-            Code.TARGET_PRIVILEGE, str(refused.diag.message_primary), table=event.table
-        )
     except psycopg.Error as refused:
         if is_transient(refused):
             raise
-        return OlrPgError(
-            Code.CHANGE_REFUSED, str(refused.diag.message_primary or refused), table=event.table
-        )
+        return target_error(refused, code=Code.CHANGE_REFUSED, table=event.table)
     return None
 
 

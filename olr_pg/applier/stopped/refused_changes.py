@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 
 from olr_pg.applier.statements.table_changes import raw_images, row_id
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ErrorRow
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.error_text import full_text, text_without_values
+from olr_pg.postgres.error_text import full_text
+from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -109,15 +109,13 @@ def refused(error: psycopg.Error, step: BoundStatement | None = None) -> Refused
     """
     if is_transient(error):
         raise error
-    is_conflict = isinstance(
-        error, psycopg.errors.UniqueViolation | psycopg.errors.ExclusionViolation
-    )
-    code = Code.CHANGE_CONFLICTS if is_conflict else Code.CHANGE_REFUSED
+    conflicts = is_conflict(error)
+    code = Code.CHANGE_CONFLICTS if conflicts else Code.CHANGE_REFUSED
     return RefusedError(
         -1,
-        OlrPgError(code, text_without_values(error)),
+        target_error(error, code=code),
         message=full_text(error),
         sqlstate=error.sqlstate,
         statement=None if step is None else step.query.decode(),
-        is_conflict=is_conflict,
+        is_conflict=conflicts,
     )

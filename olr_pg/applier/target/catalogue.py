@@ -9,6 +9,7 @@ from psycopg import sql
 
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -241,7 +242,7 @@ def create_table(
     """Create the table, and its schema where that is missing (`connection` in autocommit).
 
     Raises:
-        OlrPgError: 5004, this role may not.
+        OlrPgError: such as 5004, this role may not; those of `postgres.sqlstates`.
     """
     parts: list[sql.Composable] = [
         sql.SQL("{} {}{}").format(
@@ -268,12 +269,11 @@ def create_table(
                     sql.Identifier(schema, name), sql.SQL(", ").join(parts)
                 )
             )
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise OlrPgError(
-            Code.TARGET_PRIVILEGE,
-            f"cannot create the table: {error.diag.message_primary}",
-            table=f"{schema}.{name}",
-        ) from error
+    except psycopg.Error as error:
+        if is_transient(error):
+            raise
+        table = f"{schema}.{name}"
+        raise target_error(error, "the table cannot be created", table=table) from error
 
 
 def empty_table(connection: Connection[Any], target: TargetTable) -> None:

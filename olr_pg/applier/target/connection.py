@@ -1,4 +1,4 @@
-"""Connections to the target, set up for applying; which errors may pass by themselves."""
+"""Connections to the target, set up for applying."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from psycopg.pq import Format
 from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import refuse_shared_sessions
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.observability.redaction import mask
 from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
 T = TypeVar("T")
-
-_ASIDES: Final = (
-    "connection failed: ",
-    "consuming input failed: ",
-    "sending query and params failed: ",
-    " Is the server running on that host and accepting TCP/IP connections?",
-    " This probably means the server terminated abnormally before or while processing the request.",
-)
-"""What the driver and libpq say around the words that tell what is the matter."""
-_OUTAGE_CLASSES: Final = ("08", "53", "57P", "58")
-_TRANSIENT_CLASSES: Final = ("40", *_OUTAGE_CLASSES)
-# 57014: somebody cancelled the statement; 25006: a switchover leaves its server read-only, or leads
-# to one that is not promoted yet.
-_TRANSIENT_STATES: Final = frozenset({"55P03", "55006", "57014", "25006", "XX000"})
-
 
 # What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
 # wait for nothing, a crash would take what was confirmed to the server.
@@ -84,7 +69,7 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
     Raises:
         OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server, 5029 a
             pooler shares sessions.
-        psycopg.OperationalError: the server cannot be reached (5003 by `unreachable`).
+        psycopg.Error: the server cannot be reached, or an error that may pass (`target_error`).
     """
     connection = psycopg.connect(
         with_timeouts(connect_string),
@@ -102,9 +87,11 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         connection.execute(_SETTINGS)
         if replica:
             connection.execute(_REPLICA)
-    except psycopg.errors.InsufficientPrivilege as error:
+    except psycopg.Error as error:
         connection.close()
-        raise OlrPgError(Code.TARGET_PRIVILEGE, str(error.diag.message_primary)) from error
+        if is_transient(error):
+            raise
+        raise target_error(error) from error
     except BaseException:
         connection.close()
         raise
@@ -190,41 +177,3 @@ class KeptConnection:
             self._connection.close()
             self._connection = None
         self._lost()
-
-
-def is_transient(error: psycopg.Error) -> bool:
-    """Tell whether trying again may help: lost connection, deadlock, cancelled, read-only now…"""
-    state = error.sqlstate
-    if state is None:
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return state.startswith(_TRANSIENT_CLASSES) or state in _TRANSIENT_STATES
-
-
-def is_out_of_reach(error: psycopg.Error) -> bool:
-    """Tell whether the server as a whole is away, or takes nothing: all tables wait with it."""
-    state = error.sqlstate
-    if state is None:
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return state.startswith(_OUTAGE_CLASSES) or state == "25006"
-
-
-def plain_words(error: psycopg.Error) -> str:
-    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers."""
-    text = " ".join((error.diag.message_primary or str(error)).split())
-    for aside in _ASIDES:
-        text = text.replace(aside, "")
-    return text
-
-
-def unreachable(error: psycopg.Error, target: str | None = None) -> OlrPgError:
-    """Return the coded error for a target that stays out of reach, full or read-only.
-
-    Args:
-        target: its place, where the caller knows it.
-    """
-    code = Code.POSTGRES_UNREACHABLE
-    if isinstance(error, psycopg.errors.DiskFull):
-        code = Code.TARGET_DISK_FULL
-    elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        code = Code.TARGET_READ_ONLY
-    return OlrPgError(code, mask(plain_words(error)), target=target)

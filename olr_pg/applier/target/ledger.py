@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import psycopg
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.error_text import text_without_values
+from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -212,10 +215,12 @@ def ensure_ledger(connection: Connection[Any]) -> None:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
             if _version(connection) != VERSION:
                 connection.execute(script)
-    except psycopg.errors.InsufficientPrivilege as error:
-        message = error.diag.message_primary
+    except psycopg.Error as error:
+        if is_transient(error):
+            raise
+        reason = mask(text_without_values(error))
         raise OlrPgError(
-            Code.LEDGER_UNUSABLE, f"its tables are missing or old: {message}"
+            Code.LEDGER_UNUSABLE, f"its tables are missing or old: {reason}"
         ) from error
 
 

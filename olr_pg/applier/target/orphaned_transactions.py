@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from olr_pg.applier.target.connection import unreachable
 from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.sqlstates import target_error
 
 _SELECT = """
 SELECT source_table, target_table, commit_scn, xids FROM olr_pg.ledger
@@ -35,7 +35,7 @@ def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> l
     """Return what the ledger says was applied and commits at or after `scn`.
 
     Raises:
-        OlrPgError: 5003, the target cannot be reached.
+        OlrPgError: those of `postgres.sqlstates`, such as 5003 the target cannot be reached.
     """
     try:
         with psycopg.connect(with_timeouts(connect_string)) as connection:
@@ -43,5 +43,5 @@ def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> l
     except psycopg.errors.UndefinedTable:
         return []
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise target_error(error) from error
     return [Orphan(table, target, at, tuple(xids)) for table, target, at, xids in rows]

@@ -13,8 +13,8 @@ import psycopg
 import structlog
 from psycopg.conninfo import conninfo_to_dict
 
-from olr_pg.applier.target.connection import is_out_of_reach, plain_words, unreachable
 from olr_pg.observability.steady_time import steady_time
+from olr_pg.postgres.sqlstates import is_out_of_reach, plain_words, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ class Outage(NamedTuple):
 
     Attributes:
         since: its first failure, in seconds of Unix time.
-        error: 5003 the target cannot be reached, 5090 its disk is full.
+        error: such as 5003 the target cannot be reached, 5090 its disk is full (`sqlstates`).
     """
 
     since: float
@@ -71,7 +71,7 @@ class TargetOutage:
         with self._lock:
             self._failing.add(connection)
             self._resting.discard(connection)
-            reason = unreachable(error, self._target)
+            reason = target_error(error, target=self._target)
             before = self._current
             self._current = Outage(self._clock() if before is None else before.since, reason)
         if before is None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import PROTOCOL_VIOLATION
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -67,7 +68,9 @@ async def _is_shared(connect_string: str, session: int, connection: Connection[A
         row = await (await other.execute(_PID)).fetchone()
         # Its transaction is open: what it has, nobody else gets meanwhile.
         return row == (session,) or _pid(connection) != session
-    except psycopg.errors.ProtocolViolation:
+    except psycopg.Error as error:
+        if error.sqlstate != PROTOCOL_VIOLATION:
+            raise
         # pgbouncer's pool_mode ``statement`` has no transactions.
         return True
     finally:

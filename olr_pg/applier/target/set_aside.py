@@ -20,6 +20,7 @@ from psycopg import sql
 
 from olr_pg.applier.settings import TriggerHandling
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.sqlstates import is_of_statement, is_transient, plain_words, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -246,12 +247,11 @@ def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[F
                 for statement in (one.off(), *one.in_partitions()):
                     connection.execute(statement)
             connection.execute("SET LOCAL lock_timeout = DEFAULT")
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise OlrPgError(
-            Code.TARGET_PRIVILEGE,
-            f"cannot set aside what fires: {error.diag.message_primary}",
-            table=f"{found[0].schema}.{found[0].table}",
-        ) from error
+    except psycopg.Error as error:
+        if is_transient(error):
+            raise
+        table = f"{found[0].schema}.{found[0].table}"
+        raise target_error(error, "cannot set aside what fires", table=table) from error
 
 
 def noted(connection: Connection[Any], subscription: str) -> list[Firing]:
@@ -280,10 +280,10 @@ def put_back(
                     result.done.append(one)
                 else:
                     result.gone.append(one)
-        except psycopg.OperationalError:
-            raise
         except psycopg.Error as error:
-            result.lost.append(f"{one.title}: {error.diag.message_primary}")
+            if not is_of_statement(error, connection):
+                raise
+            result.lost.append(f"{one.title}: {plain_words(error)}")
     return result
 
 

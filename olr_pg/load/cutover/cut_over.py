@@ -17,7 +17,6 @@ from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.settings import TriggerHandling
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.connection import plain_words
 from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -37,7 +36,7 @@ from olr_pg.load.cutover.steps_done import (
 )
 from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verification.verification import verify
-from olr_pg.observability.redaction import mask
+from olr_pg.postgres.sqlstates import target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -185,12 +184,7 @@ def _coded(error: OlrPgError | psycopg.Error) -> OlrPgError:
     """Return the error of the catalogue that a step failed with."""
     if isinstance(error, OlrPgError):
         return error
-    code = (
-        Code.TARGET_PRIVILEGE
-        if isinstance(error, psycopg.errors.InsufficientPrivilege)
-        else Code.CUTOVER_STEP_REFUSED
-    )
-    return OlrPgError(code, mask(plain_words(error)))
+    return target_error(error, code=Code.CUTOVER_STEP_REFUSED)
 
 
 class _Cutover:

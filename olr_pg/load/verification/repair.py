@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.connection import connect, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
@@ -22,6 +22,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import ImageField, fields_of, placeholder
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA
+from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,8 +88,8 @@ def repair(
             ensure_ledger(connection)
             for table in tables:
                 yield _repair(connection, settings, table)
-    except psycopg.OperationalError as error:
-        raise unreachable(error) from error
+    except psycopg.Error as error:
+        raise target_error(error) from error
 
 
 def _repair(
@@ -118,11 +119,10 @@ def _repair(
             validate_foreign_keys(
                 connection, put_back(connection, settings.subscription, aside).done
             )
-    except psycopg.errors.OperationalError:
-        raise
     except psycopg.Error as error:
-        reason = error.diag.message_primary or str(error).strip()
-        raise OlrPgError(Code.ROW_NOT_REPAIRABLE, reason, table=found.table) from error
+        if is_transient(error):
+            raise
+        raise target_error(error, code=Code.ROW_NOT_REPAIRABLE, table=found.table) from error
     return RepairedTable(found.table, **done)
 
 

@@ -18,7 +18,7 @@ from psycopg import sql
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetTable
-from olr_pg.applier.target.connection import connect, is_transient, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.policies import Counters
 from olr_pg.dictionary.model import Table
@@ -28,6 +28,7 @@ from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.retry import retried
 from olr_pg.load.table_data import RANGE_BYTES, schema_of
 from olr_pg.load.verification.digests import ChunkDigests, ComparedColumns, SourceDigester
+from olr_pg.postgres.sqlstates import INTERNAL_ERROR, is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,7 +129,7 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
             )
             return pickle.dumps(_done(connection, todo, task))
     except psycopg.Error as error:
-        raise unreachable(error) from error
+        raise target_error(error) from error
     except OlrPgError as error:
         named = located(error, table=todo.tables[task.table].source.full_name)
         if "column" in named.where:
@@ -149,7 +150,7 @@ def _done(
         return _do(connection, job, task)
     except psycopg.Error as error:
         # What PostgreSQL says of its memory is an internal error, and of the row that it reads.
-        if is_transient(error) and not isinstance(error, psycopg.errors.InternalError_):
+        if is_transient(error) and error.sqlstate != INTERNAL_ERROR:
             raise
         name = job.tables[task.table].source.full_name
         return OlrPgError(

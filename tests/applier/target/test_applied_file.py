@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
-from olr_pg.applier.target.connection import is_transient
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import OlrPgError
+from olr_pg.postgres.sqlstates import is_transient
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.applier.target.connection import connect, plain_words, unreachable
+from olr_pg.applier.target.connection import connect
 from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.sqlstates import plain_words, target_error
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -69,5 +70,5 @@ def test_a_server_that_takes_no_writes_is_not_said_to_be_away(replication: Repli
     text = make_conninfo(replication.target, options="-c default_transaction_read_only=on")
     with connect(text, replica=False) as connection, pytest.raises(psycopg.Error) as caught:
         connection.execute("CREATE TABLE s.written ()")
-    told = str(unreachable(caught.value, "a host"))
+    told = str(target_error(caught.value, target="a host"))
     assert told.startswith("OLR-05092: PostgreSQL takes no writes: cannot execute CREATE TABLE in")

@@ -1,0 +1,333 @@
+"""What each error of PostgreSQL means for us, by its SQLSTATE: the only place that decides it.
+
+The driver's classes do not say it: to psycopg a value that is too long for an index, a full disk
+and a server that shuts down are all an ``OperationalError``. The table below has an entry for every
+class of SQLSTATE, and one for every code that means something else than its class. A meaning says
+whose error it is; what follows depends on who asks:
+
+========= ============================ =========================== ==============================
+meaning   the applier                  a list of statements        a command
+========= ============================ =========================== ==============================
+AWAY      waits, state                 ends                        ends with the entry's code
+          ``WAITING_FOR_TARGET``
+PASSES    tries again, then asks for   lists it, goes on           ends with the entry's code
+          the transactions again
+STATEMENT the table stops              lists it, goes on           ends with the entry's code
+OPERATOR  the table stops, with the    lists it, goes on           ends with the entry's code
+          entry's code
+DEFECT    the table stops              lists it, goes on           ends as a defect of ours
+========= ============================ =========================== ==============================
+
+Errors without an SQLSTATE are those of the connection. libpq does not pass on the SQLSTATE of a
+server that refuses a connection, so that its words are looked at (`_WORDS`).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final, NamedTuple
+
+import psycopg
+
+from olr_pg.errors import Code, OlrPgError, Place
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.error_text import text_without_values
+
+
+class Meaning(Enum):
+    """Whose error it is."""
+
+    AWAY = "the server as a whole cannot be reached, or takes nothing from anybody"
+    PASSES = "another session or the moment is the cause: the same may succeed later"
+    STATEMENT = "of this statement or its rows: the same fails again"
+    OPERATOR = "of this statement, until somebody changes a right, a limit or the server"
+    DEFECT = "of the appliance: it should not have sent that"
+
+
+class Meant(NamedTuple):
+    """Says what an SQLSTATE means.
+
+    Attributes:
+        code: of the catalogue, where a command ends with it.
+        action: where the catalogue's does not fit.
+    """
+
+    meaning: Meaning
+    code: Code
+    action: str | None = None
+
+
+_AWAY: Final = Meant(Meaning.AWAY, Code.POSTGRES_UNREACHABLE)
+_BUSY: Final = Meant(Meaning.PASSES, Code.TARGET_BUSY)
+_REFUSED: Final = Meant(Meaning.STATEMENT, Code.STATEMENT_REFUSED)
+_LIMIT: Final = Meant(Meaning.OPERATOR, Code.TARGET_LIMIT)
+_RIGHT: Final = Meant(Meaning.OPERATOR, Code.TARGET_PRIVILEGE)
+_FAULT: Final = Meant(Meaning.OPERATOR, Code.TARGET_FAULT)
+_DEFECT: Final = Meant(Meaning.DEFECT, Code.INTERNAL)
+
+_LOGIN: Final = Meant(
+    Meaning.AWAY,
+    Code.POSTGRES_UNREACHABLE,
+    "check user, password and database of `apply.connect-string`, the role's LOGIN, and that"
+    " pg_hba.conf of the server lets this role in from here",
+)
+_TLS: Final = Meant(
+    Meaning.AWAY,
+    Code.POSTGRES_UNREACHABLE,
+    "check `sslmode`, `sslrootcert` and `sslcert` of `apply.connect-string`, and the server's"
+    " certificate and settings of TLS",
+)
+_TIME_LIMIT: Final = Meant(
+    Meaning.PASSES,
+    Code.TARGET_BUSY,
+    "if PostgreSQL's reason names a time limit, raise it for the role or the database (ALTER ROLE"
+    " … SET …); if somebody cancelled the statement, start the same command again",
+)
+
+CLASSES: Final[dict[str, Meant]] = {
+    "02": _REFUSED,  # no data: only functions raise it
+    "03": _DEFECT,  # statement not yet complete
+    "08": _AWAY,
+    "09": _REFUSED,  # triggered action
+    "0A": _REFUSED,  # not supported by this server
+    "0B": _REFUSED,  # invalid transaction initiation: only functions
+    "0F": _REFUSED,  # locators
+    "0L": _RIGHT,  # invalid grantor
+    "0P": _RIGHT,  # invalid role
+    "0Z": _REFUSED,  # diagnostics: only functions
+    "10": _REFUSED,  # XQuery
+    "20": _REFUSED,  # CASE without a branch: only functions
+    "21": _REFUSED,  # more than one row
+    "22": _REFUSED,  # values
+    "23": _REFUSED,  # constraints
+    "24": _DEFECT,  # cursors
+    "25": _DEFECT,  # statements at the wrong place of a transaction
+    "26": _DEFECT,  # a prepared statement that is not there
+    "27": _REFUSED,  # a trigger has changed the row
+    "28": _LOGIN,
+    "2B": _REFUSED,  # others depend on it
+    "2D": _REFUSED,  # COMMIT within a function
+    "2F": _REFUSED,  # functions in SQL
+    "34": _DEFECT,  # cursors
+    "38": _REFUSED,  # functions in other languages
+    "39": _REFUSED,
+    "3B": _DEFECT,  # savepoints
+    "3D": _LOGIN,  # no such database
+    "3F": _REFUSED,  # no such schema
+    "40": _BUSY,  # deadlocks and conflicts of transactions
+    "42": _REFUSED,  # objects that are missing, of another kind or type, or there already
+    "44": _REFUSED,  # WITH CHECK OPTION
+    "53": Meant(Meaning.AWAY, Code.TARGET_LIMIT),  # resources
+    "54": _REFUSED,  # limits that nobody can raise
+    "55": _REFUSED,  # an object that is not in the state for it
+    "57": _BUSY,  # somebody intervened
+    "58": Meant(Meaning.AWAY, Code.TARGET_FAULT),  # the server's system
+    "72": _BUSY,  # snapshot too old
+    "F0": Meant(Meaning.OPERATOR, Code.TARGET_FAULT),  # the server's configuration file
+    "HV": _REFUSED,  # foreign data wrappers
+    "P0": _REFUSED,  # raised by functions and triggers
+    "XX": Meant(Meaning.PASSES, Code.TARGET_FAULT),  # PostgreSQL's own checks
+}
+"""By class, the first two letters."""
+
+CODES: Final[dict[str, Meant]] = {
+    "25006": Meant(Meaning.AWAY, Code.TARGET_READ_ONLY),
+    # These two end the session, not the server.
+    "25P03": _TIME_LIMIT,
+    "25P04": _TIME_LIMIT,
+    "40002": _REFUSED,  # a constraint: the same fails again
+    "42501": _RIGHT,
+    # No object of the target is the cause of these.
+    "42601": _DEFECT,
+    "42P02": _DEFECT,
+    "42P03": _DEFECT,
+    "42P05": _DEFECT,
+    "42P14": _DEFECT,
+    "53100": Meant(Meaning.AWAY, Code.TARGET_DISK_FULL),
+    # Memory of the server, or the room for locks, which others' transactions take as well.
+    "53200": Meant(Meaning.PASSES, Code.TARGET_LIMIT),
+    "53300": Meant(Meaning.AWAY, Code.TARGET_CONNECTIONS),
+    # temp_file_limit: what one statement meets, others do not.
+    "53400": _LIMIT,
+    "54001": _LIMIT,  # max_stack_depth
+    "55006": _BUSY,
+    "55P02": _RIGHT,  # a setting that cannot be changed now
+    "55P03": _BUSY,
+    "57014": _TIME_LIMIT,
+    "57P01": _AWAY,
+    "57P02": _AWAY,
+    "57P03": _AWAY,
+    "57P04": _LOGIN,  # the database was dropped
+    "57P05": _TIME_LIMIT,
+    # A file that is missing or there already is one relation's.
+    "58P01": _FAULT,
+    "58P02": _FAULT,
+    "58P03": _FAULT,
+    # The other server of a foreign table is away, not this one.
+    "HV00N": _BUSY,
+    "HV001": _BUSY,
+    "XX001": _FAULT,
+    "XX002": _FAULT,
+}
+"""By SQLSTATE, where it means something else than its class."""
+
+PROTOCOL_VIOLATION: Final = "08P01"
+_CONFLICTS: Final = frozenset({"23505", "23P01"})
+_DUPLICATES: Final = frozenset({"42701", "42710", "42723", "42P04", "42P06", "42P07"})
+_MISSING: Final = frozenset({"3F000", "42704", "42P01"})
+INTERNAL_ERROR: Final = "XX000"
+_LOST: Final = "08006"
+_NOT_MADE: Final = "08001"
+
+_WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
+    (state, re.compile("|".join(words)))
+    for state, *words in (
+        # The server's own words, in the order in which it looks.
+        ("53300", "too many clients already|connection slots are reserved|too many connections"),
+        ("57P03", "the database system is "),
+        ("28P01", "password authentication failed|no password supplied"),
+        (
+            "28000",
+            "no pg_hba.conf entry|pg_hba.conf rejects|authentication failed",
+            "role .* does not exist|not permitted to log in|requested unsupported SASL",
+        ),
+        ("3D000", "database .* does not exist|is not currently accepting connections"),
+        ("42501", "permission denied for database"),
+        ("25006", "session is read-only|server is in hot standby|server is not in hot standby"),
+        ("57P01", "terminating connection due to administrator command"),
+        ("57P02", "terminating connection because of crash"),
+        ("57P05", "due to idle-session timeout"),
+        ("25P03", "due to idle-in-transaction timeout"),
+        ("25P04", "due to transaction timeout"),
+        ("53100", "No space left on device"),
+    )
+)
+"""Words of a server that refuses or ends a connection, for which libpq gives no SQLSTATE."""
+_TLS_WORDS: Final = re.compile(
+    "server does not support SSL|certificate verify failed|SSL error|root certificate file"
+    "|server certificate for|could not load .*(?:certificate|key)|sslmode"
+)
+_CONNECTING: Final = (
+    "connection failed",
+    "connection is bad",
+    "failed to resolve",
+    "connection timeout",
+)
+_FATAL: Final = frozenset({"FATAL", "PANIC"})
+_ASIDES: Final = (
+    "connection failed: ",
+    "connection is bad: ",
+    "consuming input failed: ",
+    "sending query and params failed: ",
+    " Is the server running on that host and accepting TCP/IP connections?",
+    " Is the server running locally and accepting connections on that socket?",
+    " This probably means the server terminated abnormally before or while processing the request.",
+)
+"""What the driver and libpq say around the words that tell what is the matter."""
+
+
+def state_of(error: psycopg.Error) -> str | None:
+    """Return the SQLSTATE; where the error has none, that of its words.
+
+    Returns:
+        None where the driver refuses something by itself, before PostgreSQL sees it.
+    """
+    if error.sqlstate is not None:
+        return error.sqlstate
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return None
+    text = str(error)
+    for state, words in _WORDS:
+        if words.search(text):
+            return state
+    return _NOT_MADE if text.startswith(_CONNECTING) else _LOST
+
+
+def meant(error: psycopg.Error) -> Meant:
+    """Return what an error means."""
+    state = state_of(error)
+    if state is None:
+        # A value that the driver cannot send (text with U+0000) is the row's; the rest is ours.
+        return _REFUSED if isinstance(error, psycopg.DataError) else _DEFECT
+    if error.sqlstate is None and state in {_NOT_MADE, _LOST} and _TLS_WORDS.search(str(error)):
+        return _TLS
+    if state == PROTOCOL_VIOLATION and error.diag.severity_nonlocalized not in {None, *_FATAL}:
+        # A value that PostgreSQL cannot read, not a connection that a pooler ends.
+        return _DEFECT
+    return meant_by(state)
+
+
+def meant_by(state: str) -> Meant:
+    """Return what an SQLSTATE means; of a class that nobody knows, it is the statement's."""
+    return CODES.get(state) or CLASSES.get(state[:2], _REFUSED)
+
+
+def is_transient(error: psycopg.Error) -> bool:
+    """Tell whether trying again may help: lost connection, deadlock, cancelled, read-only now…"""
+    return meant(error).meaning in {Meaning.AWAY, Meaning.PASSES}
+
+
+def is_out_of_reach(error: psycopg.Error) -> bool:
+    """Tell whether the server as a whole is away, or takes nothing: all tables wait with it."""
+    return meant(error).meaning is Meaning.AWAY
+
+
+def is_conflict(error: psycopg.Error) -> bool:
+    """Tell whether rows that are in the table already keep another one out."""
+    return error.sqlstate in _CONFLICTS
+
+
+def is_duplicate(error: psycopg.Error) -> bool:
+    """Tell whether an object was not made because there is one of its name."""
+    return error.sqlstate in _DUPLICATES
+
+
+def is_missing(error: psycopg.Error) -> bool:
+    """Tell whether a table, schema, role or other object does not exist."""
+    return error.sqlstate in _MISSING
+
+
+def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:
+    """Tell whether the next statement over the same connection may succeed all the same."""
+    return not connection.closed and not is_out_of_reach(error)
+
+
+def plain_words(error: psycopg.Error) -> str:
+    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers."""
+    text = " ".join((error.diag.message_primary or str(error)).split())
+    for aside in _ASIDES:
+        text = text.replace(aside, "")
+    return text
+
+
+def target_error(
+    error: psycopg.Error, doing: str = "", code: Code | None = None, **where: Place | None
+) -> OlrPgError:
+    """Return the coded error for an error of PostgreSQL, without values of rows.
+
+    Args:
+        doing: what could not be done, before PostgreSQL's reason.
+        code: for what is the statement's own; what the server, a right or a limit is the cause
+            of keeps the code of the table.
+        where: the place.
+    """
+    found = meant(error)
+    reason = mask(text_without_values(error) if error.sqlstate else plain_words(error))
+    if hint := _hint(error):
+        reason = f"{reason} (PostgreSQL's hint: {hint})"
+    if code is not None and found.meaning in {Meaning.STATEMENT, Meaning.DEFECT}:
+        found = Meant(found.meaning, code)
+    return OlrPgError(
+        found.code,
+        f"{doing}: {reason}" if doing else reason,
+        action=found.action,
+        **where,
+    )
+
+
+def _hint(error: psycopg.Error) -> str:
+    """Return PostgreSQL's hint for what an operator has to change; others may quote values."""
+    if meant(error).code not in {Code.TARGET_LIMIT, Code.TARGET_CONNECTIONS}:
+        return ""
+    return (error.diag.message_hint or "").strip().rstrip(".")
