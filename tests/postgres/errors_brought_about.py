@@ -43,11 +43,8 @@ _ARGUMENTS: Final = ", ".join(["int"] * 101)
 
 def postgresql_codes() -> set[str]:
     """Every code that the driver knows, and the servers that are here; no success or warning."""
-    found = {
-        one.sqlstate
-        for one in vars(psycopg.errors).values()
-        if isinstance(one, type) and isinstance(getattr(one, "sqlstate", None), str)
-    }
+    states = (getattr(one, "sqlstate", None) for one in vars(psycopg.errors).values())
+    found = {state for state in states if isinstance(state, str)}
     for listed in packaged_installation().parent.glob("*/share/**/errcodes.txt"):
         found |= set(re.findall(r"^([0-9A-Z]{5})\s+E\s", listed.read_text(), re.MULTILINE))
     assert len(found) > 250

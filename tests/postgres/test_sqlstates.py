@@ -329,7 +329,7 @@ def test_no_class_of_the_driver_decides_a_meaning_elsewhere() -> None:
     """Elsewhere, `psycopg.Error` is caught, and single codes that are an answer to a statement."""
     root = Path(olr_pg.__file__).parent
     found = [
-        f"{path.relative_to(root)}:{node.lineno} {ast.unparse(name)}"
+        f"{path.relative_to(root)}:{name.lineno} {ast.unparse(name)}"
         for path in sorted(root.rglob("*.py"))
         if not str(path).endswith(_PLACE) and path.parent.name != "bench"
         for node in ast.walk(ast.parse(path.read_text()))
