@@ -208,6 +208,12 @@ class Code(IntEnum):
     LEDGER_OF_ANOTHER_SOURCE = 5027
     TARGET_FIRES = 5028
     POOLER_SHARES_SESSIONS = 5029
+    TARGET_TABLE_UNLOGGED = 5040
+    TARGET_ROWS_LOST = 5041
+    TARGET_ROW_SECURITY = 5042
+    TARGET_TABLE_UNFIT = 5043
+    TARGET_DATABASE_UNFIT = 5044
+    TARGET_CONNECTIONS_TOO_FEW = 5045
     TABLE_TRUNCATED = 5070
     TARGET_DISK_FULL = 5090
     CONTAINER_RENAMED = 5091
@@ -1162,6 +1168,33 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "a connection pooler gives each transaction another session of PostgreSQL",
         "connect to PostgreSQL itself, or to a pool that gives a client a session to keep"
         " (pgbouncer: pool_mode = session)",
+    ),
+    Code.TARGET_TABLE_UNLOGGED: ErrorEntry(
+        "a target table is UNLOGGED: a crash of PostgreSQL would empty it",
+        "`ALTER TABLE ... SET LOGGED`, then `olr-pg errors retry OWNER.NAME`; or, where a load anew"
+        ' after each crash will do, `"unlogged-tables": "accept"` in `apply`',
+    ),
+    Code.TARGET_ROWS_LOST: ErrorEntry(
+        "a crash of PostgreSQL has emptied a target table that is, or was, UNLOGGED",
+        "load it anew: `olr-pg initial-load --anew --table OWNER.NAME`, while no appliance runs;"
+        " `ALTER TABLE ... SET LOGGED` before keeps it from the next crash",
+    ),
+    Code.TARGET_ROW_SECURITY: ErrorEntry(
+        "row level security may hide rows of a target table from this role",
+        "let a superuser run `ALTER ROLE ... BYPASSRLS` for the role of `apply.connect-string`, or"
+        " disable row level security for the table; then `olr-pg errors retry OWNER.NAME`",
+    ),
+    Code.TARGET_TABLE_UNFIT: ErrorEntry(
+        "a target table is of a kind in which rows may go elsewhere unnoticed",
+        "`olr-pg doctor` has the SQL that changes it; then `olr-pg errors retry OWNER.NAME`",
+    ),
+    Code.TARGET_DATABASE_UNFIT: ErrorEntry(
+        "the target database cannot hold the source's values",
+        "create a database with ENCODING 'UTF8' and name it in `apply.connect-string`",
+    ),
+    Code.TARGET_CONNECTIONS_TOO_FEW: ErrorEntry(
+        "the target allows fewer connections than the appliance needs",
+        "lower `apply.workers`, or raise the limit that is named",
     ),
     Code.TABLE_TRUNCATED: ErrorEntry(
         "a replicated table was truncated",

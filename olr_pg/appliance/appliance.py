@@ -36,6 +36,7 @@ from olr_pg.applier.settings import (
     IncompletePolicy,
     TriggerHandling,
     TruncatePolicy,
+    UnloggedPolicy,
 )
 from olr_pg.applier.target import applied_file as applied
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
@@ -411,6 +412,7 @@ def applier_settings(
         conflict=ConflictPolicy(apply.on_conflict),
         truncate=TruncatePolicy(apply.on_truncate),
         triggers=TriggerHandling(apply.triggers),
+        unlogged=UnloggedPolicy(apply.unlogged_tables),
         outage_seconds=apply.retry_seconds,
         start_seconds=START_SECONDS if apply.retry_seconds is None else apply.retry_seconds,
         incomplete={

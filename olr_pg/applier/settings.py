@@ -52,6 +52,18 @@ class TriggerHandling(Enum):
     DISABLE = "disable"
 
 
+class UnloggedPolicy(Enum):
+    """The treatment of UNLOGGED target tables, which a crash of PostgreSQL empties.
+
+    Attributes:
+        REFUSE: their tables stop before anything is written.
+        ACCEPT: they are replicated; after a crash their tables stop (`target.crash_watch`).
+    """
+
+    REFUSE = "refuse"
+    ACCEPT = "accept"
+
+
 class Consistency(Enum):
     """The unit that is applied whole: a transaction's changes of each table, or all of them."""
 
@@ -98,6 +110,7 @@ class ApplierSettings:
         conflict: see `ConflictPolicy`.
         truncate: see `TruncatePolicy`.
         triggers: see `TriggerHandling`.
+        unlogged: see `UnloggedPolicy`.
         incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first that
             fits holds, `NULL` where none does.
         retry_seconds: how long one failing target transaction is tried again before the session
@@ -139,6 +152,7 @@ class ApplierSettings:
     conflict: ConflictPolicy = ConflictPolicy.ERROR
     truncate: TruncatePolicy = TruncatePolicy.APPLY
     triggers: TriggerHandling = TriggerHandling.REPLICA
+    unlogged: UnloggedPolicy = UnloggedPolicy.REFUSE
     incomplete: Mapping[str, IncompletePolicy] = field(default_factory=dict)
     retry_seconds: float = 30.0
     rewinds: int = 5

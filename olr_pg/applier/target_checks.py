@@ -22,9 +22,11 @@ from olr_pg.applier.target.catalogue import (
 )
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
+from olr_pg.applier.target.table_kinds import check_kind
 from olr_pg.applier.target.tight_columns import may_refuse, read_not_null
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.mapping import OracleType
@@ -78,6 +80,8 @@ def check_target(
         with connect(settings.connect_string, replica=settings.is_replica) as connection:
             current = _user(connection)
             found = list(_check_ledger(connection, current))
+            targets = _targets(connection, settings, tables)
+            found += [one.finding for one in check_database(connection, settings, targets)]
             for table in tables:
                 found += _check_table(connection, settings, table, current, structure)
                 found += check_flags(settings, table, structure)
@@ -98,6 +102,15 @@ def check_target(
                 'or, where nobody may grant that, `"triggers": "disable"` in `apply`',
             )
         ]
+
+
+def _targets(
+    connection: Connection[Any], settings: ApplierSettings, tables: Sequence[Table]
+) -> list[int]:
+    """Return the OIDs of the target tables that are there."""
+    names = [target_name(settings, table.owner, table.name) for table in tables]
+    found = [read_table(connection, *name) for name in names]
+    return [one.oid for one in found if one is not None]
 
 
 def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:
@@ -129,6 +142,7 @@ def _check_table(
         yield from _check_columns(connection, settings, table, target)
         yield from _check_not_null(connection, settings, table, target)
         yield from _check_keys(connection, settings, table, target, structure)
+        yield from (one.finding for one in check_kind(connection, settings, target))
         yield from check_grants(connection, user, schema, name)
         yield from _check_firing(connection, settings, target, user)
         return

@@ -208,6 +208,12 @@ class Apply(Section):
         " session_replication_role, or set aside until the cut-over, for a role that may not set"
         " that (managed-targets.md)",
     )
+    unlogged_tables: Literal["refuse", "accept"] = Field(
+        default="refuse",
+        description="what to do with an UNLOGGED target table, which a crash of PostgreSQL empties:"
+        " refuse it, or replicate it until a crash stops it, after which it has to be loaded anew"
+        " (target-tables.md)",
+    )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,
         description="an object: pattern of OWNER.NAME.COLUMN to what is done where redo does not"

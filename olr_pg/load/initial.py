@@ -20,6 +20,8 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.crash_watch import look_for_crash
+from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import check_source, ensure_ledger
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.datatypes.policies import NOTHING, Counters
@@ -145,11 +147,13 @@ def initial_load(
         options: how to begin.
 
     Raises:
-        OlrPgError: 5003–5007, 5014–5016, 5027 the target, 5101–5110 the load.
+        OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5045 the target, 5101–5110 the load.
     """
     check_names(settings, [source.table for source in sources])
     with connect(settings.connect_string, replica=settings.is_replica) as connection:
+        refuse_database(connection, settings)
         ensure_ledger(connection)
+        look_for_crash(connection, settings.subscription)
         dbid = settings.dbid
         names = [source.table.full_name for source in sources]
         check_source(connection, settings.subscription, dbid, names)

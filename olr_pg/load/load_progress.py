@@ -30,7 +30,8 @@ VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 _LOCK = "SELECT FROM olr_pg.load WHERE subscription = %s AND source_table = %s FOR UPDATE"
 _FORGET = """
-WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s)
+WITH parts AS (DELETE FROM olr_pg.load_part WHERE subscription = %(s)s AND source_table = %(t)s),
+emptied AS (DELETE FROM olr_pg.unlogged WHERE subscription = %(s)s AND source_table = %(t)s)
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
 _FORGET_APPLIED = "DELETE FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"

@@ -22,6 +22,7 @@ from olr_pg.schema.structure_statements import (
     foreign_key_statement,
     index_statement,
     listed,
+    run_statement,
     sequence_statement,
     unique_key_statement,
 )
@@ -210,12 +211,11 @@ class StructureBuilder:
         found = connection.execute(_FOREIGN_KEYS, (target.oid,)).fetchall()
         if (parent.oid, columns, parent_columns) in found:
             return False
-        connection.execute(
-            foreign_key_statement(
-                *(target.identifier, self._settings.choices.name(key.name), columns),
-                *(parent.identifier, parent_columns, key.on_delete),
-            )
+        statement = foreign_key_statement(
+            *(target.identifier, self._settings.choices.name(key.name), columns),
+            *(parent.identifier, parent_columns, key.on_delete),
         )
+        run_statement(connection, statement.as_string(connection))
         return True
 
     def _sequence(self, connection: Connection[Any], one: SourceSequence) -> bool:

@@ -14,6 +14,7 @@ from olr_pg.postgres.sqlstates import (
     is_transient,
     plain_words,
 )
+from olr_pg.schema.structure_statements import run_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,27 +61,24 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
             connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
             connection.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
             for one in statements:
-                reason = (
-                    "" if not one.runs or is_present(connection, one) else _try(connection, one)
-                )
-                found.append(one.refused(reason) if reason else one)
+                is_wanted = one.runs and not is_present(connection, one)
+                found.append(_try(connection, one) if is_wanted else one)
             raise _UndoneError
     except _UndoneError:
         return found
 
 
-def _try(connection: Connection[Any], one: Statement) -> str:
+def _try(connection: Connection[Any], one: Statement) -> Statement:
+    """Return the statement as this server runs it, or as refused."""
     try:
-        with connection.transaction():
-            connection.execute(one.sql.encode())
+        return one._replace(sql=run_statement(connection, one.sql))
     except psycopg.Error as error:
         if not is_of_statement(error, connection):
             raise
         # What another session keeps from being tried is not refused.
         if is_duplicate(error) or is_transient(error):
-            return ""
-        return f"PostgreSQL: {mask(plain_words(error))}"
-    return ""
+            return one
+        return one.refused(f"PostgreSQL: {mask(plain_words(error))}")
 
 
 def is_present(connection: Connection[Any], one: Statement) -> bool:
@@ -114,8 +112,7 @@ def _run(connection: Connection[Any], one: Statement) -> TrialOutcome:
     if is_present(connection, one):
         return TrialOutcome(one, PRESENT)
     try:
-        with connection.transaction():
-            connection.execute(one.sql.encode())
+        run_statement(connection, one.sql)
     except psycopg.Error as error:
         if not is_of_statement(error, connection):
             raise

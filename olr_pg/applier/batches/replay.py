@@ -29,6 +29,7 @@ from olr_pg.applier.stopped.hold import (
     first_held,
 )
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
+from olr_pg.applier.stopped.unfit_tables import unfit_reason
 from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.errors import Code, OlrPgError
@@ -106,6 +107,9 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
         OlrPgError: 5141, the hold cannot be read.
         psycopg.Error: an error that may pass; what was applied so far stays.
     """
+    unfit = unfit_reason(connection, settings, table)
+    if unfit is not None:
+        return Replayed(table, ChangeCounts(), 0, unfit)
     set_aside(connection, settings, [named_target(settings, table)])
     one = _Replay(connection, settings, table)
     counters, events = ChangeCounts(), 0
@@ -152,10 +156,15 @@ class _Replay:
             return self._stopped_at_commit(refused(error))
 
     def _step(self) -> _Step:
-        if not self._ledger.lock(self._connection).stopped:
+        state = self._ledger.lock(self._connection)
+        if not state.stopped:
             return _Step(ended=True)
         found = self._first()
         if found is None:
+            # Also the line of a table that stopped before any change (`unfit_tables`).
+            self._connection.execute(
+                _APPLIED, (*self._ledger.key, state.position.commit_scn, None, None)
+            )
             self._ledger.resume(self._connection)
             return _Step(ended=True)
         self._read_source()

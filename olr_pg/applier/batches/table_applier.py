@@ -110,8 +110,12 @@ class TableApplier:
         return lambda: [only]
 
     def forget(self) -> None:
-        """Read the ledger again before the next batch (the connection was lost)."""
+        """Read the ledger again before the next batch, and plan anew (the connection was lost).
+
+        A crash may have emptied an UNLOGGED table, which a new plan meets (`target.crash_watch`).
+        """
         self._state = None
+        self._writer.drop()
 
     def evolve(self, connection: Connection[Any], event: SchemaEvent) -> None:
         """Take an event of the table's definition over: into the target or the hold, and here.

@@ -28,6 +28,7 @@ from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
 from olr_pg.applier.target.connection import KeptConnection
+from olr_pg.applier.target.crash_watch import watched
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient, plain_words, target_error
@@ -106,7 +107,7 @@ class Worker:
         self._target = KeptConnection(
             settings.connect_string,
             self._forget,
-            self._applied.check,
+            watched(settings.subscription, self._applied.check),
             outage,
             replica=settings.is_replica,
         )

@@ -25,8 +25,11 @@ from olr_pg.applier.statements.target_plan import check_names, plan_table, targe
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
+from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.connection import KeptConnection
+from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables, watched
+from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import (
     ChangeCounts,
     check_source,
@@ -109,7 +112,7 @@ class Applier:
         self._outage = TargetOutage(target_place(settings.connect_string))
         self._target = KeptConnection(
             settings.connect_string,
-            check=self._applied.check,
+            check=watched(settings.subscription, self._applied.check),
             outage=self._outage,
             replica=settings.is_replica,
         )
@@ -310,6 +313,7 @@ class Applier:
             partial(announce_retry, "noting the end in the target again"),
         )
         noting(session.note)
+        noting(self._target.use, self._stop_lost)
         noting(self._target.use, self._check_stopped)
 
     @property
@@ -319,7 +323,9 @@ class Applier:
     def _prepare(self, connection: Connection[Any]) -> Handover:
         """Check the target before the server is asked for anything."""
         check_names(self._settings, self._tables.values())
+        refuse_database(connection, self._settings)
         ensure_ledger(connection)
+        look_for_crash(connection, self._settings.subscription)
         targets = {
             name: ".".join(target_name(self._settings, table.owner, table.name))
             for name, table in self._tables.items()
@@ -336,6 +342,7 @@ class Applier:
         if self._settings.create_tables:
             for table in self._tables.values():
                 self._create(connection, table)
+        stop_unfit(connection, self._settings, self._tables)
         for stopped in stopped_tables(connection, subscription):
             # Somebody may have mended what it stopped for.
             error = replay(connection, self._settings, stopped).error
@@ -355,6 +362,12 @@ class Applier:
         if found.scn:
             _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
         return found
+
+    def _stop_lost(self, connection: Connection[Any]) -> None:
+        """Stop the tables that a crash emptied meanwhile, also where no change told it."""
+        lost = lost_tables(connection, self._settings.subscription)
+        known = {name: self._tables[name] for name in lost if name in self._tables}
+        stop_unfit(connection, self._settings, known)
 
     def _check_stopped(self, connection: Connection[Any]) -> None:
         check_stopped(connection, self._settings.subscription)

@@ -4,8 +4,10 @@
 CREATE SCHEMA IF NOT EXISTS olr_pg;
 
 -- Version of these tables: 1 (before there was this table), 2, 3 (with those of the cut-over), 4, 5 (start_scn),
--- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused).
+-- 6 (dbid), 7 (incomplete), 8 (set_aside), 9 (paused), 10 (unlogged, replica identities).
 CREATE TABLE IF NOT EXISTS olr_pg.version (version integer NOT NULL);
+-- Under a publication FOR ALL TABLES, PostgreSQL refuses updates and deletes without one.
+ALTER TABLE olr_pg.version REPLICA IDENTITY FULL;
 
 -- How far each table is. A row changes in the same transaction as the table's rows.
 CREATE TABLE IF NOT EXISTS olr_pg.ledger (
@@ -83,7 +85,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.incomplete (
     subscription  text NOT NULL,
     source_table  text NOT NULL,
     target_table  text NOT NULL,
-    key           jsonb,                      -- target column → value as text; NULL = not known, or no key
+    key           jsonb,                      -- target column -> value as text; NULL = not known, or no key
     row_id        text,                       -- Oracle ROWID as of the change; NULL = it has none
     column_name   text NOT NULL,              -- in the source
     target_column text NOT NULL,
@@ -116,7 +118,7 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     sqlstate      text,
     message       text NOT NULL,
     statement     text,
-    before        jsonb,                      -- column → hex of the bytes in Oracle's form, or null
+    before        jsonb,                      -- column -> hex of the bytes in Oracle's form, or null
     after         jsonb,
     resolution    text NOT NULL,              -- stopped, skipped, overwritten; applied: it went in later
     first_seen    timestamptz NOT NULL DEFAULT now(),
@@ -124,6 +126,9 @@ CREATE TABLE IF NOT EXISTS olr_pg.error (
     attempts      integer NOT NULL DEFAULT 1,
     UNIQUE (subscription, source_table, commit_scn, xid, position)
 );
+
+CREATE UNIQUE INDEX IF NOT EXISTS error_id ON olr_pg.error (id);
+ALTER TABLE olr_pg.error REPLICA IDENTITY USING INDEX error_id;
 
 ALTER TABLE olr_pg.error DROP CONSTRAINT IF EXISTS error_operation_check;
 ALTER TABLE olr_pg.error ADD CONSTRAINT error_operation_check
@@ -204,6 +209,26 @@ CREATE TABLE IF NOT EXISTS olr_pg.set_aside (
     PRIMARY KEY (subscription, kind, schema_name, table_name, name)
 );
 
+-- A crash of PostgreSQL empties its UNLOGGED tables. So it empties the first of these two, and the second,
+-- which has the same lines, tells it from a first start.
+CREATE UNLOGGED TABLE IF NOT EXISTS olr_pg.crash_mark (subscription text PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS olr_pg.crash_watch (
+    subscription  text PRIMARY KEY,
+    looked_at     timestamptz NOT NULL DEFAULT now()
+);
+
+-- Replicated tables that are UNLOGGED, or have such partitions.
+CREATE TABLE IF NOT EXISTS olr_pg.unlogged (
+    subscription  text NOT NULL,
+    source_table  text NOT NULL,
+    noted_at      timestamptz NOT NULL DEFAULT now(),
+    lost_at       timestamptz,                -- a crash took its rows; a load anew removes the line
+    PRIMARY KEY (subscription, source_table)
+);
+
+COMMENT ON TABLE olr_pg.crash_mark IS 'olr_pg: what a crash empties';
+COMMENT ON TABLE olr_pg.crash_watch IS 'olr_pg: what a crash does not empty';
+COMMENT ON TABLE olr_pg.unlogged IS 'olr_pg: replicated tables that a crash empties, or emptied';
 COMMENT ON TABLE olr_pg.set_aside IS 'olr_pg: triggers, rules and foreign keys to put back';
 COMMENT ON TABLE olr_pg.cutover IS 'olr_pg: the steps of a cut-over';
 COMMENT ON TABLE olr_pg.load IS 'olr_pg: initial loads';
@@ -217,4 +242,4 @@ COMMENT ON TABLE olr_pg.paused IS 'olr_pg: subscriptions that are paused';
 COMMENT ON TABLE olr_pg.version IS 'olr_pg: version of these tables';
 
 DELETE FROM olr_pg.version;
-INSERT INTO olr_pg.version VALUES (9);
+INSERT INTO olr_pg.version VALUES (10);

@@ -19,7 +19,7 @@ GRANT USAGE ON SCHEMA olr_pg TO :"role";
 GRANT SELECT ON olr_pg.version TO :"role";
 GRANT SELECT, INSERT, UPDATE ON olr_pg.ledger, olr_pg.error, olr_pg.subscription TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE ON olr_pg.held, olr_pg.incomplete, olr_pg.load, olr_pg.load_part,
-    olr_pg.cutover, olr_pg.set_aside, olr_pg.paused TO :"role";
+    olr_pg.cutover, olr_pg.set_aside, olr_pg.paused, olr_pg.crash_mark, olr_pg.crash_watch, olr_pg.unlogged TO :"role";
 
 GRANT USAGE ON SCHEMA :"target_schema" TO :"role";
 GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_schema" TO :"role";
@@ -27,10 +27,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON ALL TABLES IN SCHEMA :"target_
 -- `olr-pg cutover` sets the sequences to where the source's are.
 GRANT SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA :"target_schema" TO :"role";
 
--- New columns (ALTER TABLE … ADD in the source) can only be added by the owner of a table, and foreign
+-- New columns (ALTER TABLE ... ADD in the source) can only be added by the owner of a table, and foreign
 -- keys and checks that are NOT VALID only be validated by it (in the cut-over):
 -- GRANT owner_of_the_tables TO :"role";
 
 -- Only with `apply.create-tables`:
--- GRANT CREATE ON DATABASE … TO :"role";
+-- GRANT CREATE ON DATABASE ... TO :"role";
 -- GRANT CREATE ON SCHEMA :"target_schema" TO :"role";

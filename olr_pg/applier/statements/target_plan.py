@@ -18,7 +18,9 @@ from olr_pg.applier.target.catalogue import (
     supports_xml,
 )
 from olr_pg.applier.target.column_encoder import column_encoder
+from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.set_aside import check_quiet
+from olr_pg.applier.target.table_kinds import refuse_kind
 from olr_pg.config.names import OWN_SCHEMA
 from olr_pg.datatypes.convert import Encoder
 from olr_pg.datatypes.mapping import LOB_TYPES, OracleType, PgKind
@@ -381,7 +383,8 @@ def plan_table(
         layout: names the table; of an Insert it can also say what columns to create.
 
     Raises:
-        OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 something fires there.
+        OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 something fires there,
+            5040–5043 it is of a kind that would lose or hide rows, or has lost them.
     """
     owner, table = (
         (layout.owner, layout.name) if isinstance(layout, Table) else (layout.owner, layout.table)
@@ -399,6 +402,9 @@ def plan_table(
             target = read_table(connection, schema, name)
     if target is None:
         raise missing_table(connection, schema, name, full_name)
+    if not begins and full_name in lost_tables(connection, settings.subscription):
+        raise lost_rows(full_name)
+    refuse_kind(connection, settings, target, full_name)
     check_quiet(connection, settings, schema, name)
     return TablePlan(full_name, target, source, settings)
 

@@ -30,18 +30,30 @@ T = TypeVar("T")
 PLANS_MAX: Final = 5
 """Plans in a row that the target may outrun."""
 
-_SHAPE: Final = """
+_INSTEAD: Final = """ || CASE WHEN EXISTS (
+    SELECT FROM pg_rewrite WHERE ev_class = to_regclass(%(table)s) AND is_instead
+        AND ev_type <> '1' AND ev_enabled = ANY(%(states)s)) THEN ' instead' ELSE '' END
+"""
+"""A rule that sends rows elsewhere, and which `table_kinds.refuse_kind` refuses."""
+
+_SHAPE: Final = (
+    """
 SELECT string_agg(
     concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
-    ORDER BY attnum)
+    ORDER BY attnum)"""
+    + _INSTEAD
+    + """
 FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
+)
 _QUIET_SHAPE: Final = (
     FIRES
     + """
 SELECT string_agg(
     concat_ws(' ', attrelid, atttypid, atttypmod, attgenerated <> '', attidentity, attname), chr(10)
-    ORDER BY attnum) || CASE WHEN EXISTS (SELECT FROM firing) THEN ' fires' ELSE '' END
+    ORDER BY attnum) || CASE WHEN EXISTS (SELECT FROM firing) THEN ' fires' ELSE '' END"""
+    + _INSTEAD
+    + """
 FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped
 """
 )
@@ -65,6 +77,7 @@ class TargetShape:
     def __init__(self, target: TargetTable, *, is_quiet: bool = False) -> None:
         self._query = _QUIET_SHAPE if is_quiet else _SHAPE
         self._name = target.identifier.as_string()
+        self._values = {"table": self._name, "states": ["A"] if is_quiet else ["A", "R"]}
         self._lock = sql.SQL(_LOCK).format(target.identifier)
         self._known = "\n".join(
             f"{target.oid} {one.type_oid} {_modifier(one)} {'ft'[one.generated]} {one.identity}"
@@ -78,7 +91,7 @@ class TargetShape:
 
     def send(self, connection: Connection[Any]) -> Cursor[Any]:
         """Send the query of the target's columns, whose answer `compare` reads (pipelined)."""
-        return connection.execute(self._query, {"table": self._name})
+        return connection.execute(self._query, self._values)
 
     def compare(self, cursor: Cursor[Any]) -> None:
         """Compare the columns that `send` asked for with the plan's.

@@ -19,6 +19,7 @@ _LEDGER: Final = {
     "version": ("SELECT",),
     **dict.fromkeys(("ledger", "error", "subscription"), _WRITING[:3]),
     **dict.fromkeys(("held", "load", "load_part", "cutover", "set_aside", "paused"), _WRITING),
+    **dict.fromkeys(("crash_mark", "crash_watch", "unlogged"), _WRITING),
 }
 """What role.sql grants on the tables of ledger.sql."""
 

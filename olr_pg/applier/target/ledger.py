@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
 _CREATE_LOCK = 0x6F6C_725F_7067  # "olr_pg": one creator at a time
-VERSION: Final = 9
+VERSION: Final = 10
 """Of the tables that this release makes."""
 
 _VERSION = "SELECT max(version) FROM olr_pg.version"

@@ -1,0 +1,90 @@
+"""Tables that stop at the start, before a change is written: their target does not fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from olr_pg.applier.statements.target_plan import named_target
+from olr_pg.applier.stopped.ddl import event_ledger
+from olr_pg.applier.stopped.held_events import source_document
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
+from olr_pg.applier.target.ledger import ErrorRow
+from olr_pg.applier.target.table_kinds import refuse_kind
+from olr_pg.errors import OlrPgError
+from olr_pg.scalars import format_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.ledger import TablePosition
+    from olr_pg.dictionary.model import Table
+
+_log = structlog.get_logger(__name__)
+
+
+def unfit_reason(
+    connection: Connection[Any], settings: ApplierSettings, table: str
+) -> OlrPgError | None:
+    """Return why the target of ``OWNER.NAME`` takes no changes; None where it does, or is missing.
+
+    Returns:
+        5040 it is UNLOGGED, 5041 a crash has emptied it, 5042 a policy may hide its rows, 5043 its
+        rows may go elsewhere.
+    """
+    if table in lost_tables(connection, settings.subscription):
+        return lost_rows(table)
+    target = read_table(connection, *named_target(settings, table))
+    if target is None:
+        return None
+    try:
+        refuse_kind(connection, settings, target, table)
+    except OlrPgError as reason:
+        return reason
+    return None
+
+
+def stop_unfit(
+    connection: Connection[Any], settings: ApplierSettings, tables: Mapping[str, Table]
+) -> None:
+    """Stop the tables whose targets do not fit; those that have stopped already stay as they are.
+
+    A table without changes is stopped, too: what it had may be gone.
+    """
+    for name, source in tables.items():
+        reason = unfit_reason(connection, settings, name)
+        if reason is None:
+            continue
+        ledger = event_ledger(settings, name)
+        with connection.transaction():
+            state = ledger.lock(connection)
+            if state.stopped:
+                continue
+            position = state.position
+            ledger.stop(connection, source_document(source, settings.facts, position.commit_scn))
+            ledger.record(connection, _error_row(reason, position))
+        _log.error("table stopped: its changes are held", table=name, error=str(reason))
+
+
+def _error_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:
+    """Return the line of the error table, at the last change that is in."""
+    return ErrorRow(
+        commit_scn=position.commit_scn,
+        xid=position.xids[-1] if position.xids else format_xid(0),
+        position=-1,
+        scn=position.commit_scn,
+        row_id=None,
+        operation="ddl",
+        code=reason.code,
+        sqlstate=None,
+        message=reason.detail,
+        statement=None,
+        before=None,
+        after=None,
+        resolution="stopped",
+    )

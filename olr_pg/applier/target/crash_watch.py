@@ -1,0 +1,124 @@
+"""UNLOGGED target tables: a crash of PostgreSQL empties them, and the ledger would not know.
+
+PostgreSQL empties every UNLOGGED table when it recovers from a crash, and in a standby that is
+promoted or a base backup that is restored. Whether a table is empty does not tell: its source may
+have no rows, and a partition may never have had any. So ``olr_pg.crash_mark`` is such a table of
+our own, with one line per subscription, and ``olr_pg.crash_watch`` an ordinary table that says
+that the line was there. Each new connection compares the two before it writes: without the line, a
+crash has emptied every UNLOGGED table since then. That holds for tables, for single partitions, and
+for those that were made UNLOGGED a minute before.
+
+Such tables are noted in ``olr_pg.unlogged``, also before a crash, since somebody may make them
+LOGGED again once they are empty. Their changes are refused until a load anew removes the note.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Connection
+
+_EXISTS: Final = "SELECT to_regclass('olr_pg.crash_mark') IS NOT NULL"
+_MARKED: Final = "SELECT EXISTS (SELECT FROM olr_pg.crash_mark WHERE subscription = %s)"
+_WATCH: Final = """
+INSERT INTO olr_pg.crash_watch (subscription) VALUES (%s)
+ON CONFLICT (subscription) DO NOTHING
+"""
+_LOCK: Final = """
+UPDATE olr_pg.crash_watch SET looked_at = now() WHERE subscription = %s
+"""
+_MARK: Final = """
+INSERT INTO olr_pg.crash_mark (subscription) VALUES (%s) ON CONFLICT DO NOTHING
+"""
+_NOTE: Final = """
+WITH RECURSIVE known AS (
+    SELECT source_table, target_table FROM olr_pg.ledger WHERE subscription = %(subscription)s
+  UNION
+    SELECT source_table, target_table FROM olr_pg.load WHERE subscription = %(subscription)s
+), part AS (
+    SELECT k.source_table, c.oid FROM known k
+    JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace)
+        ON n.nspname || '.' || c.relname = k.target_table AND c.relkind IN ('r', 'p')
+  UNION
+    SELECT part.source_table, i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+), unlogged AS (
+    SELECT DISTINCT source_table FROM part JOIN pg_class c ON c.oid = part.oid
+    WHERE c.relpersistence = 'u' AND c.relkind = 'r'
+), forgotten AS (
+    DELETE FROM olr_pg.unlogged u WHERE subscription = %(subscription)s AND lost_at IS NULL
+        AND NOT %(crashed)s AND source_table NOT IN (SELECT source_table FROM unlogged)
+)
+INSERT INTO olr_pg.unlogged (subscription, source_table)
+SELECT %(subscription)s, source_table FROM unlogged ON CONFLICT DO NOTHING
+"""
+_LOSE: Final = """
+UPDATE olr_pg.unlogged SET lost_at = now() WHERE subscription = %s AND lost_at IS NULL
+"""
+_LOST: Final = """
+SELECT source_table FROM olr_pg.unlogged
+WHERE subscription = %s AND lost_at IS NOT NULL ORDER BY source_table
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+def watched(
+    subscription: str, check: Callable[[Connection[Any]], None]
+) -> Callable[[Connection[Any]], None]:
+    """Return a check of new connections that looks for a crash behind another one."""
+
+    def both(connection: Connection[Any]) -> None:
+        check(connection)
+        look_for_crash(connection, subscription)
+
+    return both
+
+
+def look_for_crash(connection: Connection[Any], subscription: str) -> None:
+    """Note the UNLOGGED tables of a subscription, and which of them a crash has emptied.
+
+    Args:
+        connection: in autocommit; nothing is looked at before the ledger's tables are there.
+    """
+    if connection.execute(_EXISTS).fetchone() != (True,):
+        return
+    with connection.transaction():
+        is_first = connection.execute(_WATCH, (subscription,)).rowcount == 1
+        connection.execute(_LOCK, (subscription,))
+        is_marked = connection.execute(_MARKED, (subscription,)).fetchone() == (True,)
+        crashed = not is_first and not is_marked
+        connection.execute(_NOTE, {"subscription": subscription, "crashed": crashed})
+        if crashed and connection.execute(_LOSE, (subscription,)).rowcount > 0:
+            lost = lost_tables(connection, subscription)
+            _log.error("a crash of PostgreSQL has emptied UNLOGGED tables", tables=", ".join(lost))
+        if not is_marked:
+            connection.execute(_MARK, (subscription,))
+
+
+def lost_tables(connection: Connection[Any], subscription: str) -> list[str]:
+    """Return the source tables whose target's rows a crash has taken."""
+    if connection.execute(_EXISTS).fetchone() != (True,):
+        return []
+    return [name for (name,) in connection.execute(_LOST, (subscription,))]
+
+
+def lost_rows(source: str) -> OlrPgError:
+    """Return the error of a table whose rows a crash has taken.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's table.
+    """
+    return OlrPgError(
+        Code.TARGET_ROWS_LOST,
+        "PostgreSQL has restarted after a crash, and the table or some of its partitions were"
+        " UNLOGGED then: the ledger has their rows as applied, the table has them no more",
+        action=f"`olr-pg initial-load --anew --table {source}`, while no appliance runs",
+        table=source,
+    )

@@ -1,0 +1,373 @@
+"""What kind of table a target table is: what PostgreSQL would do with its rows without an error.
+
+Each function asks the catalogue about one table and everything below it, and changes nothing. What
+loses or hides rows is refused; the rest is for `olr-pg doctor` to name. Facts: PostgreSQL's pages
+CREATE TABLE (UNLOGGED), Row Security Policies, Rules on INSERT, UPDATE and DELETE, Inheritance, and
+Publication (replica identity).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg import sql
+
+from olr_pg.applier.settings import UnloggedPolicy
+from olr_pg.applier.target.unfit import Unfit, first_refusal, refused_for, warned_of
+from olr_pg.errors import Code, located
+from olr_pg.observability.findings import error
+from olr_pg.observability.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+
+STORAGE: Final = "postgres.storage"
+KIND: Final = "postgres.kind"
+HIDDEN: Final = "postgres.row-security"
+FIRING: Final = "postgres.firing"
+PUBLISHED: Final = "postgres.publications"
+
+_PARTS: Final = """
+WITH RECURSIVE part AS (
+    SELECT %(table)s::oid AS oid
+  UNION
+    SELECT i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+)
+"""
+# A partitioned table has no rows of its own, whatever it is called.
+_ODD_PARTS: Final = (
+    _PARTS
+    + """
+SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence = 'u' AS unlogged,
+    c.relispartition OR c.oid = %(table)s AS expected
+FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'f' OR (c.relpersistence = 'u' AND c.relkind <> 'p')
+    OR NOT (c.relispartition OR c.oid = %(table)s)
+ORDER BY 1, 2
+"""
+)
+_PARENTS: Final = """
+SELECT n.nspname::text, p.relname::text, c.relispartition
+FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace n ON n.oid = p.relnamespace
+WHERE i.inhrelid = %(table)s ORDER BY 1, 2
+"""
+_BOUNDS: Final = (
+    _PARTS
+    + """
+SELECT n.nspname::text, c.relname::text, k.partstrat::text, k.partnatts = 1, k.partdefid <> 0,
+    coalesce(array_agg(pg_get_expr(p.relpartbound, p.oid)) FILTER (WHERE NOT i.inhdetachpending),
+        '{}'),
+    coalesce(array_agg(p.oid::regclass::text) FILTER (WHERE i.inhdetachpending), '{}')
+FROM part JOIN pg_partitioned_table k ON k.partrelid = part.oid
+JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_inherits i ON i.inhparent = part.oid LEFT JOIN pg_class p ON p.oid = i.inhrelid
+GROUP BY n.nspname, c.relname, k.partrelid, k.partstrat, k.partnatts, k.partdefid ORDER BY 1, 2
+"""
+)
+_RANGE: Final = re.compile(r"FOR VALUES FROM \((.*)\) TO \((.*)\)", re.DOTALL)
+_HASH: Final = re.compile(r"FOR VALUES WITH \(modulus (\d+), remainder \d+\)", re.IGNORECASE)
+
+_HIDING: Final = """
+SELECT row_security_active(c.oid), pg_has_role(c.relowner, 'USAGE') AND c.relforcerowsecurity,
+    current_user::text,
+    ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid ORDER BY 1)
+FROM pg_class c WHERE c.oid = %(table)s AND c.relrowsecurity
+"""
+# What is written to a partition by way of the whole table is rewritten by the rules of that alone.
+_RULES: Final = """
+SELECT r.rulename::text, r.is_instead FROM pg_rewrite r
+WHERE r.ev_class = %(table)s AND r.ev_type <> '1' AND r.ev_enabled = ANY(%(states)s) ORDER BY 1
+"""
+_TRIGGERS: Final = (
+    _PARTS
+    + """
+SELECT DISTINCT n.nspname::text, c.relname::text,
+    CASE WHEN t.tgisinternal THEN '' ELSE t.tgname END,
+    k.conname::text, t.tgtype & 3 = 3 AND NOT t.tgisinternal, t.tgenabled::text
+FROM part JOIN pg_trigger t ON t.tgrelid = part.oid
+JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_constraint k ON k.oid = t.tgconstraint
+WHERE t.tgenabled = ANY(%(states)s) AND NOT EXISTS (
+    SELECT FROM pg_trigger whole JOIN part AS above ON above.oid = whole.tgrelid
+    WHERE whole.oid = t.tgparentid AND whole.tgenabled = t.tgenabled)
+ORDER BY 1, 2, 3, 4
+"""
+)
+_STATES: Final = {"A": "always", "R": "on replicated changes"}
+# PostgreSQL asks the partition that has the row, and the publications of all above it.
+_UNIDENTIFIED: Final = (
+    _PARTS  # noqa: S608 - constants alone
+    + """
+, lacking AS (
+    SELECT c.oid, c.relnamespace, c.relname FROM part JOIN pg_class c ON c.oid = part.oid
+    WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND c.relreplident <> 'f' AND NOT EXISTS (
+        SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisvalid AND x.indimmediate
+            AND CASE c.relreplident WHEN 'i' THEN x.indisreplident WHEN 'd' THEN x.indisprimary
+                ELSE false END)
+)
+SELECT n.nspname::text, l.relname::text, min(p.pubname)
+FROM lacking l JOIN pg_namespace n ON n.oid = l.relnamespace
+CROSS JOIN LATERAL (
+    SELECT l.oid AS oid UNION SELECT relid::oid FROM pg_partition_ancestors(l.oid::regclass)
+) above
+JOIN pg_class a ON a.oid = above.oid
+JOIN pg_publication p ON (p.pubupdate OR p.pubdelete) AND (p.puballtables
+    OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = a.oid)
+    OR EXISTS (SELECT FROM pg_publication_namespace s
+        WHERE s.pnpubid = p.oid AND s.pnnspid = a.relnamespace))
+GROUP BY 1, 2 ORDER BY 1, 2
+"""
+)
+
+
+def check_kind(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
+) -> Iterator[Unfit]:
+    """Name what is unfit about the kind of a target table, what is refused first."""
+    yield from _refusable(connection, settings, target)
+    yield from _parents(connection, target)
+    yield from _partitions(connection, target)
+    yield from _triggers(connection, settings, target)
+    yield from _publications(connection, target)
+
+
+def refuse_kind(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable, source: str
+) -> None:
+    """Refuse a target table whose kind would lose or hide rows.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's table.
+
+    Raises:
+        OlrPgError: 5040 it is UNLOGGED, 5042 a policy may hide its rows, 5043 its rows may go
+            elsewhere.
+    """
+    refusal = first_refusal(_refusable(connection, settings, target))
+    if refusal is not None:
+        raise located(refusal, table=source)
+
+
+def _refusable(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
+) -> Iterator[Unfit]:
+    yield from _odd_parts(connection, settings, target)
+    yield from _row_security(connection, target)
+    yield from _rules(connection, settings, target)
+
+
+def _odd_parts(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
+) -> Iterator[Unfit]:
+    for schema, name, kind, is_unlogged, is_expected in connection.execute(
+        _ODD_PARTS, {"table": target.oid}
+    ):
+        quoted, full_name = _quoted(schema, name), f"{schema}.{name}"
+        of = "" if (schema, name) == (target.schema, target.name) else f", of {target.full_name},"
+        if kind == "f":
+            yield refused_for(
+                Code.TARGET_TABLE_UNFIT,
+                KIND,
+                f"{full_name}{of} is a foreign table: its server commits its rows by itself",
+                f"ALTER TABLE {_quoted(target.schema, target.name)} DETACH PARTITION {quoted};"
+                if is_expected
+                else f"ALTER TABLE {quoted} NO INHERIT {_quoted(target.schema, target.name)};",
+            )
+        elif not is_expected:
+            yield refused_for(
+                Code.TARGET_TABLE_UNFIT,
+                KIND,
+                f"{full_name} inherits from {target.full_name}: updates and deletes of"
+                f" {target.full_name} change its rows, too",
+                f"ALTER TABLE {quoted} NO INHERIT {_quoted(target.schema, target.name)};",
+            )
+        if is_unlogged and is_expected:
+            what = f"{full_name}{of} is UNLOGGED: a crash of PostgreSQL empties it"
+            yield _unlogged(settings, what, f"ALTER TABLE {quoted} SET LOGGED;")
+
+
+def _unlogged(settings: ApplierSettings, what: str, mend: str) -> Unfit:
+    if settings.unlogged is UnloggedPolicy.ACCEPT:
+        return warned_of(STORAGE, f"{what}, then it has to be loaded anew", mend)
+    return refused_for(
+        Code.TARGET_TABLE_UNLOGGED,
+        STORAGE,
+        f"{what}, and the ledger would still have its rows as applied",
+        mend,
+        'or, where a load anew after each crash will do, `"unlogged-tables": "accept"` in `apply`',
+    )
+
+
+def _parents(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+    own = _quoted(target.schema, target.name)
+    for schema, name, is_partition in connection.execute(_PARENTS, {"table": target.oid}):
+        parent = _quoted(schema, name)
+        if is_partition:
+            yield warned_of(
+                KIND,
+                f"{target.full_name} is a partition of {schema}.{name}: it takes no row of another"
+                " partition",
+                f"ALTER TABLE {parent} DETACH PARTITION {own};",
+            )
+        else:
+            yield warned_of(
+                KIND,
+                f"{target.full_name} inherits from {schema}.{name}: who changes {schema}.{name}"
+                " changes its rows, too",
+                f"ALTER TABLE {own} NO INHERIT {parent};",
+            )
+
+
+def _partitions(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+    """Name ranges of values that no partition takes."""
+    for schema, name, strategy, is_single, has_default, bounds, detaching in connection.execute(
+        _BOUNDS, {"table": target.oid}
+    ):
+        quoted, full_name = _quoted(schema, name), f"{schema}.{name}"
+        for one in detaching:
+            yield warned_of(
+                KIND,
+                f"{one} is half detached from {full_name}: its rows are not seen any more",
+                f"ALTER TABLE {quoted} DETACH PARTITION {one} FINALIZE;",
+            )
+        if has_default:
+            continue
+        if bounds in ([], [None]):
+            yield Unfit(
+                error(
+                    KIND,
+                    f"{full_name} has no partition: it takes no row",
+                    f"-- CREATE TABLE ... PARTITION OF {quoted} ...;",
+                )
+            )
+        elif strategy == "r" and is_single:
+            for start in _gaps(bounds):
+                yield warned_of(
+                    KIND,
+                    f"{full_name} has no partition that ends at {start}: values below it, down to"
+                    " the partition before, stop the table",
+                    f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES FROM (...) TO"
+                    f" ({start});",
+                )
+        elif strategy == "h" and (missing := _missing_remainders(bounds)):
+            yield warned_of(
+                KIND,
+                f"{full_name} lacks {counted(missing, 'hash partition')}: rows of their remainders"
+                " stop the table",
+                f"-- CREATE TABLE ... PARTITION OF {quoted} FOR VALUES WITH (MODULUS ...,"
+                " REMAINDER ...);",
+            )
+
+
+def _gaps(bounds: list[str]) -> list[str]:
+    """Return where ranges begin though none ends there, but for the lowest of them."""
+    ranges = [found.groups() for one in bounds if (found := _RANGE.fullmatch(one))]
+    ends = {end for _, end in ranges}
+    starts = [start for start, _ in ranges if start not in ends]
+    return sorted(starts, key=_in_order)[1:]
+
+
+def _in_order(bound: str) -> tuple[int, Decimal, str]:
+    """Order bounds as their values are: numbers, and dates as PostgreSQL writes them."""
+    if bound == "MINVALUE":
+        return 0, Decimal(0), ""
+    try:
+        return 1, Decimal(bound.strip("'")), ""
+    except InvalidOperation:
+        return 2, Decimal(0), bound
+
+
+def _missing_remainders(bounds: list[str]) -> int:
+    moduli = [int(found[1]) for one in bounds if (found := _HASH.fullmatch(one))]
+    largest = max(moduli, default=1)
+    return largest - sum(largest // one for one in moduli)
+
+
+def _row_security(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+    row = connection.execute(_HIDING, {"table": target.oid}).fetchone()
+    if row is None or not row[0]:
+        return
+    _, is_forced, user, policies = row
+    quoted = _quoted(target.schema, target.name)
+    named = f"the policies {', '.join(policies)} hide" if policies else "without a policy it hides"
+    yield refused_for(
+        Code.TARGET_ROW_SECURITY,
+        HIDDEN,
+        f"{target.full_name} has row level security, to which {user} is subject: {named} rows",
+        f"ALTER TABLE {quoted} NO FORCE ROW LEVEL SECURITY;"
+        if is_forced
+        else f"ALTER ROLE {sql.Identifier(user).as_string()} BYPASSRLS;",
+        f"or ALTER TABLE {quoted} DISABLE ROW LEVEL SECURITY;",
+    )
+
+
+def firing_states(settings: ApplierSettings) -> list[str]:
+    """Return the states of triggers and rules that fire on what the applier writes.
+
+    Those that fire on ordinary writes alone are kept from it (`set_aside`).
+    """
+    return ["A", "R"] if settings.is_replica else ["A"]
+
+
+def _rules(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
+) -> Iterator[Unfit]:
+    quoted = _quoted(target.schema, target.name)
+    values = {"table": target.oid, "states": firing_states(settings)}
+    for name, is_instead in connection.execute(_RULES, values):
+        rule = sql.Identifier(name).as_string()
+        mend = f"ALTER TABLE {quoted} ENABLE RULE {rule};"
+        what = f"the rule {name} of {target.full_name} fires on replicated changes"
+        if is_instead:
+            yield refused_for(
+                Code.TARGET_TABLE_UNFIT,
+                FIRING,
+                f"{what} and does something else INSTEAD: rows do not go into their table",
+                mend,
+            )
+        else:
+            yield warned_of(FIRING, f"{what}, once more after Oracle's own", mend)
+
+
+def _triggers(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
+) -> Iterator[Unfit]:
+    values = {"table": target.oid, "states": firing_states(settings)}
+    for schema, table, name, constraint, may_change, state in connection.execute(_TRIGGERS, values):
+        quoted, when = _quoted(schema, table), _STATES[state]
+        if not name:
+            yield warned_of(
+                FIRING,
+                f"the foreign key {constraint} is checked on {schema}.{table} {when}: tables are"
+                " applied one beside the other, which breaks it for moments",
+                f"ALTER TABLE {quoted} ENABLE TRIGGER ALL; -- as a superuser",
+            )
+            continue
+        what = f"the trigger {name} of {schema}.{table} fires {when}"
+        may = ": it may change rows or leave them out" if may_change else ", after Oracle's own"
+        trigger = sql.Identifier(name).as_string()
+        yield warned_of(FIRING, f"{what}{may}", f"ALTER TABLE {quoted} ENABLE TRIGGER {trigger};")
+
+
+def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+    for schema, name, publication in connection.execute(_UNIDENTIFIED, {"table": target.oid}):
+        yield Unfit(
+            error(
+                PUBLISHED,
+                f"{schema}.{name} is published by {publication} and has no replica identity:"
+                " PostgreSQL refuses updates and deletes",
+                f"ALTER TABLE {_quoted(schema, name)} REPLICA IDENTITY FULL;",
+            )
+        )
+
+
+def _quoted(schema: str, name: str) -> str:
+    return sql.Identifier(schema, name).as_string()
