@@ -46,7 +46,9 @@ def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     unread = names(config(OFFLINE, apply=APPLY), "offline.dictionary")
     assert unread == [
         *("postgres.names", "postgres.connection", "postgres.pooler", "postgres.version"),
-        *("postgres.privileges", "directory", "disk", "spark.java"),
+        *("postgres.privileges", "postgres.database", "postgres.connections", "postgres.locks"),
+        *("postgres.prepared-transactions", "postgres.event-triggers"),
+        *("directory", "disk", "spark.java"),
     ]
 
 
@@ -65,6 +67,7 @@ def test_only_what_was_looked_at_is_listed() -> None:
 def test_every_name_is_that_of_findings(check: passed.Check) -> None:
     sources = [path.read_text("utf-8") for path in PACKAGE.rglob("*checks.py")]
     sources += [path.read_text("utf-8") for path in PACKAGE.rglob("grants.py")]
+    sources += [path.read_text("utf-8") for path in PACKAGE.rglob("*_kind*.py")]
     sources.append((PACKAGE / "appliance" / "offline_logging.py").read_text("utf-8"))
     quoted = re.compile(rf'"{re.escape(check.name)}"')
     own = Path(passed.__file__).read_text("utf-8")

@@ -26,18 +26,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _EXISTS: Final = "SELECT to_regclass('olr_pg.crash_mark') IS NOT NULL"
-_MARKED: Final = "SELECT EXISTS (SELECT FROM olr_pg.crash_mark WHERE subscription = %s)"
-_WATCH: Final = """
-INSERT INTO olr_pg.crash_watch (subscription) VALUES (%s)
-ON CONFLICT (subscription) DO NOTHING
-"""
-_LOCK: Final = """
-UPDATE olr_pg.crash_watch SET looked_at = now() WHERE subscription = %s
-"""
-_MARK: Final = """
-INSERT INTO olr_pg.crash_mark (subscription) VALUES (%s) ON CONFLICT DO NOTHING
-"""
-_NOTE: Final = """
+# A standby's UNLOGGED tables cannot be read, and nothing is written there.
+_IS_STANDBY: Final = "SELECT pg_is_in_recovery()"
+_UNLOGGED: Final = """
 WITH RECURSIVE known AS (
     SELECT source_table, target_table FROM olr_pg.ledger WHERE subscription = %(subscription)s
   UNION
@@ -51,13 +42,40 @@ WITH RECURSIVE known AS (
 ), unlogged AS (
     SELECT DISTINCT source_table FROM part JOIN pg_class c ON c.oid = part.oid
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
-), forgotten AS (
+), noted AS (
+    SELECT source_table, lost_at FROM olr_pg.unlogged WHERE subscription = %(subscription)s
+)
+"""
+_LOOK: Final = (
+    _UNLOGGED  # noqa: S608 - constants alone
+    + """
+SELECT EXISTS (SELECT FROM olr_pg.crash_mark WHERE subscription = %(subscription)s),
+    EXISTS (SELECT source_table FROM unlogged EXCEPT SELECT source_table FROM noted)
+    OR EXISTS (SELECT source_table FROM noted WHERE lost_at IS NULL
+        EXCEPT SELECT source_table FROM unlogged)
+"""
+)
+_WATCH: Final = """
+INSERT INTO olr_pg.crash_watch (subscription) VALUES (%s)
+ON CONFLICT (subscription) DO NOTHING
+"""
+_LOCK: Final = """
+UPDATE olr_pg.crash_watch SET looked_at = now() WHERE subscription = %s
+"""
+_MARK: Final = """
+INSERT INTO olr_pg.crash_mark (subscription) VALUES (%s) ON CONFLICT DO NOTHING
+"""
+_NOTE: Final = (
+    _UNLOGGED  # noqa: S608 - constants alone
+    + """
+, forgotten AS (
     DELETE FROM olr_pg.unlogged u WHERE subscription = %(subscription)s AND lost_at IS NULL
         AND NOT %(crashed)s AND source_table NOT IN (SELECT source_table FROM unlogged)
 )
 INSERT INTO olr_pg.unlogged (subscription, source_table)
 SELECT %(subscription)s, source_table FROM unlogged ON CONFLICT DO NOTHING
 """
+)
 _LOSE: Final = """
 UPDATE olr_pg.unlogged SET lost_at = now() WHERE subscription = %s AND lost_at IS NULL
 """
@@ -89,17 +107,25 @@ def look_for_crash(connection: Connection[Any], subscription: str) -> None:
     """
     if connection.execute(_EXISTS).fetchone() != (True,):
         return
-    with connection.transaction():
-        is_first = connection.execute(_WATCH, (subscription,)).rowcount == 1
-        connection.execute(_LOCK, (subscription,))
-        is_marked = connection.execute(_MARKED, (subscription,)).fetchone() == (True,)
-        crashed = not is_first and not is_marked
-        connection.execute(_NOTE, {"subscription": subscription, "crashed": crashed})
-        if crashed and connection.execute(_LOSE, (subscription,)).rowcount > 0:
-            lost = lost_tables(connection, subscription)
-            _log.error("a crash of PostgreSQL has emptied UNLOGGED tables", tables=", ".join(lost))
-        if not is_marked:
-            connection.execute(_MARK, (subscription,))
+    if connection.execute(_IS_STANDBY).fetchone() == (True,):
+        return
+    if connection.execute(_LOOK, {"subscription": subscription}).fetchone() != (True, False):
+        with connection.transaction():
+            _note(connection, subscription)
+
+
+def _note(connection: Connection[Any], subscription: str) -> None:
+    is_first = connection.execute(_WATCH, (subscription,)).rowcount == 1
+    connection.execute(_LOCK, (subscription,))  # another connection may note just this
+    known = {"subscription": subscription}
+    row = connection.execute(_LOOK, known).fetchone()
+    assert row is not None
+    crashed = not is_first and not row[0]
+    connection.execute(_NOTE, {**known, "crashed": crashed})
+    if crashed and connection.execute(_LOSE, (subscription,)).rowcount > 0:
+        lost = lost_tables(connection, subscription)
+        _log.error("a crash of PostgreSQL has emptied UNLOGGED tables", tables=", ".join(lost))
+    connection.execute(_MARK, (subscription,))
 
 
 def lost_tables(connection: Connection[Any], subscription: str) -> list[str]:
