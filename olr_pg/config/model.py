@@ -210,9 +210,7 @@ class Apply(Section):
     )
     unlogged_tables: Literal["refuse", "accept"] = Field(
         default="refuse",
-        description="what to do with an UNLOGGED target table, which a crash of PostgreSQL empties:"
-        " refuse it, or replicate it until a crash stops it, after which it has to be loaded anew"
-        " (target-tables.md)",
+        description="whether to replicate into UNLOGGED target tables (target-tables.md)",
     )
     incomplete_lobs: dict[str, Literal["null", "stop", "fetch"]] = Field(
         default_factory=dict,

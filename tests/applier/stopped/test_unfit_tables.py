@@ -91,7 +91,7 @@ def test_a_rule_that_comes_while_changes_are_applied(replication: Replication, r
     r.transaction(r.insert({"ID": 100}, "R"))
     applier = r.applier(_TABLES, copy_rows=3, batch_milliseconds=0)
     r.script.transaction(*(r.insert({"ID": n}, "R") for n in range(rows)))
-    seen = []
+    seen = list[bool]()
 
     def drained() -> bool:
         # Once all that was there at the start is in.
