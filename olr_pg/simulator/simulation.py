@@ -228,15 +228,21 @@ class Simulation:
 
     def commit_all(self) -> None:
         """Let every session commit."""
+        self._finish_parallel()
         for session, _ in self._sessions:
             session.commit()
 
     def end(self) -> None:
         """Commit what the sessions have open, but for some, and archive everything."""
+        self._finish_parallel()
         for session, _ in self._sessions:
             if self._rng.random() >= LEFT_OPEN:
                 session.commit()
         self.instance.shut_down()
+
+    def _finish_parallel(self) -> None:
+        for workload in self._workloads:
+            workload.finish()
 
     def committed(self) -> list[Transaction]:
         """Return the transactions that are delivered, in commit order."""

@@ -36,6 +36,8 @@ LOB_OPERATION: Final = "11.17"
 """A vector of layer 11 without a KDO."""
 
 UNDO_SPACE: Final = 8150
+UNDO_OF_COMMIT: Final = 16
+"""Bytes of ktucf, the field of 5.4 that leads to the last undo record."""
 
 
 def broken_blocks(log: ParsedLog) -> Iterator[str]:
@@ -321,7 +323,8 @@ def _commit_faults(
     head = vector.fields[0]
     xid = redo.pack("H", (vector.cls - 15) // 2) + head[0:2] + head[4:8]
     known = newest.get((vector.con_id, xid))
-    if known and (vector.fields[1][0:7], redo.unpack("H", vector.fields[1], 10)[0]) != known:
+    (last,) = (data for data in vector.fields[1:] if len(data) == UNDO_OF_COMMIT)
+    if known and (last[0:7], redo.unpack("H", last, 10)[0]) != known:
         yield "5.4: ktucf is not the last undo record"
 
 

@@ -32,6 +32,11 @@ KTB_CLEANOUT: Final = 0x10
 
 ITL_COMMITTED: Final = 0x80
 
+STATE_INACTIVE: Final = 9
+STATE_CHILD_PREPARED: Final = 11
+STATE_PARENT_COMMITTED: Final = 12
+"""States of a transaction in 5.4 and 5.12 (redo-format §4.4, §4.7)."""
+
 UNDO_BEGIN: Final = 0x12
 UNDO_BEGIN_ONLY: Final = 0x10
 UNDO_REGULAR: Final = 0x22
@@ -170,9 +175,17 @@ def ktudb(redo: RedoFormat, siz: int, spc: int, flg: int, xid: bytes, seq: int, 
     return redo.pack("HHHH", siz, spc, flg, 0) + xid + redo.pack("HBB", seq, rec, 0)
 
 
-def ktudh(redo: RedoFormat, slot: int, sequence: int, uba: bytes, flg: int, siz: int) -> bytes:
+def ktudh(
+    redo: RedoFormat,
+    slot: int,
+    sequence: int,
+    uba: bytes,
+    flg: int,
+    siz: int,
+    parent: bytes = bytes(8),
+) -> bytes:
     """F1 of 5.2; `sequence` 0 is a header update that begins nothing."""
-    return redo.pack("HHI", slot, 0, sequence) + uba + redo.pack("HHB3x", flg, siz, 0) + bytes(8)
+    return redo.pack("HHI", slot, 0, sequence) + uba + redo.pack("HHB3x", flg, siz, 0) + parent
 
 
 def undo_applied(redo: RedoFormat, ktub: Ktub, offset: int) -> list[bytes]:
@@ -184,7 +197,8 @@ def undo_applied(redo: RedoFormat, ktub: Ktub, offset: int) -> list[bytes]:
 class CommitMark:
     """The end of a transaction as 5.4 tells it; `undo` is None where no ktucf field is written.
 
-    `unix_time` None leaves out the last field, as 11.2 does.
+    `unix_time` None leaves out the last field, as 11.2 does. `parent_scn` is the commit SCN of the
+    parent, None where there is none; which place its field has is not known.
     """
 
     slot: int
@@ -193,12 +207,20 @@ class CommitMark:
     undo: tuple[bytes, int] | None
     long_form: bool
     unix_time: int | None
+    parent_scn: int | None = None
+    scn_place: int = 0
 
 
 def commit_fields(redo: RedoFormat, mark: CommitMark) -> list[bytes]:
     """Encode the fields of 5.4."""
+    is_child = mark.parent_scn is not None
     flg = (4 if mark.rolled_back else 0) | (2 if mark.undo else 0) | (16 if mark.long_form else 0)
-    fields = [redo.pack("HHIHHIB3x", mark.slot, 0, mark.sequence, 0, 0, 9, flg)]
+    fields = [
+        redo.pack(
+            "HHIHHIB3x",
+            *(mark.slot, 0, mark.sequence, int(is_child), 0, STATE_INACTIVE, flg | int(is_child)),
+        )
+    ]
     if mark.undo:
         uba, space = mark.undo
         fields.append(uba + redo.pack("HHBBH", 0, space, 0, 0, 0))
@@ -206,7 +228,22 @@ def commit_fields(redo: RedoFormat, mark: CommitMark) -> list[bytes]:
         fields.append(redo.pack("IIIIII", 0, 0, mark.unix_time or 0, 0, 0, 0))
     if mark.unix_time is not None:
         fields.append(redo.pack("I", mark.unix_time))
+    if mark.parent_scn is not None:
+        fields.insert(1 + mark.scn_place % len(fields), redo.scn8(mark.parent_scn))
     return fields
+
+
+def parent_commit_fields(redo: RedoFormat, slot: int, sequence: int) -> list[bytes]:
+    """Encode the fields of the 5.4 that commits a parent and its children."""
+    return [redo.pack("HHIHHIB3x", slot, 0, sequence, 0, 0, STATE_PARENT_COMMITTED, 0)]
+
+
+def state_fields(
+    redo: RedoFormat, slot: int, sequence: int, state: int, unix_time: int | None = None
+) -> list[bytes]:
+    """Encode the fields of 5.12; sizes as the lengths of real records tell them."""
+    head = redo.pack("HHIHHIII", slot, 0, sequence, 0, 0, state, 0, 0)
+    return [head] if unix_time is None else [head, redo.pack("I", unix_time)]
 
 
 def marker_fields(

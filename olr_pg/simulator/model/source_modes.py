@@ -12,12 +12,14 @@ class SourceMode(StrEnum):
     ENCRYPTED: some tables are in encrypted tablespaces: redo of their blocks is cipher text.
     DEPENDENT_LOADS: tables with row dependencies are loaded directly, too.
     LEAF_LOADS: index-organised tables are created from a query, which writes their leaf blocks.
+    PARALLEL_DML: some statements are carried out by several transactions, which commit as one.
     """
 
     SHARED_UNDO = "shared-undo"
     ENCRYPTED = "encrypted"
     DEPENDENT_LOADS = "dependent-loads"
     LEAF_LOADS = "leaf-loads"
+    PARALLEL_DML = "parallel-dml"
 
 
 UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED, SourceMode.LEAF_LOADS})

@@ -104,6 +104,7 @@ class Transaction:
         objects: OBJ# of what it has locked.
         lobs: what its redo tells of LOBs.
         delivered: what decoding gives of `changes`, once it has committed.
+        parent_xid: of parallel DML, the transaction of its coordinator, which is its own parent.
     """
 
     segment: UndoSegment
@@ -125,6 +126,7 @@ class Transaction:
     delivered: list[Change] = field(default_factory=list)
     on_end: list[Callable[[bool], None]] = field(default_factory=list)
     last_undo: tuple[bytes, int] | None = None
+    parent_xid: bytes = bytes(8)
 
     @property
     def rci(self) -> int:

@@ -34,6 +34,7 @@ class SimSession:
         attributes: who it is.
         dictionary: the SYS tables; None where their changes are not modelled, and no DDL is
             carried out.
+        writer: of its transactions, where they are of another kind.
 
     Attributes:
         rows: its row changes; `lobs` those of parts of LOBs, `ddl` those of definitions.
@@ -47,10 +48,11 @@ class SimSession:
         attributes: DatabaseSession,
         *,
         dictionary: SysDictionary | None = None,
+        writer: TransactionWriter | None = None,
     ) -> None:
         self.instance, self.container = instance, container
         self.thread, self.attributes = thread, attributes
-        tx = self._tx = TransactionWriter(instance, container, thread, attributes)
+        tx = self._tx = writer or TransactionWriter(instance, container, thread, attributes)
         indexes, pieces, lobs = IndexWriter(tx), PieceWriter(tx), LobWriter(tx)
         chains = ChainWriter(tx, indexes, pieces)
         leaves = LeafWriter(tx)

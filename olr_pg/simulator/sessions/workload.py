@@ -15,9 +15,11 @@ from olr_pg.simulator.model.column_types import (
     raw_type,
 )
 from olr_pg.simulator.model.lobs import LobCell, LobDraft
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
 from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
+from olr_pg.simulator.sessions.parallel_statements import ParallelGroup
 from olr_pg.simulator.sessions.placement import TableSpec
 
 if TYPE_CHECKING:
@@ -51,6 +53,10 @@ LOGGED_LOADS: Final = 0.3
 
 UNLOGGED_WEIGHT: Final = 2.5
 """Of loads where some are not logged: these take little redo."""
+
+PARALLEL: Final = 0.1
+PARALLEL_END: Final = 0.5
+"""How often a statement is parallel where some are; how soon its children end when it commits."""
 
 COLUMNS_MAX: Final = 320
 LEAF_COLUMNS_MAX: Final = 250
@@ -159,6 +165,7 @@ class RandomWorkload:
         self._weights[0] += 2
         self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
         self._marks = dict[int, list[int]]()
+        self._group: ParallelGroup | None = None
 
     def tables(self) -> list[TableSpec]:
         """Draw one to six tables."""
@@ -210,12 +217,40 @@ class RandomWorkload:
 
     def step(self, session: SimSession, tables: Sequence[SimTable]) -> None:
         """Do one random action."""
+        if self._group is not None and session.instance.mode_rng.random() < PARALLEL_END:
+            self.finish()
+        if session.instance.chooses(SourceMode.PARALLEL_DML, PARALLEL):
+            self._run_parallel(session, self._rng.choice(tables))
+            return
         action = self._rng.choices(ACTIONS, self._weights)[0]
         table = self._rng.choice(tables)
         if action in LOB_CHANGES:
             self._change_lob(action, session, table)
         else:
             getattr(self, "_" + action)(session, table)
+
+    def finish(self) -> None:
+        """End a parallel statement whose parent has committed."""
+        if self._group is not None:
+            self._group.finish()
+
+    def _run_parallel(self, session: SimSession, table: SimTable) -> None:
+        rng, actions = self._rng, (self._insert, self._insert_many, self._update, self._delete)
+        if self._group is None:
+            thread = session.instance.threads[0]
+            self._group = ParallelGroup(session.instance, session.container, thread)
+
+        def work(server: SimSession) -> None:
+            for _ in range(rng.choice((0, 1, 2, 12))):
+                if rng.random() < 0.1:
+                    self._failed_statement(server, table)
+                rng.choice(actions)(server, table)
+
+        def before(coordinator: SimSession) -> None:
+            self._insert(coordinator, table)
+
+        alone, committed = rng.random() < 0.3, rng.random() < 0.8
+        self._group.run(rng.randint(1, 4), before if alone else None, work, committed=committed)
 
     def _own_row(self, table: SimTable) -> Row | None:
         return self._rng.choice(table.live) if table.live else None

@@ -50,6 +50,7 @@ from olr_pg.simulator.model.storage import (
 from olr_pg.simulator.model.transactions import Change, Transaction, UndoEntry, delivered_changes
 from olr_pg.simulator.writer.instance import RecordWriter
 from olr_pg.simulator.writer.space_vectors import COMMIT_NOTE, commit_note_fields
+from olr_pg.simulator.writer.undo_parts import cut_undo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,10 +152,7 @@ class TransactionWriter:
         with_undo = transaction.last_undo if self.rng.random() < 0.85 else None
         self._write_end(record, transaction, rolled_back=False, undo=with_undo)
         self._close(transaction, record.scn, committed=True)
-        if transaction.changes:
-            transaction.delivered = delivered_changes(transaction)
-            transaction.lobs = LobRedo()
-            self.instance.committed.append(transaction)
+        self._deliver(transaction)
         if self.rng.random() < self.instance.pace.flush_at_commit:
             self.thread.flush()
 
@@ -219,9 +217,16 @@ class TransactionWriter:
         slot = transaction.segment.slots[transaction.slot]
         if transaction.last_undo and transaction.undo_block:
             slot.last_uba, slot.last_dba = transaction.last_undo[0], transaction.undo_block.dba
-        transaction.segment.max_commit_scn = scn
+        transaction.segment.max_commit_scn = max(scn, transaction.segment.max_commit_scn)
         transaction.undo.clear()
         self.transaction = None
+
+    def _deliver(self, transaction: Transaction) -> None:
+        """Note a transaction that has committed."""
+        if transaction.changes:
+            transaction.delivered = delivered_changes(transaction)
+            transaction.lobs = LobRedo()
+            self.instance.committed.append(transaction)
 
     def record(self) -> RecordWriter:
         """Begin a new record."""
@@ -354,7 +359,8 @@ class TransactionWriter:
         transaction = self.current
         segment = transaction.segment
         sequence = transaction.sequence if begins else 0
-        fields = [ktudh(self.redo, transaction.slot, sequence, uba, flg, size)]
+        parent = transaction.parent_xid
+        fields = [ktudh(self.redo, transaction.slot, sequence, uba, flg, size, parent)]
         if begins and self.container.con_id > 0 and self.redo.has_container:
             fields.append(self.redo.pack("I", self.container.uid))
         header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
@@ -442,34 +448,6 @@ class TransactionWriter:
         if transaction.undo:
             transaction.undo_block = transaction.undo[-1].place.block
         return True
-
-
-def cut_undo(
-    fields: Sequence[bytes], head: int, room: int, *, aligned: bool = True
-) -> tuple[list[bytes], list[bytes], bool]:
-    """Return the last fields that fit in `room` bytes, those before, and whether a field was cut.
-
-    The first two, KTB redo and KDO, stay with the head.
-
-    `head` is the size of the ktub. Of a field that is cut the part before is a multiple of four
-    bytes long, unless not `aligned`: joined, it goes on without a gap.
-    """
-    rest, part = list(fields), list[bytes]()
-    while len(rest) > 2:
-        last = rest[-1]
-        if undo_size([head, len(last), *map(len, part)]) <= room:
-            part.insert(0, rest.pop())
-            continue
-        spare = (room - undo_size([head, 0, *map(len, part)])) & ~3
-        kept = len(last) - spare
-        if aligned:
-            kept = kept + 3 & ~3
-        if spare > 0 and 0 < kept < len(last):
-            part.insert(0, last[kept:])
-            rest[-1] = last[:kept]
-            return part, rest, True
-        break
-    return part, rest, False
 
 
 def mark_deleted(tx: TransactionWriter, row: Row, space: int) -> Callable[[], None]:
