@@ -40,7 +40,7 @@ from olr_pg.applier.settings import (
 )
 from olr_pg.applier.target import applied_file as applied
 from olr_pg.capture.redo_threads import FILE_NAME as THREADS_FILE
-from olr_pg.config.model import MIB, NamedTarget
+from olr_pg.config.model import MIB, SHUTDOWN_SECONDS, NamedTarget
 from olr_pg.config.source_section import OracleSource
 from olr_pg.config.tls import server_context
 from olr_pg.datatypes.convert import DatabaseFacts
@@ -193,8 +193,15 @@ def run_appliance(
             poll = Reloader(config, reload, listeners, service, hung_up, targets).poll
         drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
         ends = once or until is not None
-        Serving(targets, decoder, once=ends, poll=poll).run(drain_seconds)
+        serving = Serving(targets, decoder, once=ends, poll=poll)
+        serving.run(drain_seconds, ending_seconds(config))
     return 0
+
+
+def ending_seconds(config: Config) -> float:
+    """Return the seconds after a signal until the process has ended."""
+    parts = [part.apply.ending_seconds for part in config.targets if part.apply]
+    return max(parts, default=SHUTDOWN_SECONDS)
 
 
 def _close_files(config: Config, data: Path) -> None:
@@ -415,6 +422,7 @@ def applier_settings(
         unlogged=UnloggedPolicy(apply.unlogged_tables),
         outage_seconds=apply.retry_seconds,
         start_seconds=START_SECONDS if apply.retry_seconds is None else apply.retry_seconds,
+        answer_seconds=apply.answer_seconds,
         incomplete={
             pattern: IncompletePolicy(name) for pattern, name in apply.incomplete_lobs.items()
         },

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from olr_pg.replicator.decoder import Decoder
 
 _WAIT_SECONDS: Final = 0.2
+_REST_SECONDS: Final = 2.0
+"""What is left of the time to end for giving statements up, and for closing everything."""
 
 _log = structlog.get_logger(__name__)
 
@@ -50,11 +52,12 @@ class Serving:
         self._poll = poll
         self._says_waiting = False
 
-    def run(self, drain_seconds: float) -> None:
+    def run(self, drain_seconds: float, ending_seconds: float) -> None:
         """Serve until the end.
 
         Args:
             drain_seconds: that SystemExit leaves to apply and confirm what has been received.
+            ending_seconds: from its end, for whatever reason, until the process has ended.
 
         Raises:
             OlrPgError: what ended the last target; with `once`, the first one that failed.
@@ -66,15 +69,29 @@ class Serving:
                 self._wait()
                 self._poll()
         except SystemExit:
-            self._drain(drain_seconds)
+            began = time.monotonic()
+            abandons_in = ending_seconds - min(_REST_SECONDS, ending_seconds / 4)
+            self._drain(min(drain_seconds, abandons_in))
+            ending_seconds -= time.monotonic() - began
             raise
         finally:
-            for target in self._applied:
-                target.stop()
-            for target in self._applied:
-                target.join()
+            self._end(time.monotonic() + ending_seconds)
         for target in self._applied:
             target.report()
+
+    def _end(self, deadline: float) -> None:
+        """Stop the appliers; what does not end by itself is given up shortly before `deadline`."""
+        rest = min(_REST_SECONDS, max(0.0, deadline - time.monotonic()) / 4)
+        for target in self._applied:
+            target.stop()
+        for target in self._applied:
+            target.join(max(0.0, deadline - rest - time.monotonic()))
+        late = [target for target in self._applied if target.is_alive]
+        for target in late:
+            _log.warning("statements at work are cancelled and given up", **target.delivery.named)
+            target.abandon()
+        for target in late:
+            target.join(max(0.0, deadline - rest / 4 - time.monotonic()))
 
     def _wait(self) -> None:
         """Wait for `_WAIT_SECONDS`, or until the first applier ends."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
-    from olr_pg.config.model import Spark
+    from olr_pg.config.process_sections import Spark
 
 
 def spark_settings(config: Spark, preload: tuple[str, ...]) -> SparkSettings:

@@ -145,7 +145,7 @@ class RunningTarget:
             finally:
                 ended.set()
 
-        self._thread = threading.Thread(target=work, name="olr-apply")
+        self._thread = threading.Thread(target=work, name="olr-apply", daemon=True)
         self._thread.start()
 
     def _work(self, *, once: bool, is_again: bool) -> None:
@@ -187,8 +187,13 @@ class RunningTarget:
         if self.applier is not None:
             self.applier.stop()
 
-    def join(self, seconds: float | None = None) -> None:
-        """Wait for the end of its applier.
+    def abandon(self) -> None:
+        """Let its applier end at once: statements at work are cancelled and given up."""
+        if self.applier is not None:
+            self.applier.abandon()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end of its applier, so long at most.
 
         Not with `Thread.join`: where a signal's handler raises while that waits, a thread that is
         at work passes for ended from then on (CPython 3.11, bpo-45274).

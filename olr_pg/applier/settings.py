@@ -118,6 +118,7 @@ class ApplierSettings:
         outage_seconds: how long a target that goes away is tried again; None as long as it takes,
             and `start_seconds` for a run that is to end by itself.
         start_seconds: how long a target that cannot be reached at the start is tried again.
+        answer_seconds: after which a statement that is lost is given up (`statement_watch`).
         poll_milliseconds: pause after NoMore.
         window: most requests in flight.
         byte_order: of the protocol (`target.byte-order`).
@@ -158,6 +159,7 @@ class ApplierSettings:
     rewinds: int = 5
     outage_seconds: float | None = None
     start_seconds: float = START_SECONDS
+    answer_seconds: float = 15.0
     poll_milliseconds: int = 100
     window: int = 16_384
     byte_order: ByteOrder = ByteOrder.LITTLE

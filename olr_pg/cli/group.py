@@ -11,11 +11,10 @@ import json
 import os
 import signal
 import sys
-import threading
 import traceback
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -24,17 +23,14 @@ from typer.exceptions import TyperException
 from olr_pg.cli.advice import with_config
 from olr_pg.cli.help_texts import describe, format_help
 from olr_pg.cli.printing import flush
+from olr_pg.cli.signals import EXIT_TERMINATED, take_signals
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
 EXIT_INTERRUPTED: Final = 128 + signal.SIGINT
 EXIT_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
-EXIT_TERMINATED: Final = 128 + signal.SIGTERM
-
-_REPEAT_SECONDS: Final = 0.1
 
 
 class ReportingGroup(TyperGroup):
@@ -58,7 +54,7 @@ class ReportingGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn its ending into an exit code."""
-        _take_signals()
+        take_signals()
         _ensure_stdout()
         with _told(as_json=bool(ctx.params.get("json_errors"))):
             result = super().invoke(ctx)
@@ -128,40 +124,10 @@ def report(error: OlrPgError, *, as_json: bool, defect: Exception | None = None)
     sys.stderr.write(text + "\n")
 
 
-def _take_signals() -> None:
-    if threading.current_thread() is not threading.main_thread():
-        return
-    signal.signal(signal.SIGTERM, _terminate)
-    sys.unraisablehook = _raise_again
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `entry` has set it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 def _ensure_stdout() -> None:
     """Replace a standard output that the parent has closed by /dev/null."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
-
-
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    # An exit instead of the default death lets every `finally` run: sockets, Java, PostgreSQL.
-    raise SystemExit(EXIT_TERMINATED)
-
-
-def _raise_again(lost: sys.UnraisableHookArgs) -> None:
-    """Send a signal again whose exception was lost where none can be raised.
-
-    So it is in a callback of machine code, such as those in which kernels are compiled: the command
-    would go on as if nobody had told it to end.
-    """
-    number = {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(lost.exc_type)
-    if number is None:
-        sys.__unraisablehook__(lost)
-        return
-    # Behind this callback, which would lose it once more.
-    again = threading.Timer(_REPEAT_SECONDS, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
 
 
 def _discard_unwritten() -> None:

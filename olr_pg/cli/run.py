@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from olr_pg.cli.config import ConfigOption
+from olr_pg.cli.signals import ends_within
 from olr_pg.cli.version import platform_text, version_of_package
 
 if TYPE_CHECKING:
@@ -98,8 +99,9 @@ def run(
     )
     if "min_mb" in loaded.context.memory.model_fields_set:
         log.warning("a key is accepted and ignored", key="context.memory.min-mb")
-    from olr_pg.appliance.appliance import run_appliance
+    from olr_pg.appliance.appliance import ending_seconds, run_appliance
 
+    ends_within(ending_seconds(loaded))
     appliance = partial(
         run_appliance,
         loaded,

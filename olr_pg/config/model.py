@@ -33,8 +33,6 @@ from olr_pg.config.fields import (
     ConfigPath,
     ConfigTables,
     SchemaMapping,
-    Settings,
-    SparkMaster,
     TableMapping,
     Version,
     is_secret_property,
@@ -44,6 +42,7 @@ from olr_pg.config.filter import Filter
 from olr_pg.config.mapping_section import ColumnSection, TypesSection, ValuePolicies, pairs_of
 from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.port_sections import ALLOW, Limits, Tls
+from olr_pg.config.process_sections import Log, Spark
 from olr_pg.config.section import Section
 from olr_pg.config.source_section import Source
 from olr_pg.config.status_section import Metrics, Status
@@ -59,6 +58,9 @@ DATA: Final = "olr_data"
 _PASSWORD_PART: Final = re.compile(
     r"""://[^\s:/@]*:([^\s/]+)@|password=('(?:[^'\\]|\\.)*'|[^\s&]+)""", re.IGNORECASE
 )
+
+ANSWER_SECONDS: Final = 15.0
+SHUTDOWN_SECONDS: Final = 10.0
 
 ONE_TARGET: Final = "[one]"
 SEVERAL_TARGETS: Final = "[several]"
@@ -244,6 +246,20 @@ class Apply(Section):
         le=3_600,
         description="seconds that SIGTERM leaves to apply and confirm what has been received",
     )
+    shutdown_seconds: float | None = Field(
+        default=None,
+        ge=1,
+        le=3_600,
+        description="seconds after SIGTERM or SIGINT until the process has ended, whatever the"
+        " target does; null is 10, or two more than `drain-seconds` where that is longer",
+    )
+    answer_seconds: float = Field(
+        default=ANSWER_SECONDS,
+        ge=1,
+        le=3_600,
+        description="seconds after which a statement is given up that the network has lost, or"
+        " while PostgreSQL answers nobody; a statement that PostgreSQL works on takes its time",
+    )
     policies: ValuePolicies = Field(
         default_factory=ValuePolicies, description="an object of value policies"
     )
@@ -264,6 +280,13 @@ class Apply(Section):
     def embedded(self) -> bool:
         """Is true where the target is the embedded PostgreSQL."""
         return self.connect_string.get_secret_value() == "embedded"
+
+    @property
+    def ending_seconds(self) -> float:
+        """Seconds after a signal until the process has ended."""
+        if self.shutdown_seconds is not None:
+            return self.shutdown_seconds
+        return max(SHUTDOWN_SECONDS, self.drain_seconds + 2)
 
     @property
     def value_policies(self) -> Policies:
@@ -302,37 +325,6 @@ class Apply(Section):
         named = () if isinstance(self.tables, str) else self.tables
         listed = tuple(one for one in named if isinstance(one, TableName))
         return self._changes.names(listed) if listed and listed == named else None
-
-
-class Spark(Section):
-    """`spark`: the session that the decode jobs run in."""
-
-    master: SparkMaster = Field(
-        default="local[*,3]",
-        description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
-        " has been tried F times: what a killed worker was at is tried again",
-    )
-    conf: Settings = Field(
-        default_factory=dict, repr=False, description="an object of Spark properties"
-    )
-    results: ConfigPath | None = Field(
-        default=None,
-        description="a directory that the appliance and all workers of a cluster share, for what"
-        " they decode; without it, that passes through Java",
-    )
-
-
-class Log(Section):
-    """`log`: what the appliance says on stderr."""
-
-    level: int = Field(
-        default=3,
-        ge=0,
-        le=4,
-        description="0 nothing, 1 critical errors only (what ends the run, or stops a table or a"
-        " target), 2 errors and warnings, 3 information as well, 4 debugging detail",
-    )
-    format: Literal["human", "json"] = Field(default="human", description="the form of a log line")
 
 
 class NamedTarget(Target):

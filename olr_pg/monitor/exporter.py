@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.redaction import mask
+from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ CREATE TABLE IF NOT EXISTS {} (
 _INDEX: Final = "CREATE INDEX IF NOT EXISTS {} ON {} (metric, at)"
 _INSERT: Final = "INSERT INTO {} (metric, labels, value) VALUES (%s, %s, %s)"
 _DELETE: Final = "DELETE FROM {} WHERE at < now() - make_interval(secs => %s)"
+_ANSWER_SECONDS: Final = 30.0
 _DELETE_SECONDS: Final = 3600.0
 
 _log = structlog.get_logger(__name__)
@@ -64,7 +66,7 @@ class PostgresExporter:
         self._target = target
         self._registry = registry
         self._name = sql.Identifier(target.schema, target.table)
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: BoundedConnection | None = None
         self._deleted_at: float | None = None
         self._failing = False
         self._writing = Periodic("olr-metrics", target.interval, self._try, at_once=True)
@@ -112,13 +114,14 @@ class PostgresExporter:
             for sample in metric.samples
         ]
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connected(self) -> BoundedConnection:
         if self._connection is None:
-            self._connection = psycopg.connect(
+            self._connection = BoundedConnection.connect(
                 with_timeouts(self._target.connect_string),
                 autocommit=True,
                 application_name="olr_pg metrics",
             )
+            self._connection.answer_seconds = _ANSWER_SECONDS
             self._create(self._connection)
         return self._connection
 

@@ -15,11 +15,17 @@ import threading
 from array import array
 from bisect import bisect_right
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 MILESTONES_MAX: Final = 4096
-_FORGOTTEN: Final = MILESTONES_MAX // 8
-"""How many are forgotten at once."""
+_MORE: Final = MILESTONES_MAX // 8
+"""How many more there may be before they are thinned out."""
+
+_COARSENESS: Final = 1 / 256
+"""What part of its age the time of a milestone may be off: a second and a half in six minutes."""
 
 
 class Lag(NamedTuple):
@@ -47,8 +53,10 @@ class Lag(NamedTuple):
 class Milestones:
     """Keeps the times at which a stage passed SCNs; may be used from any thread.
 
-    The latest `MILESTONES_MAX`, and up to an eighth more, are kept. What lies before them counts as
-    passed when the first of them was.
+    About `MILESTONES_MAX` are kept, however long a stage works. Older ones are thinned out: one of
+    them stands for its neighbours, with the time of the earliest. So an age is never told too low,
+    and too high by little (`_COARSENESS`). What lies before the first counts as passed when that
+    was.
     """
 
     def __init__(self) -> None:
@@ -67,9 +75,23 @@ class Milestones:
             if not self._scns or scn > self._scns[-1]:
                 self._scns.append(scn)
                 self._times.append(max(at, self._times[-1]) if self._times else at)
-                if len(self._scns) > MILESTONES_MAX + _FORGOTTEN:
-                    del self._scns[:_FORGOTTEN]
-                    del self._times[:_FORGOTTEN]
+                if len(self._scns) > MILESTONES_MAX + _MORE:
+                    self._thin_out()
+
+    def _thin_out(self) -> None:
+        coarseness = _COARSENESS
+        while len(self._scns) > MILESTONES_MAX:
+            kept = [*_kept(self._times, coarseness), len(self._times)]
+            # The SCN of the last of each group, with the time of its first.
+            self._scns = array("Q", (self._scns[end - 1] for end in kept[1:]))
+            self._times = array("d", (self._times[begin] for begin in kept[:-1]))
+            coarseness *= 2
+
+    @property
+    def kept(self) -> int:
+        """Is the number of milestones that are kept."""
+        with self._lock:
+            return len(self._scns)
 
     def passed(self, scn: int) -> float | None:
         """Return when the stage came past `scn`; None where it has not."""
@@ -88,6 +110,18 @@ class Milestones:
         """Is the time at which the stage came to `scn`."""
         with self._lock:
             return self._times[-1] if self._times else None
+
+
+def _kept(times: Sequence[float], coarseness: float) -> Iterator[int]:
+    """Give where groups begin that a milestone each can stand for; the last is by itself."""
+    begin = 0
+    yield begin
+    for index in range(1, len(times) - 1):
+        if times[index + 1] - times[begin] > coarseness * (times[-1] - times[begin]):
+            begin = index
+            yield begin
+    if len(times) > 1:
+        yield len(times) - 1
 
 
 def held_lag(lag: Lag, since: float, now: float) -> Lag:

@@ -17,10 +17,13 @@ _VIGILANCE: Final[dict[str, str | int | None]] = {
 }
 
 
-def with_timeouts(connect_string: str) -> str:
+def with_timeouts(connect_string: str, **options: str | int | None) -> str:
     """Add to the connect string what it does not say itself of timeouts and keepalives.
+
+    Args:
+        options: parameters that hold, whatever the connect string says.
 
     Raises:
         psycopg.ProgrammingError: it is none.
     """
-    return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string)})
+    return make_conninfo("", **{**_VIGILANCE, **conninfo_to_dict(connect_string), **options})

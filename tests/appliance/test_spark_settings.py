@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from olr_pg.appliance.spark_settings import spark_settings
-from olr_pg.config.model import Spark
+from olr_pg.config.process_sections import Spark
 from olr_pg.spark.session import SparkSettings
 
 

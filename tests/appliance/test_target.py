@@ -70,7 +70,7 @@ def test_a_signal_while_it_is_waited_for_does_not_end_the_applier() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
         applier.over.set()
-        target.join()
+        target.join(60.0)
     assert not is_alive()
     assert target.failure is None
 
@@ -109,7 +109,7 @@ def test_an_applier_with_other_tables_follows_the_one_before() -> None:
     assert [one.tables for one in made] == ["one table", "two tables"]
     assert not target.is_renewed
     target.stop()
-    target.join()
+    target.join(60.0)
     assert (target.failure, len(made)) == (None, 2)
 
 
@@ -119,7 +119,7 @@ def test_an_applier_that_fails_meanwhile_is_a_failure() -> None:
     target.start(once=False)
     assert made[0].began.wait(60)
     target.renew(configured("two tables"))
-    target.join()
+    target.join(60.0)
     assert target.failure is lost
 
 
@@ -148,7 +148,7 @@ def test_a_full_disk_is_waited_for(
     target.start(once=False)
     assert made[0].began.wait(60)
     made[0].over.set()
-    target.join()
+    target.join(60.0)
     assert target.failure is error
     assert (target.full is not None) == is_full
     if target.full is None:
@@ -167,6 +167,6 @@ def test_a_full_disk_is_waited_for(
         assert target.is_alive
         time.sleep(0.002)
     target.stop()
-    target.join()
+    target.join(60.0)
     assert len(made) == 2
     assert getattr(target, "failure") is None  # noqa: B009 - it is another one by now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.appliance.status_observer import table_status
@@ -36,15 +36,43 @@ def test_a_stage_that_has_not_begun() -> None:
     assert (one.scn, one.at, one.passed(0)) == (0, None, None)
 
 
-def test_milestones_are_bounded() -> None:
-    one = Milestones()
-    for scn in range(1, 3 * MILESTONES_MAX):
-        one.add(scn, float(scn))
-        first = one.passed(0)  # when the first that is remembered was
-        assert first is not None
-        kept = scn - int(first) + 1
-        assert min(scn, MILESTONES_MAX) <= kept <= MILESTONES_MAX * 9 // 8
-        assert (one.scn, one.at) == (scn, float(scn))
+STEPS = st.lists(
+    st.tuples(st.integers(1, 4 * MILESTONES_MAX), st.sampled_from((0.0, 1e-3, 0.075, 1.0, 60.0))),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=10)
+@given(STEPS)
+def test_milestones_are_bounded_and_never_too_late(steps: list[tuple[int, float]]) -> None:
+    """However long a stage works, in bursts and pauses: ages are right, and never too low."""
+    one, every, now = Milestones(), [], 0.0
+    for count, seconds in steps:
+        for _ in range(count):
+            now += seconds
+            every.append(now)
+            one.add(len(every), now)
+    assert (one.scn, one.at) == (len(every), now)
+    assert one.kept <= MILESTONES_MAX * 9 // 8
+    burst = max(every.count(at) for at in set(every[:: max(1, len(every) // 50)]))
+    for scn in range(0, len(every), max(1, len(every) // 200)):
+        found = one.passed(scn)
+        assert found is not None
+        assert found <= every[scn]
+        if burst < MILESTONES_MAX // 4:
+            assert now - found <= (now - every[scn]) * 1.02 + 0.1
+
+
+def test_the_lag_of_an_outage_of_a_day_with_online_redo() -> None:
+    """Thirteen looks a second: 4,096 of them were five minutes, and the lag stayed at that."""
+    one, seconds, looks = Milestones(), 86_400, 13
+    for look in range(1, seconds * looks):
+        one.add(look, look / looks)
+    for age in (1, 60, 562, 3_600, 43_200, 86_000):
+        scn = (seconds - age) * looks
+        lag = split_lag(scn - 1, seconds, archived=one, read=one, queued=one, taken=Milestones())
+        assert age <= lag.total <= age * 1.01 + 0.1
 
 
 def test_where_a_change_spends_its_time() -> None:

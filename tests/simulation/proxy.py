@@ -122,6 +122,8 @@ class Proxy:
         self._framing = framing
         self._records = records
         self._trip: Trip | None = None
+        self._silent: frozenset[str] = frozenset()
+        self._delay_seconds = 0.0
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -149,6 +151,17 @@ class Proxy:
     def armed(self) -> Trip | None:
         """The fault that is armed now."""
         return self._trip
+
+    def silence(self, *directions: str) -> None:
+        """Accept everything, and pass nothing on in these directions from now on; none: all again.
+
+        What was swallowed is lost: a connection that lost something is not well again later.
+        """
+        self._silent = frozenset(directions)
+
+    def delay(self, seconds: float) -> None:
+        """Pass everything on so much later, in both directions."""
+        self._delay_seconds = seconds
 
     def close(self) -> None:
         with self._lock:
@@ -219,7 +232,12 @@ class Proxy:
     ) -> None:
         framer = Framer(self._framing, direction)
         try:
+            lost = False
             while data := source.recv(RECEIVE_BYTES):
+                lost = lost or direction in self._silent
+                if lost:
+                    continue
+                self._closing.wait(self._delay_seconds)
                 if not self._forward(framer, data, sink, direction, record):
                     break
         except OSError:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.target.connection import OutageWatch
+    from olr_pg.applier.target.statement_watch import StatementWatch
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
 
@@ -78,6 +79,7 @@ class Worker:
         stopped: why tables were stopped already at the start.
         applied: told what is on disk.
         outage: told what the connection meets.
+        watch: watches the connection's statements.
 
     Attributes:
         failure: an error that may pass but did not in `retry_seconds`; the worker rests until
@@ -95,6 +97,7 @@ class Worker:
         stopped: Mapping[str, OlrPgError] | None = None,
         applied: AppliedTables | None = None,
         outage: OutageWatch | None = None,
+        watch: StatementWatch | None = None,
     ) -> None:
         self._applied = applied or AppliedTables(settings.subscription, None)
         self._stopped = stopped or {}
@@ -110,6 +113,7 @@ class Worker:
             watched(settings.subscription, self._applied.check),
             outage,
             replica=settings.is_replica,
+            watch=watch,
         )
         self._at_once = False
         self._at_work = 0  # batches in the hands of a thread

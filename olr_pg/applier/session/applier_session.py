@@ -41,6 +41,7 @@ from olr_pg.applier.target.loads_under_way import LoadsUnderWay
 from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_seconds, target_place
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
+from olr_pg.applier.target.statement_watch import StatementWatch
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
@@ -110,11 +111,13 @@ class Applier:
         self._room = UnappliedBound(settings.queue_bytes)
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
         self._outage = TargetOutage(target_place(settings.connect_string))
+        self._watch = StatementWatch(settings.connect_string, settings.answer_seconds)
         self._target = KeptConnection(
             settings.connect_string,
             check=watched(settings.subscription, self._applied.check),
             outage=self._outage,
             replica=settings.is_replica,
+            watch=self._watch,
         )
         self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
@@ -202,6 +205,11 @@ class Applier:
         self._progress.set()
         self._room.wake()
 
+    def abandon(self) -> None:
+        """Let `run` end at once: statements at work are cancelled and given up; from any thread."""
+        self.stop()
+        self._watch.abandon()
+
     def run(self, *, once: bool = False, drained: Callable[[], bool] | None = None) -> ApplyReport:
         """Apply until `stop`, or with `once` until the source has nothing more.
 
@@ -216,12 +224,14 @@ class Applier:
         if once and self._settings.outage_seconds is None:
             bound = self._settings.start_seconds
             self._settings = replace(self._settings, outage_seconds=bound)
+        self._watch.start()
         try:
             return self._run(once=once, drained=drained or (lambda: True))
         except psycopg.Error as error:
             raise target_error(error) from error
         finally:
             self._target.close()
+            self._watch.stop()
 
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:
         try:
@@ -296,6 +306,7 @@ class Applier:
                 self._stopped,
                 self._applied,
                 self._outage,
+                self._watch,
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]

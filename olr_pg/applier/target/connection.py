@@ -11,6 +11,7 @@ from psycopg.pq import Format
 from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import refuse_shared_sessions
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.keepalive import with_timeouts
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
     from psycopg.abc import Buffer
+
+    from olr_pg.applier.target.statement_watch import StatementWatch
 
 T = TypeVar("T")
 
@@ -60,20 +63,23 @@ class _BinaryDumper(Dumper):
         return obj.data
 
 
-def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
+def connect(
+    connect_string: str, *, replica: bool = True, watch: StatementWatch | None = None
+) -> BoundedConnection:
     """Connect in autocommit.
 
     Args:
         connect_string: what it says of timeouts and keepalives holds; otherwise a server that
             vanished is given up after about a minute.
         replica: the connection's changes fire no ordinary triggers or foreign keys.
+        watch: watches the connection's statements, until it is told that it is closed.
 
     Raises:
         OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server, 5029 a
             pooler shares sessions.
         psycopg.Error: the server cannot be reached, or an error that may pass (`target_error`).
     """
-    connection = psycopg.connect(
+    connection = BoundedConnection.connect(
         with_timeouts(connect_string),
         autocommit=True,
         application_name="olr_pg applier",
@@ -81,6 +87,8 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         prepare_threshold=None,
     )
     try:
+        if watch is not None:
+            watch.opened(connection)
         connection.adapters.register_dumper(Binary, _BinaryDumper)
         if connection.info.server_version < MIN_VERSION:
             version = connection.info.parameter_status("server_version")
@@ -90,14 +98,20 @@ def connect(connect_string: str, *, replica: bool = True) -> Connection[Any]:
         if replica:
             connection.execute(_REPLICA)
     except psycopg.Error as error:
-        connection.close()
+        _close(connection, watch)
         if is_transient(error):
             raise
         raise target_error(error) from error
     except BaseException:
-        connection.close()
+        _close(connection, watch)
         raise
     return connection
+
+
+def _close(connection: BoundedConnection, watch: StatementWatch | None) -> None:
+    if watch is not None:
+        watch.closed(connection)
+    connection.close()
 
 
 class OutageWatch(Protocol):
@@ -120,7 +134,7 @@ class KeptConnection:
         lost: called whenever it ends.
         check: called with each one that is opened, before it is used.
         outage: is told what it meets.
-        replica: as of `connect`.
+        replica, watch: as of `connect`.
     """
 
     def __init__(
@@ -131,13 +145,15 @@ class KeptConnection:
         outage: OutageWatch | None = None,
         *,
         replica: bool = True,
+        watch: StatementWatch | None = None,
     ) -> None:
         self._outage = outage
         self._replica = replica
+        self._watch = watch
         self._connect_string = connect_string
         self._lost = lost
         self._check = check
-        self._connection: Connection[Any] | None = None
+        self._connection: BoundedConnection | None = None
 
     def use(self, work: Callable[[Connection[Any]], T]) -> T:
         """Call `work` with the connection, which is opened where there is none.
@@ -150,32 +166,40 @@ class KeptConnection:
                 self._connection = self._open()
             result = work(self._connection)
         except psycopg.Error as error:
+            met = self._reason(error)
             # Whatever it was, the connection's state is not known any more.
             self.close()
             if self._outage is not None:
-                self._outage.failed(self, error)
+                self._outage.failed(self, met)
+            if met is not error:
+                raise met from error
             raise
         if self._outage is not None:
             self._outage.reached(self)
         return result
+
+    def _reason(self, error: psycopg.Error) -> psycopg.Error:
+        """Return why the connection was given up, if it was, else what was met."""
+        given_up = None if self._connection is None else self._connection.given_up
+        return error if given_up is None else psycopg.OperationalError(given_up)
 
     def rest(self) -> None:
         """Note that retries over this connection end for now."""
         if self._outage is not None:
             self._outage.retry_ended(self)
 
-    def _open(self) -> Connection[Any]:
-        connection = connect(self._connect_string, replica=self._replica)
+    def _open(self) -> BoundedConnection:
+        connection = connect(self._connect_string, replica=self._replica, watch=self._watch)
         try:
             self._check(connection)
         except BaseException:
-            connection.close()
+            _close(connection, self._watch)
             raise
         return connection
 
     def close(self) -> None:
         """Close the connection; the next `use` opens another."""
         if self._connection is not None:
-            self._connection.close()
+            _close(self._connection, self._watch)
             self._connection = None
         self._lost()

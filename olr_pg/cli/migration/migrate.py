@@ -11,6 +11,7 @@ from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
+from olr_pg.cli.signals import ends_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +56,10 @@ def migrate(
     states = state_of(loaded)
     if once or not is_ready(states):
         return
-    from olr_pg.appliance.appliance import run_appliance
+    from olr_pg.appliance.appliance import ending_seconds, run_appliance
     from olr_pg.migration.migration_progress import MigrationWatch
 
+    ends_within(ending_seconds(loaded))
     if not as_json:
         print_line(
             advised(

@@ -1,0 +1,41 @@
+"""Sections of the configuration about processes: Spark's, and what this one says."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from olr_pg.config.fields import ConfigPath, Settings, SparkMaster
+from olr_pg.config.section import Section
+
+
+class Spark(Section):
+    """`spark`: the session that the decode jobs run in."""
+
+    master: SparkMaster = Field(
+        default="local[*,3]",
+        description="the Spark master URL; `local[N,F]`: N cores (`*`: all), a task fails when it"
+        " has been tried F times: what a killed worker was at is tried again",
+    )
+    conf: Settings = Field(
+        default_factory=dict, repr=False, description="an object of Spark properties"
+    )
+    results: ConfigPath | None = Field(
+        default=None,
+        description="a directory that the appliance and all workers of a cluster share, for what"
+        " they decode; without it, that passes through Java",
+    )
+
+
+class Log(Section):
+    """`log`: what the appliance says on stderr."""
+
+    level: int = Field(
+        default=3,
+        ge=0,
+        le=4,
+        description="0 nothing, 1 critical errors only (what ends the run, or stops a table or a"
+        " target), 2 errors and warnings, 3 information as well, 4 debugging detail",
+    )
+    format: Literal["human", "json"] = Field(default="human", description="the form of a log line")

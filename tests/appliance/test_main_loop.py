@@ -1,0 +1,112 @@
+"""The end of an appliance whose target does not answer, or holds it up."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from tests.replicator.test_outages import await_status, is_caught_up, running
+from tests.replicator.test_targets import entry, fill, keys_of, two_tables, write_config
+from tests.simulation.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WAIT_SECONDS = 120.0
+BOUNDS = {"shutdown-seconds": 3, "drain-seconds": 1}
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@contextmanager
+def at_work(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The appliance; whoever uses it ends it."""
+    command = [sys.executable, "-m", "olr_pg", "run", "--config", str(config)]
+    # Python leaves SIGINT ignored where its parent did, as shells do for background jobs.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with log.open("ab") as lines:
+            process = subprocess.Popen(command, stderr=lines, stdout=subprocess.DEVNULL)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_network_that_passes_nothing_on_does_not_keep_it(
+    tmp_path: Path, postgres_database: str, number: signal.Signals, code: int
+) -> None:
+    source = two_tables(tmp_path / "s")
+    fill(source, range(40))
+    given = conninfo_to_dict(postgres_database)
+    place = (str(given["host"]), int(str(given["port"])))
+    with Proxy("postgres", lambda: place) as proxy:
+        behind = make_conninfo(postgres_database, port=proxy.port, sslmode="disable")
+        config = write_config(source, [entry("one", behind, "AB", apply=BOUNDS)])
+        with at_work(config, tmp_path / "log") as process:
+            await_status(config, process, lambda s: is_caught_up(s, "SHOP.A", "SHOP.B"))
+            proxy.silence("requests", "answers")
+            process.send_signal(number)
+            assert process.wait(WAIT_SECONDS) == code
+    assert "Traceback" not in (tmp_path / "log").read_text()
+    fill(source, range(40, 80))
+    source.finish()
+    with running(config_to(postgres_database, config, behind), tmp_path / "log") as process:
+        await_status(config, process, lambda s: s["state"]["name"] == "CAUGHT_UP")
+        assert keys_of(postgres_database, "a") == keys_of(postgres_database, "b")
+    assert keys_of(postgres_database, "a") == list(range(80))
+
+
+def config_to(database: str, config: Path, behind: str) -> Path:
+    """The configuration, with the target that is not behind the proxy."""
+    text = config.read_text("utf-8")
+    assert behind in text
+    config.write_text(text.replace(behind, database), "utf-8")
+    return config
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+def test_a_lock_in_the_target_does_not_keep_it(
+    tmp_path: Path, postgres_database: str, number: signal.Signals, code: int
+) -> None:
+    source = two_tables(tmp_path / "s")
+    fill(source, range(40))
+    config = write_config(source, [entry("one", postgres_database, "AB", apply=BOUNDS)])
+    log = tmp_path / "log"
+    with psycopg.connect(postgres_database) as locker, at_work(config, log) as process:
+        await_status(config, process, lambda s: is_caught_up(s, "SHOP.A", "SHOP.B"))
+        locker.execute("LOCK TABLE shop.a")
+        fill(source, range(40, 80))
+        source.finish()
+        await_status(config, process, lambda s: lags(s, "SHOP.A"))
+        process.send_signal(number)
+        assert process.wait(WAIT_SECONDS) == code
+        waiting = locker.execute(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'shop.a'::regclass"
+        )
+        assert waiting.fetchone() == (0,)
+    said = log.read_text()
+    assert "statements at work are cancelled and given up" in said
+    assert "ended at once" not in said
+    with running(config, log) as process:
+        await_status(config, process, lambda s: s["state"]["name"] == "CAUGHT_UP")
+    assert keys_of(postgres_database, "a") == keys_of(postgres_database, "b") == list(range(80))
+
+
+def lags(status: dict[str, object], name: str) -> bool:
+    tables = status["tables"]
+    assert isinstance(tables, list)
+    return any(one["name"] == name and (one["lag_seconds"] or 0) > 0.5 for one in tables)

@@ -1,0 +1,114 @@
+"""Statements that are given up: by their own bound, by another thread, behind a silent network."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from olr_pg.postgres.bounded_connection import BoundedConnection
+from tests.simulation.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE = 30.0
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def behind(postgres: str, proxy: Proxy) -> str:
+    return make_conninfo(postgres, host="127.0.0.1", port=proxy.port, sslmode="disable")
+
+
+def proxy_to(postgres: str) -> Proxy:
+    given = conninfo_to_dict(postgres)
+    return Proxy("postgres", lambda: (str(given["host"]), int(str(given["port"]))))
+
+
+def test_answers_come_as_ever(postgres_database: str) -> None:
+    with BoundedConnection.connect(postgres_database, autocommit=True) as connection:
+        connection.answer_seconds = PATIENCE
+        assert connection.execute("SELECT 7").fetchone() == (7,)
+        with connection.pipeline():
+            found = [connection.execute("SELECT %s::int", (n,)) for n in range(3)]
+        assert [one.fetchone() for one in found] == [(0,), (1,), (2,)]
+        connection.execute("CREATE TABLE t (a int)")
+        with connection.cursor().copy("COPY t FROM STDIN") as copy:
+            copy.write(b"1\n2\n")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("SELECT 1/0")
+        assert connection.execute("SELECT sum(a) FROM t").fetchone() == (3,)
+        assert connection.waiting_since is None
+
+
+def test_a_statement_has_its_bound(postgres_database: str) -> None:
+    with BoundedConnection.connect(postgres_database, autocommit=True) as connection:
+        connection.answer_seconds = 0.3
+        with pytest.raises(psycopg.OperationalError, match="gave no answer for"):
+            connection.execute("SELECT pg_sleep(60)")
+        assert connection.closed
+        with pytest.raises(psycopg.OperationalError):
+            connection.rollback()
+
+
+@pytest.mark.parametrize("cancel", [True, False])
+def test_another_thread_gives_it_up(postgres_database: str, *, cancel: bool) -> None:
+    failures: list[BaseException] = []
+    with (
+        psycopg.connect(postgres_database, autocommit=True) as other,
+        BoundedConnection.connect(postgres_database, autocommit=True) as connection,
+    ):
+        pid = connection.info.backend_pid
+
+        def wait() -> None:
+            try:
+                connection.execute("SELECT pg_sleep(600)")
+            except psycopg.Error as error:
+                failures.append(error)
+
+        def is_active() -> bool:
+            found = other.execute("SELECT state FROM pg_stat_activity WHERE pid = %s", (pid,))
+            return found.fetchone() == ("active",)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(is_active)
+        assert connection.waiting_since is not None
+        connection.give_up("because of the test", cancel=cancel)
+        thread.join(PATIENCE)
+        assert isinstance(failures[0], psycopg.OperationalError)
+        assert str(failures[0]) == connection.given_up == "because of the test"
+        if cancel:
+            until(lambda: not is_active())
+        else:
+            assert is_active()  # nobody has told it
+            other.execute("SELECT pg_terminate_backend(%s)", (pid,))
+
+
+@pytest.mark.parametrize("direction", ["requests", "answers"])
+def test_a_network_that_passes_nothing_on(postgres_database: str, direction: str) -> None:
+    with (
+        proxy_to(postgres_database) as proxy,
+        BoundedConnection.connect(behind(postgres_database, proxy), autocommit=True) as connection,
+    ):
+        before = connection.transported()
+        assert before is not None
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        after = connection.transported()
+        assert after is not None
+        assert after[1] > before[1]
+        proxy.silence(direction)
+        connection.answer_seconds = 0.5
+        with pytest.raises(psycopg.OperationalError, match="no answer"):
+            connection.execute("SELECT 1")
+        assert connection.transported() is None

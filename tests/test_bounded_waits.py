@@ -1,0 +1,132 @@
+"""Every wait of the product has a bound of its own, or a reason here that says what ends it.
+
+Whoever adds a wait gives it a timeout, or says here who ends it when nothing ever comes.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE: Final = Path(__file__).parents[1] / "olr_pg"
+OTHERS: Final = ("simulator", "bench")
+"""Rooms that no appliance and no command on a customer's data uses."""
+
+BOUNDED_BY: Final = {
+    "join": 1, "wait": 1, "result": 1, "get": 1, "acquire": 1, "communicate": 2, "wait_for": 2,
+    "recv": None, "recv_into": None, "accept": None, "sendall": None,
+}  # fmt: skip
+"""Calls that wait: how many arguments they have where one is a timeout; None: they never have."""
+
+SIGNALS: Final = "a signal: the process ends within apply.shutdown-seconds (cli.signals)"
+WATCH: Final = "StatementWatch gives up lost statements, and all of them when the appliance ends"
+OVER: Final = "it is told to end first, and looks for that between pieces of bounded work"
+READY: Final = "it is asked only when something is there, or the socket is shut to wake it"
+DECODING: Final = "a piece of decoding: it waits for nothing but the processor and the disk"
+TRANSPORT: Final = "source.transport bounds each answer; closing it ends what is on its way"
+OPERATOR: Final = "a command of the operator's, who ends it with Ctrl-C"
+
+ALLOWED: Final = {
+    ("appliance/demo_run.py", "join", "replicate"): "the demo's own watch; " + OVER,
+    ("appliance/demo_source.py", "wait", "abandon"): "the process was killed",
+    ("appliance/demo_source.py", "communicate", "_failure"): "the process has ended",
+    ("applier/batches/unapplied_bound.py", "wait_for", "wait"): WATCH,
+    ("applier/batches/worker.py", "join", "close"): WATCH,
+    ("applier/batches/worker.py", "wait_for", "reset"): WATCH,
+    ("applier/kernel_warmup.py", "join", "warming"): "compiling: it waits for nothing",
+    ("applier/session/socket_link.py", "sendall", "send"): "another process's applier; " + SIGNALS,
+    ("applier/session/socket_link.py", "recv_into", "receive"): READY,
+    ("cli/migration/load.py", "join", "load_progress"): OVER,
+    ("cli/migration/migration_display.py", "join", "_looking"): OVER,
+    ("cli/simulate.py", "wait", "simulate"): OPERATOR,
+    ("cli/simulate.py", "wait", "_serve"): OPERATOR,
+    ("datasource/survey.py", "result", "_read_split"): DECODING,
+    ("load/lob_fetching.py", "join", "fetching_lobs"): "source.query-timeout; " + SIGNALS,
+    ("load/prefetching.py", "result", "prefetched"): OPERATOR,
+    ("load/row_progress.py", "join", "row_progress"): OVER,
+    ("monitor/control.py", "communicate", "_follow"): "a command of ours, ended with the appliance",
+    ("monitor/service.py", "join", "stop"): "uvicorn ends its connections after a second",
+    ("observability/periodic.py", "join", "stop"): OVER,
+    ("oracle/table_list_query.py", "join", "over"): OVER,
+    ("oracle/transport/bfile_transport.py", "get", "read"): "source.query-timeout bounds its users",
+    ("oracle/transport/log_fetching.py", "result", "fetch"): "it is done",
+    ("oracle/transport/log_fetching.py", "result", "close"): TRANSPORT,
+    ("oracle/transport/sftp_transport.py", "get", "read"): TRANSPORT,
+    ("ordered_window.py", "result", "in_order"): "who submitted the work bounds it; " + SIGNALS,
+    ("postgres/server_process.py", "result", "_end_orphans"): "a value that is there",
+    ("postgres/supervision.py", "join", "supervised"): "starting a server has a bound; " + OVER,
+    ("rendering/parquet_files.py", "wait", "_end"): OPERATOR,
+    ("rendering/parquet_files.py", "result", "write"): OPERATOR,
+    ("rendering/parquet_files.py", "result", "_wait_for_one"): OPERATOR,
+    ("replicator/decoding_run.py", "join", "join"): OVER,
+    ("replicator/kernel_warmup.py", "join", "warm_kernels"): "compiling: it waits for nothing",
+    ("replicator/process_decoding.py", "result", "release"): "it is done",
+    ("replicator/run_control.py", "join", "leave"): OVER,
+    ("server/listener.py", "join", "stop"): "its socket was shut, which ends what it waits for",
+    ("server/listener.py", "accept", "_accept"): READY,
+    ("server/port_connection.py", "recv_into", "_serve"): READY,
+    ("server/port_connection.py", "sendall", "_serve"): "a client may apply for long; " + READY,
+    ("server/port_connection.py", "recv", "end"): READY,
+    ("spark/planned_jobs.py", "result", "planned_results"): "Spark tries lost tasks again",
+    ("spark/planned_jobs.py", "result", "_from_file"): "Spark tries lost tasks again",
+    ("spark/session.py", "join", "_stop"): "it looks up once in a second; " + SIGNALS,
+    ("spark/session.py", "wait", "_close_gateway"): "the process was killed",
+    ("spark/spark_call.py", "get", "result"): "Java has the answer, or its end breaks the socket",
+}  # fmt: skip
+
+
+def waits(tree: ast.AST, function: str = "") -> Iterator[tuple[str, str, int]]:
+    """The calls that wait without a bound: what, in which function, in which line."""
+    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
+        function = tree.name
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute):
+        name = tree.func.attr
+        if name in BOUNDED_BY and not is_bounded(tree, BOUNDED_BY[name]):
+            yield name, function, tree.lineno
+    for child in ast.iter_child_nodes(tree):
+        yield from waits(child, function)
+
+
+def is_bounded(call: ast.Call, arguments: int | None) -> bool:
+    named = {one.arg: one.value for one in call.keywords}
+    bound = named.get("timeout")
+    if bound is None and arguments is not None and len(call.args) >= arguments:
+        bound = call.args[arguments - 1]
+    return bound is not None and not (isinstance(bound, ast.Constant) and bound.value is None)
+
+
+def unbounded() -> dict[tuple[str, str, str], int]:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] not in OTHERS:
+            for name, function, line in waits(ast.parse(path.read_text("utf-8"))):
+                found[place.as_posix(), name, function] = line
+    return found
+
+
+def test_every_wait_has_a_bound_or_a_reason() -> None:
+    found = unbounded()
+    assert {place: line for place, line in found.items() if place not in ALLOWED} == {}
+    assert sorted(set(ALLOWED) - set(found)) == []  # a reason that is needed no more
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(x): x.join()", [("join", "f", 1)]),
+        ("def f(x): x.wait(None)", [("wait", "f", 1)]),
+        ("def f(x): x.wait(timeout=None)", [("wait", "f", 1)]),
+        ("def f(x): x.wait_for(g)", [("wait_for", "f", 1)]),
+        ("def f(x): x.recv(7)", [("recv", "f", 1)]),
+        ("def f(x): x.join(3), x.wait(timeout=y), x.wait_for(g, 1), ', '.join(y)", []),
+    ],
+)
+def test_what_counts_as_a_wait(text: str, found: list[tuple[str, str, int]]) -> None:
+    assert list(waits(ast.parse(text))) == found
