@@ -13,6 +13,7 @@ from olr_pg.simulator.sessions.placement import undo_segments
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.writer.instance import Container, Instance
 from olr_pg.simulator.writer.log_file import LogIdentity
+from olr_pg.simulator.writer.private_writer import PrivateWriter
 
 if TYPE_CHECKING:
     from olr_pg.simulator.database_shape import DatabaseShape
@@ -95,4 +96,5 @@ def start_session(
 ) -> SimSession:
     """Connect a session, by its number from 0."""
     who = DatabaseSession(40 + number, 1000 + 7 * number, "SIM", 136)
-    return SimSession(instance, container, thread, who, dictionary=dictionary)
+    writer = PrivateWriter(instance, container, thread, who)
+    return SimSession(instance, container, thread, who, dictionary=dictionary, writer=writer)

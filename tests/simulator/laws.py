@@ -261,7 +261,8 @@ def broken_undo_chains(logs: Iterable[ParsedLog]) -> Iterator[str]:
     for log in logs:
         redo = log.format
         for record in log.records:
-            for vector in record.vectors:
+            # A record's commit may stand before its last changes.
+            for vector in sorted(record.vectors, key=lambda vector: vector.opcode == "5.4"):
                 place = f"{log.header.sequence}.{record.block}.{record.offset}"
                 if vector.opcode == "5.1" and vector.is_encrypted:
                     _forget_undo(redo, vector, last, newest)

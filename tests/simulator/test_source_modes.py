@@ -205,6 +205,30 @@ def test_a_table_that_is_created_from_a_query_has_rows_that_nobody_decodes(tmp_p
     assert (load.delivered, len(load.changes), len(later.delivered)) == ([], 6, 1)
 
 
+# --- supplemental data without flags ---
+
+
+def test_changes_of_one_piece_may_have_no_flags_in_their_supplemental_header(
+    tmp_path: Path, shared_dir: Path
+) -> None:
+    assert "supplemental header with fb 0" in evidence(shared_dir, "supplemental-fb-0")["what"]
+    found = dict[int, set[int]]()
+    for record in records(simulated(tmp_path, 7, SourceMode.FLAGLESS, size=400_000)):
+        for undo in record.vectors:
+            if undo.opcode != "5.1" or undo.fields[1][16:18] != b"\x0b\x01":
+                continue
+            header = next((f for f in undo.fields[4:] if len(f) in (20, 26, 28)), None)
+            if header is None or header[0] not in (1, 2, 4) or header[1]:
+                continue
+            assert len(header) == 28
+            kdo = undo.fields[3]
+            found.setdefault(header[0], set()).add(kdo[10] & 31)
+            if kdo[10] & 31 in (2, 5, 6):
+                assert kdo[16] & 0x2C == 0x2C  # the piece is whole: H, F, L
+    assert found[1] <= {5, 6}
+    assert (found[2], found[4]) == ({3}, {2})
+
+
 # --- encrypted tablespaces ---
 
 

@@ -13,6 +13,8 @@ class SourceMode(StrEnum):
     DEPENDENT_LOADS: tables with row dependencies are loaded directly, too.
     LEAF_LOADS: index-organised tables are created from a query, which writes their leaf blocks.
     PARALLEL_DML: some statements are carried out by several transactions, which commit as one.
+    ONE_RECORD: some transactions end in the record of their last changes, which stand behind it.
+    FLAGLESS: the supplemental header of some changes of one piece tells neither first nor last.
     """
 
     SHARED_UNDO = "shared-undo"
@@ -20,6 +22,8 @@ class SourceMode(StrEnum):
     DEPENDENT_LOADS = "dependent-loads"
     LEAF_LOADS = "leaf-loads"
     PARALLEL_DML = "parallel-dml"
+    ONE_RECORD = "one-record"
+    FLAGLESS = "flagless"
 
 
 UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED, SourceMode.LEAF_LOADS})

@@ -17,13 +17,16 @@ from olr_pg.simulator.writer.index_writer import IndexWriter
 from olr_pg.simulator.writer.iot_writer import LeafWriter
 from olr_pg.simulator.writer.lob_writer import LobWriter
 from olr_pg.simulator.writer.piece_writer import PieceWriter
-from olr_pg.simulator.writer.transaction_writer import TransactionWriter
+from olr_pg.simulator.writer.private_writer import PrivateWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from olr_pg.simulator.fields.vector_fields import DatabaseSession
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
+    from olr_pg.simulator.writer.parallel_writer import ParallelWriter
 
 
 class SimSession:
@@ -48,11 +51,12 @@ class SimSession:
         attributes: DatabaseSession,
         *,
         dictionary: SysDictionary | None = None,
-        writer: TransactionWriter | None = None,
+        writer: PrivateWriter | ParallelWriter | None = None,
     ) -> None:
         self.instance, self.container = instance, container
         self.thread, self.attributes = thread, attributes
-        tx = self._tx = writer or TransactionWriter(instance, container, thread, attributes)
+        tx = writer or PrivateWriter(instance, container, thread, attributes)
+        self._tx = tx
         indexes, pieces, lobs = IndexWriter(tx), PieceWriter(tx), LobWriter(tx)
         chains = ChainWriter(tx, indexes, pieces)
         leaves = LeafWriter(tx)
@@ -71,6 +75,13 @@ class SimSession:
     def transaction(self) -> Transaction | None:
         """The transaction that is open."""
         return self._tx.transaction
+
+    def commit_in_one_record(self, work: Callable[[], None], *, private: bool) -> None:
+        """Carry out `work`, and commit in the same record, in the order of private redo or not."""
+        assert isinstance(self._tx, PrivateWriter)
+        self._tx.hold()
+        work()
+        self._tx.commit_held(private=private)
 
     def name_transaction(self, name: str) -> None:
         """SET TRANSACTION … NAME, for all that begin from now on."""

@@ -58,6 +58,9 @@ PARALLEL: Final = 0.1
 PARALLEL_END: Final = 0.5
 """How often a statement is parallel where some are; how soon its children end when it commits."""
 
+ONE_RECORD: Final = 0.1
+"""How often a transaction ends in the record of its last changes where some do."""
+
 COLUMNS_MAX: Final = 320
 LEAF_COLUMNS_MAX: Final = 250
 
@@ -222,12 +225,35 @@ class RandomWorkload:
         if session.instance.chooses(SourceMode.PARALLEL_DML, PARALLEL):
             self._run_parallel(session, self._rng.choice(tables))
             return
+        if session.instance.chooses(SourceMode.ONE_RECORD, ONE_RECORD):
+            self._commit_in_one_record(session, self._rng.choice(tables))
+            return
         action = self._rng.choices(ACTIONS, self._weights)[0]
         table = self._rng.choice(tables)
         if action in LOB_CHANGES:
             self._change_lob(action, session, table)
         else:
             getattr(self, "_" + action)(session, table)
+
+    def _commit_in_one_record(self, session: SimSession, table: SimTable) -> None:
+        """End the transaction, half the time a new one, with changes in the record of its commit.
+
+        Private redo is of tables without supplemental logging, and holds all of the transaction.
+        """
+        rng, own = self._rng, (self._insert, self._insert_many, self._update, self._delete)
+        if table.lobs or table.block_size > DATABASE_BLOCK_SIZE:
+            return
+        private = table.logging is Logging.NONE
+        if private or rng.random() < 0.5:
+            session.commit()
+        changes = [rng.choice(own) for _ in range(rng.randint(1, 3))]
+
+        def work() -> None:
+            for change in changes:
+                change(session, table)
+
+        session.commit_in_one_record(work, private=private)
+        self._marks.pop(id(session), None)
 
     def finish(self) -> None:
         """End a parallel statement whose parent has committed."""

@@ -42,6 +42,7 @@ from olr_pg.simulator.fields.row_fields import (
     update_kdo,
 )
 from olr_pg.simulator.fields.vector_fields import OPC_ROW
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.model.tables import DataBlock, Logging, Row, SimTable, StoredPiece
 from olr_pg.simulator.model.transactions import Change
 from olr_pg.simulator.writer.transaction_writer import BlockChange, nothing
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
 MAX_FREE_ROW: Final = 4858
+FLAGLESS: Final = 0.3
+"""How many changes of one piece have no flags in the supplemental data where some have none."""
+
 NAMED: Final = 0.2
 """How many of the changes of one record have the row's address in the supplemental data, too."""
 
@@ -151,6 +155,7 @@ class PieceWriter:
         """
         table, held = row.table, row.owner is self._tx.transaction
         may_omit = len(steps) == 1 and (kind == SUPPLEMENTAL_LOCK or not row.chain)
+        is_whole = may_omit and kind != SUPPLEMENTAL_LOCK and not (extra or steps[0].cut)
         changes: Sequence[Change] = ()
         for number, step in enumerate(steps):
             record = self._tx.record()
@@ -160,10 +165,12 @@ class PieceWriter:
             group |= GROUP_FIRST if number == 0 else 0
             last = number == len(steps) - 1
             group |= GROUP_LAST if last else 0
+            if is_whole and self._tx.instance.chooses(SourceMode.FLAGLESS, FLAGLESS):
+                group = 0
             supplemental = list[bytes]()
             if table.logging is not Logging.NONE:
                 where: RowAddress | None = head or RowAddress(row.block.dba, row.slot)
-                if may_omit and self._rng.random() >= NAMED:
+                if may_omit and self._rng.random() >= NAMED and group:
                     where = None
                 supplemental = Supplemental(
                     kind, group, step.before, step.after, step.logged, where

@@ -1,0 +1,93 @@
+"""Small transactions, or their last changes, in one record with their commit.
+
+Two orders of its vectors: the commit before the pairs of undo and redo; and that of private redo
+(in-memory undo), which has the row vectors first and no session (redo-format §4.8).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.fields.block_layout import VLD_VALID
+from olr_pg.simulator.fields.vector_fields import MARKER, VectorBlock
+from olr_pg.simulator.writer.instance import RecordWriter
+from olr_pg.simulator.writer.space_vectors import COMMIT_NOTE
+from olr_pg.simulator.writer.transaction_writer import TransactionWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
+
+VLD_PRIVATE: Final = VLD_VALID | 0x08
+
+_END: Final = {(5, 4): 1, (24, 4): 1, COMMIT_NOTE: 1}
+COMMIT_FIRST: Final[Mapping[tuple[int, int], int]] = {(5, 2): 0, **_END}
+"""Places of vectors in the record: headers of undo, the end, the rest in its order."""
+
+PRIVATE: Final[Mapping[tuple[int, int], int]] = {(5, 2): 0, **_END, (5, 1): 2}
+"""The same of private redo: what is not told is of rows, and comes first."""
+
+SESSIONS: Final = frozenset({(5, 19), (5, 20)})
+
+
+class PrivateRecord(RecordWriter):
+    """A record that takes the vectors of several."""
+
+    def __init__(self, instance: Instance, thread: RedoThread, container: Container) -> None:
+        super().__init__(instance, thread, container)
+        self._opcodes = list[tuple[int, int]]()
+
+    def vector(
+        self,
+        opcode: tuple[int, int],
+        fields: Sequence[bytes],
+        block: VectorBlock = MARKER,
+        *,
+        undo_of: int = 0,
+    ) -> None:
+        """Add a change vector."""
+        self._opcodes.append(opcode)
+        super().vector(opcode, fields, block, undo_of=undo_of)
+
+    def emit(self, vld: int = VLD_VALID, *, more: bool = False) -> None:
+        """Go on with the next vectors in the same record."""
+
+    def hand_over(self, *, private: bool) -> None:
+        """Hand the record to the thread, in the order of private redo or with its end first."""
+        ranks, other = (PRIVATE, -1) if private else (COMMIT_FIRST, 2)
+        kept = [
+            (ranks.get(opcode, other), part)
+            for opcode, part in zip(self._opcodes, self._parts, strict=True)
+            if not (private and opcode in SESSIONS)
+        ]
+        self._parts = [part for _, part in sorted(kept, key=lambda one: one[0])]
+        super().emit(VLD_PRIVATE if private else VLD_VALID)
+
+
+class PrivateWriter(TransactionWriter):
+    """Writes the transactions of a session, some of them to their end in one record."""
+
+    _private: PrivateRecord | None = None
+
+    def record(self) -> RecordWriter:
+        """Begin a new record, or go on with that of the commit."""
+        return self._private or super().record()
+
+    def hold(self) -> None:
+        """Put all that is written from now on up to the COMMIT into one record."""
+        self.instance.record(self.thread, self.container, commit=True)
+        self._private = PrivateRecord(self.instance, self.thread, self.container)
+
+    def commit_held(self, *, private: bool) -> None:
+        """COMMIT, in the record of what has been written since `hold`."""
+        record, self._private = self._private, None
+        transaction = self._written()
+        if record is None or transaction is None:
+            return
+        self._write_end(record, transaction, rolled_back=False, undo=transaction.last_undo)
+        record.hand_over(private=private)
+        self._close(transaction, record.scn, committed=True)
+        self._deliver(transaction)
+        if self.rng.random() < self.instance.pace.flush_at_commit:
+            self.thread.flush()
