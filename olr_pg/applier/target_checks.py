@@ -261,7 +261,8 @@ def _check_columns(
         if number is not None:
             yield from _check_identity(quoted, target, number, statement)
         if number is not None and target.columns[number].generated:
-            yield warning(
+            report = error if column.intcol in table.key else warning
+            yield report(
                 "postgres.columns",
                 f"{target.full_name}.{name} is generated: what {table.full_name}.{column.name} has"
                 " does not go in, and is not compared",

@@ -17,12 +17,12 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.error_text import text_without_values
+from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.postgres.sqlstates import is_of_statement
 from olr_pg.schema.structure_statements import (
     foreign_key_statement,
     index_statement,
     listed,
-    run_statement,
     sequence_statement,
     unique_key_statement,
 )

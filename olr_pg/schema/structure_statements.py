@@ -8,15 +8,14 @@ tables are applied in parallel they do not hold at every moment, and the cut-ove
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import psycopg
 from psycopg import sql
+
+from olr_pg.postgres.later_constraints import NOT_VALID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from psycopg import Connection
 
     from olr_pg.dictionary.structure import OnDelete
     from olr_pg.dictionary.structure import Sequence as SourceSequence
@@ -26,7 +25,6 @@ _ON_DELETE: Final[dict[OnDelete, str]] = {
     "cascade": " ON DELETE CASCADE",
     "set null": " ON DELETE SET NULL",
 }
-_NOT_VALID: Final = " NOT VALID"
 
 
 def listed(columns: Sequence[str]) -> sql.Composable:
@@ -72,7 +70,7 @@ def foreign_key_statement(
 ) -> sql.Composed:
     """Add a foreign key that the cut-over validates."""
     return sql.SQL(
-        "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){}" + _NOT_VALID
+        "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){}" + NOT_VALID
     ).format(
         table,
         sql.Identifier(name),
@@ -81,28 +79,6 @@ def foreign_key_statement(
         listed(parent_columns),
         sql.SQL(_ON_DELETE[on_delete]),
     )
-
-
-def run_statement(connection: Connection[Any], statement: str) -> str:
-    """Run a statement; return what was run.
-
-    A foreign key of a partitioned table is made without NOT VALID before PostgreSQL 18, which then
-    looks at the rows at once.
-
-    Args:
-        connection: in autocommit, or in the transaction that it is to be part of.
-    """
-    try:
-        with connection.transaction():
-            connection.execute(statement.encode())
-    except psycopg.errors.FeatureNotSupported:
-        at_once = statement.removesuffix(_NOT_VALID)
-        if at_once == statement:
-            raise
-        with connection.transaction():
-            connection.execute(at_once.encode())
-        return at_once
-    return statement
 
 
 def sequence_statement(name: sql.Identifier, one: SourceSequence) -> sql.Composed:

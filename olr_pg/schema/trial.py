@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 
 from olr_pg.observability.redaction import mask
+from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.postgres.sqlstates import (
     is_duplicate,
     is_missing,
@@ -14,7 +15,6 @@ from olr_pg.postgres.sqlstates import (
     is_transient,
     plain_words,
 )
-from olr_pg.schema.structure_statements import run_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -406,7 +406,16 @@ def plan_table(
         raise lost_rows(full_name)
     refuse_kind(connection, settings, target, full_name)
     check_quiet(connection, settings, schema, name)
-    return TablePlan(full_name, target, source, settings)
+    plan = TablePlan(full_name, target, source, settings)
+    for place in plan.key.tolist():
+        if target.columns[place].generated:
+            raise OlrPgError(
+                Code.TARGET_TABLE_UNFIT,
+                f"{target.full_name}.{target.columns[place].name} is a generated column: the"
+                " source's key does not go in, and rows cannot be found by it",
+                table=full_name,
+            )
+    return plan
 
 
 def _creatable(connection: Connection[Any], columns: list[NewColumn]) -> list[NewColumn]:

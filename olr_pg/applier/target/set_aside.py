@@ -20,6 +20,7 @@ from psycopg import sql
 
 from olr_pg.applier.settings import TriggerHandling
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.later_constraints import NOT_VALID, run_statement
 from olr_pg.postgres.sqlstates import is_of_statement, is_transient, plain_words, target_error
 
 if TYPE_CHECKING:
@@ -312,13 +313,7 @@ def _put_back(connection: Connection[Any], one: Firing) -> None:
         for statement in one.in_partitions():
             connection.execute(statement)
         return
-    later, at_once = _key_statements(one)
-    try:
-        with connection.transaction():
-            connection.execute(later)
-    except psycopg.errors.FeatureNotSupported:
-        # Before PostgreSQL 18 the keys of partitioned tables cannot be NOT VALID.
-        connection.execute(at_once)
+    run_statement(connection, _key_statement(one).as_string(connection))
     if one.remark is not None:
         connection.execute(
             sql.SQL("COMMENT ON CONSTRAINT {} ON {} IS {}").format(
@@ -327,14 +322,13 @@ def _put_back(connection: Connection[Any], one: Firing) -> None:
         )
 
 
-def _key_statements(one: Firing) -> Iterator[sql.Composed]:
+def _key_statement(one: Firing) -> sql.Composed:
     assert one.definition is not None
-    definition = one.definition.removesuffix(" NOT VALID")
-    for ending in (" NOT VALID", ""):
-        # The definition is PostgreSQL's own text.
-        yield sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} ").format(
-            one.identifier, sql.Identifier(one.name)
-        ) + sql.SQL(definition + ending)
+    # The definition is PostgreSQL's own text.
+    definition = one.definition.removesuffix(NOT_VALID) + NOT_VALID
+    return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} ").format(
+        one.identifier, sql.Identifier(one.name)
+    ) + sql.SQL(definition)
 
 
 def validate_foreign_keys(connection: Connection[Any], done: Sequence[Firing]) -> list[str]:

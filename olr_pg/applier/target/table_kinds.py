@@ -156,6 +156,20 @@ def refuse_kind(
         raise located(refusal, table=source)
 
 
+def refuse_hidden(connection: Connection[Any], target: TargetTable, source: str) -> None:
+    """Refuse a target table of which the role may not see all rows.
+
+    Args:
+        source: ``OWNER.NAME`` of the source's table.
+
+    Raises:
+        OlrPgError: 5042.
+    """
+    refusal = first_refusal(_row_security(connection, target))
+    if refusal is not None:
+        raise located(refusal, table=source)
+
+
 def _refusable(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable
 ) -> Iterator[Unfit]:

@@ -18,6 +18,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
+from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import ImageField, fields_of, placeholder
@@ -80,8 +81,9 @@ def repair(
         What was done to a table, as soon as it is committed.
 
     Raises:
-        OlrPgError: 5003 no connection, 5112 a table is not as the file describes it, 5114
-            PostgreSQL refuses a row; the table is unchanged then, those before it are repaired.
+        OlrPgError: 5003 no connection, 5042 the role may not see all rows, 5112 a table is not as
+            the file describes it, 5114 PostgreSQL refuses a row; the table is unchanged then, those
+            before it are repaired.
     """
     try:
         with connect(settings.connect_string, replica=settings.is_replica) as connection:
@@ -98,6 +100,7 @@ def _repair(
     target = read_table(connection, found.schema, found.name)
     columns = _columns(target, found)
     assert target is not None
+    refuse_hidden(connection, target, found.table)
     ledger = TableLedger(settings.subscription, found.table, target.full_name)
     key = [column for column in columns if column.name in found.key]
     table = _Table(found.table, target, columns, key)

@@ -21,6 +21,7 @@ from olr_pg.applier.statements.target_plan import TablePlan, check_names, target
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.column_binding import bind_columns
@@ -304,6 +305,7 @@ def _plan(
     target = read_table(connection, schema, table_name)
     if target is None:
         raise missing_table(connection, schema, table_name, name)
+    refuse_hidden(connection, target, name)
     plan = TablePlan(name, target, source.table, settings)
     bind_columns(plan, source.table, source.data.schema, settings)
     found = connection.execute(_APPLIED, (settings.subscription, name)).fetchone()

@@ -10,9 +10,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.findings import Severity
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -69,6 +71,18 @@ def test_it_stops_and_goes_on(
     r.apply(_TABLES, copy_rows=3)
     assert r.rows("SELECT count(*) FROM s.r") == [(rows,)]
     assert _codes(r) == []
+
+
+def test_a_key_that_the_target_computes(replication: Replication) -> None:
+    r = replication
+    r.execute("CREATE TABLE s.r (id int GENERATED ALWAYS AS (n + 1) STORED PRIMARY KEY, n int)")
+    assert [(one.severity, one.check) for one in check_target(r.settings(), _TABLES)] == [
+        (Severity.ERROR, "postgres.columns")
+    ]
+    r.transaction(r.insert({"ID": 1}, "R"))
+    with pytest.raises(OlrPgError):
+        r.apply(_TABLES)
+    assert _codes(r) == [Code.TARGET_TABLE_UNFIT]
 
 
 def test_a_table_without_changes_is_named_too(replication: Replication) -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import image_expression
 from olr_pg.load.composite import fields_of, shown
 from olr_pg.load.verification.differences import TableDifferences
@@ -58,6 +59,40 @@ def _table(connection: Connection[Any]) -> TargetTable:
     table = read_table(connection, "s%s", "t%t")
     assert table is not None
     return table
+
+
+def test_rows_that_a_policy_may_hide_are_not_inserted_again(
+    target: Connection[Any], postgres_database: str
+) -> None:
+    table = _table(target)
+    role = f"blind_{target.info.dbname}"
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE ROLE {role} LOGIN PASSWORD 'x';"
+            f'GRANT ALL ON SCHEMA "s%s" TO {role}; GRANT ALL ON "s%s"."t%t" TO {role};'
+            f"GRANT CREATE ON DATABASE {target.info.dbname} TO {role};"
+            f"GRANT SET ON PARAMETER session_replication_role TO {role};"
+            'ALTER TABLE "s%s"."t%t" ENABLE ROW LEVEL SECURITY;'
+            'CREATE POLICY p ON "s%s"."t%t" USING (false) WITH CHECK (true);'.encode()
+        )
+        try:
+            image = image_expression(table.columns).as_string()
+            (row,) = connection.execute(
+                f'SELECT {image} FROM "s%s"."t%t" AS t WHERE "id%" = 1'.encode()
+            ).fetchall()
+            columns = table.columns
+            found = TableDifferences(
+                "S.T", "s%s", "t%t", tuple(column.name for column in columns),
+                tuple(column.base_oid for column in columns), table.key,
+                [RowDifference(MISSING, b"", bytes(row[0]), None)],
+            )  # fmt: skip
+            string = make_conninfo(postgres_database, user=role, password="x")
+            with pytest.raises(OlrPgError) as refused:
+                list(repair(ApplierSettings(string, "", 0, ""), [found]))
+            assert refused.value.code == Code.TARGET_ROW_SECURITY
+            assert connection.execute(ROWS.encode()).rowcount == 3
+        finally:
+            connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
 def test_rows_are_repaired_whatever_the_names(
