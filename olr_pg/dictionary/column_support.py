@@ -28,15 +28,26 @@ _OTHER_TYPES: Final = {
 
 
 def unsupported_reason(
-    type_code: int, *, virtual: bool, encrypted: bool, lob_encrypted: bool
+    type_code: int,
+    *,
+    virtual: bool,
+    encrypted: bool,
+    lob_encrypted: bool,
+    lob_encrypted_in: str = "",
 ) -> str | None:
-    """Tell why values of such a column cannot be replicated; None where they can."""
+    """Tell why values of such a column cannot be replicated; None where they can.
+
+    Args:
+        lob_encrypted_in: the encrypted tablespaces of its LOB segments, in words.
+    """
     if virtual:
         return "virtual columns are computed and never in redo"
     if encrypted:
         return "the column is encrypted (TDE)"
     if lob_encrypted:
         return "the LOB is encrypted: redo holds cipher text"
+    if lob_encrypted_in:
+        return f"the LOB is stored in {lob_encrypted_in}: redo holds cipher text"
     if type_code in ROW_TYPES or type_code in LOB_TYPES:
         return None
     return _OTHER_TYPES.get(type_code, f"type code {type_code} is not known")

@@ -245,7 +245,7 @@ class FollowedDictionary:
             ) from error
 
     def _value(self, field: str, raw: bytes | None) -> Any:
-        if field == "name":
+        if field in ("name", "subname"):
             return decode_text_by_policy(raw or b"", self._charset)[0]
         if raw is None:
             return absent(field)
@@ -333,6 +333,11 @@ class FollowedDictionary:
                 if row.name in names and row.obj not in known
             ]
         table_indexes = self._rows["IND$"].of(obj)
+        index_parts = self._rows["INDPART$"].of(*(i.obj for i in table_indexes))
+        of_table = self._rows["TABPART$"].of(obj)
+        subparts = self._rows["TABSUBPART$"].of(*(row.obj for row in composite))
+        named = [row.obj for row in (*of_table, *subparts, *index_parts)]
+        objects += self._rows["OBJ$"].of(*named)
         parts: dict[str, Sequence[Any]] = {
             "sys_user": self._rows["USER$"].all(),
             "sys_obj": objects,
@@ -340,9 +345,9 @@ class FollowedDictionary:
             "sys_col": self._rows["COL$"].of(obj),
             "sys_cdef": self._rows["CDEF$"].of(obj),
             "sys_ccol": self._rows["CCOL$"].of(obj),
-            "sys_tabpart": self._rows["TABPART$"].of(obj),
+            "sys_tabpart": of_table,
             "sys_tabcompart": composite,
-            "sys_tabsubpart": self._rows["TABSUBPART$"].of(*(row.obj for row in composite)),
+            "sys_tabsubpart": subparts,
             "sys_lob": lobs,
             "sys_lob_comp_part": lob_parts,
             "sys_lob_frag": fragments,
@@ -351,7 +356,7 @@ class FollowedDictionary:
             "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj),
             "sys_ind": table_indexes,
             "sys_icol": self._rows["ICOL$"].of(obj),
-            "sys_indpart": self._rows["INDPART$"].of(*(i.obj for i in table_indexes)),
+            "sys_indpart": index_parts,
         }
         values: dict[str, Any] = {name: list(rows) for name, rows in parts.items()}
         return SysRows.model_construct(**values)

@@ -36,6 +36,8 @@ class Lob:
         nologging: page data may be missing from redo.
         compressed, deduplicated: SECUREFILE options.
         encrypted: the bytes are cipher text: the column cannot be replicated.
+        encrypted_in: the encrypted tablespaces of its segments, in words; empty if there are none,
+            or if the dictionary does not say.
     """
 
     segments: tuple[LobSegment, ...] = ()
@@ -45,3 +47,4 @@ class Lob:
     compressed: bool = False
     deduplicated: bool = False
     encrypted: bool = False
+    encrypted_in: str = ""

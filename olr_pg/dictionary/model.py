@@ -97,6 +97,7 @@ class Column:
             virtual=self.virtual,
             encrypted=self.encrypted,
             lob_encrypted=self.lob is not None and self.lob.encrypted,
+            lob_encrypted_in=self.lob.encrypted_in if self.lob is not None else "",
         )
 
 

@@ -42,6 +42,7 @@ def table_refusal(
     all_columns_logged: bool = True,
     hybrid_columnar: bool = False,
     index_obstacle: str | None = None,
+    encryption_obstacle: str | None = None,
 ) -> str | None:
     """Tell why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
 
@@ -54,6 +55,7 @@ def table_refusal(
             logged by their values then.
         hybrid_columnar: hybrid columnar compression.
         index_obstacle: of an index-organised table, what `index_organised` says.
+        encryption_obstacle: of a table in encrypted tablespaces, what `encrypted_segments` says.
 
     Oracle's own clustered tables (the core of the dictionary) are not refused: following the
     dictionary through redo needs them (dictionary §1.3, §10).
@@ -68,6 +70,8 @@ def table_refusal(
             return reason
     if index_obstacle is not None:
         return index_obstacle
+    if encryption_obstacle is not None:
+        return encryption_obstacle
     if hybrid_columnar:
         return "it has hybrid columnar compression: its rows cannot be read from redo"
     if compressed and not all_columns_logged:

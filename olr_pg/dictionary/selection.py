@@ -78,11 +78,16 @@ def select_tables(snapshot: Snapshot, names: Iterable[str]) -> tuple[Table, ...]
     return find_tables(snapshot, (parse_table_name(name) for name in names))
 
 
-def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[Table, ...]:
+def find_tables(
+    snapshot: Snapshot, names: Iterable[tuple[str, str]], *, with_refused: bool = False
+) -> tuple[Table, ...]:
     """Find the tables of those exact (owner, name) pairs, in their order, each once.
 
     In the dictionary of several containers an owner may be named with its container or without it:
     then the tables of that name in all of them are found.
+
+    Args:
+        with_refused: also those that cannot be replicated, for a report that says why.
 
     Raises:
         OlrPgError: 3012 no such table, 3013 a table that cannot be replicated.
@@ -97,7 +102,8 @@ def find_tables(snapshot: Snapshot, names: Iterable[tuple[str, str]]) -> tuple[T
                 table=".".join(pair),
             )
         found.update((table.full_name, table) for table in known[pair])
-    _check_replicable([table for table in found.values() if table.obstacle is not None])
+    if not with_refused:
+        _check_replicable([table for table in found.values() if table.obstacle is not None])
     return tuple(found.values())
 
 

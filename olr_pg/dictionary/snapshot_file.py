@@ -90,6 +90,7 @@ class _Lob(_Document):
     compressed: bool = False
     deduplicated: bool = False
     encrypted: bool = False
+    encrypted_in: str = ""
 
 
 class _Added(_Document):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-_PARTITION: Final = {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}
+_COMPOSITE: Final = {"obj": "OBJ#", "data_obj": "DATAOBJ#", "bo": "BO#"}
+_PARTITION: Final = {**_COMPOSITE, "ts": "TS#"}
 
 SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sys_user": {"user": "USER#", "name": "NAME", "spare1": "SPARE1"},
@@ -17,12 +18,14 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
         "obj": "OBJ#",
         "data_obj": "DATAOBJ#",
         "name": "NAME",
+        "subname": "SUBNAME",
         "type": "TYPE#",
         "flags": "FLAGS",
     },
     "sys_tab": {
         "obj": "OBJ#",
         "data_obj": "DATAOBJ#",
+        "ts": "TS#",
         "clu_cols": "CLUCOLS",
         "flags": "FLAGS",
         "property": "PROPERTY",
@@ -45,8 +48,8 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sys_cdef": {"con": "CON#", "obj": "OBJ#", "type": "TYPE#", "enabled": "ENABLED"},
     "sys_ccol": {"con": "CON#", "obj": "OBJ#", "int_col": "INTCOL#", "pos": "POS#"},
     "sys_tabpart": _PARTITION,
-    "sys_tabcompart": _PARTITION,
-    "sys_tabsubpart": {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#"},
+    "sys_tabcompart": _COMPOSITE,
+    "sys_tabsubpart": {"obj": "OBJ#", "data_obj": "DATAOBJ#", "p_obj": "POBJ#", "ts": "TS#"},
     "sys_lob": {
         "obj": "OBJ#",
         "int_col": "INTCOL#",
@@ -61,10 +64,17 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
     "sys_lob_frag": {
         "frag_obj": "FRAGOBJ#",
         "parent_obj": "PARENTOBJ#",
+        "table_part": "TABFRAGOBJ#",
         "ts": "TS#",
         "ind": "INDFRAGOBJ#",
     },
-    "sys_ts": {"ts": "TS#", "block_size": "BLOCKSIZE"},
+    "sys_ts": {
+        "ts": "TS#",
+        "name": "NAME",
+        "block_size": "BLOCKSIZE",
+        "state": "ONLINE$",
+        "flags": "FLAGS",
+    },
     "sys_ecol": {
         "tab_obj": "TABOBJ#",
         "col_num": "COLNUM",
@@ -83,7 +93,13 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
 }
 """By the fields of `sys_rows.SysRows`."""
 
-_ABSENT: Final[dict[str, Any]] = {"precision": -1, "scale": -1, "guard_id": -1, "default": None}
+_ABSENT: Final[dict[str, Any]] = {
+    "precision": -1,
+    "scale": -1,
+    "guard_id": -1,
+    "default": None,
+    "subname": "",
+}
 
 
 def absent(field: str) -> Any:

@@ -57,21 +57,23 @@ class UserRow(SysRow):
 
 
 class ObjectRow(SysRow):
-    """OBJ$."""
+    """OBJ$; `subname` is the name of a partition, which is not told of every one."""
 
     owner: Number
     obj: Number
     data_obj: Number = 0
     name: str
+    subname: str = ""
     type: Number
     flags: Bits
 
 
 class TabRow(SysRow):
-    """TAB$."""
+    """TAB$; `ts`, as of all rows with it, None where it is not told."""
 
     obj: Number
     data_obj: Number
+    ts: Number | None = None
     clu_cols: Number
     flags: Bits
     property: Bits
@@ -119,6 +121,7 @@ class IndexRow(SysRow):
     obj: Number
     data_obj: Number = 0
     bo: Number
+    ts: Number | None = None
     type: Number
     flags: Bits
     property: Bits
@@ -139,6 +142,7 @@ class PartitionRow(SysRow):
     obj: Number
     data_obj: Number = 0
     bo: Number
+    ts: Number | None = None
 
 
 class SubPartitionRow(SysRow):
@@ -147,6 +151,7 @@ class SubPartitionRow(SysRow):
     obj: Number
     data_obj: Number = 0
     p_obj: Number
+    ts: Number | None = None
 
 
 class LobRow(SysRow):
@@ -170,19 +175,23 @@ class LobCompositePartRow(SysRow):
 
 
 class LobFragmentRow(SysRow):
-    """LOBFRAG$; `ind` 0 where it is not told."""
+    """LOBFRAG$; `ind`, and the partition of the table, `table_part`, 0 where they are not told."""
 
     frag_obj: Number
     parent_obj: Number
+    table_part: Number = 0
     ts: Number = 0
     ind: Number = 0
 
 
 class TablespaceRow(SysRow):
-    """TS$."""
+    """TS$; `name` empty, `state` 0 and `flags` None where they are not told."""
 
     ts: Number
+    name: str = ""
     block_size: Number
+    state: Number = 0
+    flags: Bits | None = None
 
 
 class DeferredRow(SysRow):

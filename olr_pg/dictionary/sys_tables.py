@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
+from olr_pg.dictionary.encrypted_segments import EncryptedSegments, lob_place, rows_obstacle
 from olr_pg.dictionary.index_organised import (
     index_obstacle,
     is_index_organised,
@@ -142,7 +143,8 @@ class _TableReader:
         self._logged_tables = {row.obj for row in rows.sys_cdef if row.type == _LOG_ALL}
         self._logged_users = {row.user for row in rows.sys_user if row.spare1 & _LOG_ALL_OF_USER}
         self._added = {(row.tab_obj, row.col_num): _added(row) for row in rows.sys_ecol}
-        self._lobs = _lobs(rows, self._objects)
+        self._encrypted = EncryptedSegments(rows)
+        self._lobs = _lobs(rows, self._objects, self._encrypted)
 
     def tables(self) -> Iterable[Table]:
         for i, tab in enumerate(self._rows.sys_tab):
@@ -191,6 +193,7 @@ class _TableReader:
             index_obstacle=index_obstacle(tab, index, index_parts, index_key, columns)
             if organised
             else None,
+            encryption_obstacle=rows_obstacle(self._encrypted, tab.obj, owner, obj.name),
         )
         fault = column_fault(columns)
         if refusal is None and fault is not None:
@@ -331,7 +334,9 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
     return {bo: sorted(parts, key=lambda part: part.obj) for bo, parts in found.items()}
 
 
-def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int], Lob]:
+def _lobs(
+    rows: SysRows, objects: dict[int, ObjectRow], encrypted: EncryptedSegments
+) -> dict[tuple[int, int], Lob]:
     """LOBs by (OBJ#, INTCOL#).
 
     Where no row names a LOB index, it is known by its name. Its partitions bear the same name;
@@ -371,7 +376,8 @@ def _lobs(rows: SysRows, objects: dict[int, ObjectRow]) -> dict[tuple[int, int],
             for one, of_name in zip(ordered, named, strict=True)
         ]
         segments = (segment(row.l_obj, row.ts, index), *parts)
-        found[row.obj, row.int_col] = _describe_lob(row, segments)
+        place = lob_place(encrypted.of_lob(row.obj, row.int_col))
+        found[row.obj, row.int_col] = _describe_lob(row, segments, place)
     return found
 
 
@@ -380,7 +386,7 @@ def _is_lob_index(row: ObjectRow, *kinds: int) -> bool:
     return row.type in kinds and row.name.startswith("SYS_IL")
 
 
-def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...]) -> Lob:
+def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...], encrypted_in: str) -> Lob:
     flags = row.flags or 0
     return Lob(
         segments,
@@ -390,6 +396,7 @@ def _describe_lob(row: LobRow, segments: tuple[LobSegment, ...]) -> Lob:
         compressed=bool(flags & _LOB_COMPRESSED),
         deduplicated=bool(flags & _LOB_DEDUPLICATED),
         encrypted=bool(flags & _LOB_ENCRYPTED),
+        encrypted_in=encrypted_in,
     )
 
 

@@ -98,6 +98,7 @@ def query_tables(
     snapshot: Snapshot,
     query: str,
     *,
+    with_refused: bool = False,
     is_abandoned: Callable[[], bool] | None = None,
     steps_max: int = STEPS_MAX,
     seconds_max: float = SECONDS_MAX,
@@ -106,6 +107,7 @@ def query_tables(
 
     Args:
         query: one SELECT of two columns, owner and table name.
+        with_refused: as of `find_tables`.
         is_abandoned: whether nobody waits for the answer any more; asked again and again.
         steps_max: SQLite instructions after which the query is stopped.
         seconds_max: run time after which the query is stopped.
@@ -123,7 +125,7 @@ def query_tables(
     ]
     watch = _Watch(steps_max, seconds_max, is_abandoned)
     with closing(_run(names, query, watch, snapshot.database.containers)) as rows:
-        tables = find_tables(snapshot, rows)
+        tables = find_tables(snapshot, rows, with_refused=with_refused)
     if not tables:
         raise OlrPgError(Code.TABLE_QUERY_SELECTS_NOTHING, "it returns no row")
     return tables

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from olr_pg.datatypes.binary_xml import NO_TOKENS
 from olr_pg.dictionary import sys_rows
 from olr_pg.dictionary.consistency import check_unique_tables
+from olr_pg.dictionary.encrypted_segments import ENCRYPTED, is_encrypted
 from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.lob_delivery import BLOB
 from olr_pg.dictionary.model import Snapshot
@@ -22,6 +23,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.oracle import tables
 from olr_pg.oracle.compression import read_compression
 from olr_pg.oracle.driver_failures import SNAPSHOT_AGE
+from olr_pg.oracle.encrypted_tablespaces import encrypted_now
 from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.supplemental import read_levels
@@ -87,7 +89,8 @@ def read_snapshot(
         sqlalchemy.exc.DBAPIError: what Oracle reports.
     """
     wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
-    rows = _Reader(connection, scn).rows(list(wanted))
+    encrypted = encrypted_now(connection, database)
+    rows = _Reader(connection, scn, encrypted).rows(list(wanted))
     compression = read_compression(connection, rows, scn)
     levels = map(int, read_levels(connection))
     rows = rows.model_copy(update=dict(zip(sys_rows.DATABASE_LEVELS, levels, strict=True)))
@@ -130,11 +133,16 @@ def read_dictionary(
 
 
 class _Reader:
-    """Reads rows as of one SCN."""
+    """Reads rows as of one SCN.
 
-    def __init__(self, connection: Connection, scn: int) -> None:
+    Args:
+        encrypted: TS# of tablespaces that are encrypted, whatever TS$ says.
+    """
+
+    def __init__(self, connection: Connection, scn: int, encrypted: frozenset[int]) -> None:
         self._connection = connection
         self._scn = scn
+        self._encrypted = encrypted
         # Guard columns came with 12.1 (dictionary §2.9).
         has_guards = (connection.dialect.server_version_info or ()) >= FIRST_WITH_GUARDS
         self._missing = frozenset[str]() if has_guards else frozenset({"GUARD_ID"})
@@ -163,11 +171,24 @@ class _Reader:
         )
         parents = [*lob_objs, *(row.part_obj for row in lob_parts)]
         fragments = self._where("sys_lob_frag", sys_rows.LobFragmentRow, "PARENTOBJ#", parents)
+        index_parts = self._where(
+            "sys_indpart",
+            sys_rows.PartitionRow,
+            "BO#",
+            [row.obj for row in indexes if holds_rows(row)],
+        )
+        tablespaces = self._tablespaces()
+        encrypted = {row.ts for row in tablespaces if is_encrypted(row)}
+        divided: list[sys_rows.PartitionRow | sys_rows.SubPartitionRow]
+        divided = [*parts, *subparts, *index_parts]
         segments = {
             *lob_objs,
             *(row.ind for row in lobs),
             *(row.frag_obj for row in fragments),
             *(row.ind for row in fragments),
+            # The names of partitions, which nothing else needs.
+            *(row.obj for row in divided if row.ts in encrypted),
+            *(row.table_part for row in fragments if row.ts in encrypted),
         }
         segment_objects = self._where(
             "sys_obj", sys_rows.ObjectRow, "OBJ#", sorted(segments - {0, *objs})
@@ -185,18 +206,21 @@ class _Reader:
             sys_lob=lobs,
             sys_lob_comp_part=lob_parts,
             sys_lob_frag=fragments,
-            sys_ts=self._select("sys_ts", sys_rows.TablespaceRow),
+            sys_ts=tablespaces,
             sys_ecol=self._where("sys_ecol", sys_rows.EcolRow, "TABOBJ#", objs),
             sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", with_rows),
             sys_ind=indexes,
             sys_icol=self._where("sys_icol", sys_rows.IndexColumnRow, "BO#", objs),
-            sys_indpart=self._where(
-                "sys_indpart",
-                sys_rows.PartitionRow,
-                "BO#",
-                [row.obj for row in indexes if holds_rows(row)],
-            ),
+            sys_indpart=index_parts,
         )
+
+    def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
+        return [
+            row.model_copy(update={"flags": (row.flags or 0) | ENCRYPTED})
+            if row.ts in self._encrypted
+            else row
+            for row in self._select("sys_ts", sys_rows.TablespaceRow)
+        ]
 
     def _tables_of(self, user: int, names: Sequence[str]) -> Iterator[sys_rows.ObjectRow]:
         for batch in _batches(names):

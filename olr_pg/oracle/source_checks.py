@@ -18,6 +18,7 @@ from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver_failures import PRIVILEGE
+from olr_pg.oracle.encrypted_tablespaces import Moves, dictionary_findings
 from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from olr_pg.conditions.typed_conditions import RowCondition
     from olr_pg.config.source_section import OracleSource
-    from olr_pg.dictionary.model import Column, Snapshot
+    from olr_pg.dictionary.model import Snapshot
     from olr_pg.dictionary.model import Table as SourceTable
     from olr_pg.oracle.archive import ListedLog
     from olr_pg.oracle.facts import CurrentDatabase
@@ -54,16 +55,6 @@ _NEEDED_MAX: Final = 200
 """Logs of a thread that are looked for at most, from the oldest that a restart reads."""
 
 _LOCAL_TARGETS: Final = ("PRIMARY", "LOCAL")
-
-
-def decryption(table: SourceTable, column: Column) -> tuple[str, ...]:
-    """Return what makes an encrypted column one that is replicated; nothing for others."""
-    if not column.encrypted:
-        return ()
-    return (
-        f'ALTER TABLE "{table.owner}"."{table.name}" MODIFY ("{column.name}" DECRYPT);',
-        "then load the table again; or leave the column out, as it is now",
-    )
 
 
 class Diagnosis(NamedTuple):
@@ -183,6 +174,9 @@ def _privileges(connection: Connection, source: OracleSource) -> list[Finding]:
     if may_read_levels(connection) is False:
         view = tables.SUPPLEMENTAL
         what = f"{user} may not read {view.name}: what a PDB logs by itself is not seen"
+        found.append(warning("oracle.privileges", what, _grant(view, user)))
+    for view in unreadable(connection, (tables.ENCRYPTED_TABLESPACES,)):
+        what = f"{user} may not read {view.name}: a tablespace that is being encrypted is not seen"
         found.append(warning("oracle.privileges", what, _grant(view, user)))
     scn = connection.execute(select(tables.DATABASE.c.CURRENT_SCN)).scalar_one()
     read = (*tables.SYS_TABLES, *tables.SEGMENT_TABLES, *tables.STRUCTURE_TABLES)
@@ -458,7 +452,8 @@ def _conditions(
 def _tables(
     connection: Connection, snapshot: Snapshot, names: Iterable[tuple[str, str]]
 ) -> list[Finding]:
-    found: list[Finding] = []
+    found = list(dictionary_findings(snapshot))
+    moves = Moves(snapshot)
     chosen: list[SourceTable] = []
     for name in names:
         table = snapshot.find(*name)
@@ -475,6 +470,7 @@ def _tables(
                 error(
                     "oracle.tables",
                     f"{table.full_name} cannot be replicated: {table.refusal}",
+                    *moves.of_table(table),
                     "leave it out of `apply.tables`",
                 )
             )
@@ -484,7 +480,7 @@ def _tables(
                 warning(
                     "oracle.columns",
                     f"{table.full_name}.{column.name} is left out: {column.unsupported}",
-                    *decryption(table, column),
+                    *moves.of_column(table, column),
                 )
                 for column in table.left_out
             )

@@ -102,7 +102,7 @@ def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchem
         snapshots = [load_snapshot(str(path)) for path in paths]
         inventories = [read_inventory_file(inventory_path(path)) for path in paths]
         joined = join_under_known_names(config, snapshots, keep=False)
-        tables = query_tables(joined, query)
+        tables = query_tables(joined, query, with_refused=True)
         return _by_container(config, snapshots, inventories, joined, tables)
     return _read_live(config, config.source, query, owners)
 
@@ -129,7 +129,8 @@ def _read_live(
         known = ContainerNames.of(snapshot)
         return [SourceSchemas("", inventories[0], snapshot, replicated, known, snapshot)]
     joined = join_under_known_names(config, snapshots, keep=False)
-    return _by_container(config, snapshots, inventories, joined, find_tables(joined, names))
+    tables = find_tables(joined, names, with_refused=True)
+    return _by_container(config, snapshots, inventories, joined, tables)
 
 
 def _by_container(

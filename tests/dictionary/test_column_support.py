@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from olr_pg.dictionary.column_support import LOB_TYPES, ROW_TYPES, unsupported_reason
 
 
-def reason(code: int, **traits: bool) -> str | None:
+def reason(code: int, **traits: Any) -> str | None:
     return unsupported_reason(
         code, **{"virtual": False, "encrypted": False, "lob_encrypted": False, **traits}
     )
@@ -26,7 +28,12 @@ def test_other_types_are_named(code: int, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("trait", "said"),
-    [("virtual", "never in redo"), ("encrypted", "TDE"), ("lob_encrypted", "cipher text")],
+    [
+        ("virtual", "never in redo"),
+        ("encrypted", "TDE"),
+        ("lob_encrypted", "cipher text"),
+        ("lob_encrypted_in", "stored in True: redo holds cipher text"),
+    ],
 )
 def test_what_redo_does_not_hold_in_clear_is_refused(trait: str, said: str) -> None:
     assert said in (reason(2, **{trait: True}) or "")

@@ -14,6 +14,7 @@ from olr_pg.dictionary.model import KeyKind
 from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
 from olr_pg.simulator.oracle_net.logging_rows import insert_logging
 from olr_pg.simulator.oracle_net.structure_rows import insert_structure
+from olr_pg.simulator.oracle_net.tablespace_rows import TABLESPACE, insert_tablespace
 from olr_pg.simulator.sessions import sys_dictionary
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column, Snapshot, Table
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
 
-TABLESPACE: Final = 6
-BLOCK_SIZE: Final = 8192
 SEGMENT_FILE: Final = 12
 PLAIN_SEGMENT: Final = 0x400001
 NORMAL_INDEX: Final = 1
@@ -49,7 +48,7 @@ def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
     users = {owner: FIRST_USER + number for number, owner in enumerate(owners)}
     for name, number in users.items():
         catalogue.put("USER$", USER=number, NAME=name, TYPE=1, SPARE1=0)
-    catalogue.put("TS$", TS=TABLESPACE, NAME="USERS", BLOCKSIZE=BLOCK_SIZE)
+    insert_tablespace(catalogue, TABLESPACE, "USERS")
     insert_xml_tokens(catalogue, snapshot.xml_tokens)
     constraints = count(FIRST_CONSTRAINT)
     for table in snapshot.tables:
@@ -178,7 +177,8 @@ class _TableRows:
         self._object(obj, dataobj, name, sys_dictionary.INDEX)
         of = {"OBJ": obj, "BO": self._table.obj}
         properties = sys_dictionary.UNIQUE | (0 if dataobj else sys_dictionary.PARTITIONED_INDEX)
-        self._put("IND$", **of, DATAOBJ=dataobj or None, TYPE=kind, FLAGS=0, PROPERTY=properties)
+        place = {"DATAOBJ": dataobj or None, "TS": TABLESPACE if dataobj else None}
+        self._put("IND$", **of, **place, TYPE=kind, FLAGS=0, PROPERTY=properties)
         for at, intcol in enumerate(self._table.key, 1):
             self._put("ICOL$", **of, INTCOL=intcol, POS=at)
 
@@ -192,7 +192,7 @@ class _TableRows:
         self._index(index, 0, name, sys_dictionary.ROWS_INDEX)
         for number, (obj, data) in enumerate(self._index_parts, 1):
             self._object(obj, data, name, sys_dictionary.INDEX_PARTITION, partition_name(number))
-            self._put("INDPART$", OBJ=obj, DATAOBJ=data, BO=index)
+            self._put("INDPART$", OBJ=obj, DATAOBJ=data, BO=index, TS=TABLESPACE)
 
     def _lob(self, column: Column) -> None:
         lob, table = column.lob, self._table

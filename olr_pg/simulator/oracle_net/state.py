@@ -14,6 +14,7 @@ from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
 from olr_pg.simulator.oracle_net.supplemental_logging import STATEMENTS, tell_logging
+from olr_pg.simulator.oracle_net.tablespace_rows import move_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -246,7 +247,7 @@ class OracleState:
         Raises:
             OraError: ORA-00900, it is none of the few that are understood.
         """
-        if alter_logging(self.catalogue, sql):
+        if alter_logging(self.catalogue, sql) or move_segment(self.catalogue, sql):
             return
         commands: tuple[tuple[re.Pattern[str], Callable[..., Any]], ...] = (
             *((pattern, partial(do, self.catalogue, self.snapshot)) for pattern, do in STATEMENTS),
