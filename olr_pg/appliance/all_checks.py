@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.container_names import offline_dictionary
 from olr_pg.appliance.offline_checks import check_logs
-from olr_pg.appliance.offline_logging import check_supplemental
+from olr_pg.appliance.offline_logging import check_encryption, check_supplemental
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.target_checks import check_target
 from olr_pg.config.source_section import OfflineSource
@@ -76,6 +76,7 @@ def _check_source(
             return [coded("offline.dictionary", problem)], None, (), NO_STRUCTURE
         found = check_logs(config, source, snapshot.database)
         found += check_supplemental(snapshot, tables)
+        found += check_encryption(snapshot)
         try:
             filters.chosen(tables, snapshot.database)
         except OlrPgError as problem:

@@ -1,9 +1,13 @@
-"""Checks what an offline source's dictionary tells of supplemental logging: `olr-pg doctor`."""
+"""Checks what an offline source's dictionary tells of redo: `olr-pg doctor`.
+
+That is whether supplemental logging and encrypted tablespaces let it be read.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.dictionary.encrypted_segments import is_known
 from olr_pg.observability.findings import Finding, error, warning
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.sys_rows import SysRows
 
 CHECK: Final = "offline.supplemental"
+ENCRYPTION: Final = "offline.encryption"
 _NAMED_MAX: Final = 5
 
 
@@ -54,3 +59,21 @@ def _of_container(rows: SysRows | None, chosen: Sequence[Table]) -> Iterator[Fin
             "nothing is to be done if the last two, or one of them, say YES; else"
             f" {without_key_words(*missing[0])[1]}",
         )
+
+
+def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
+    """Warn of a dictionary that does not say which tables are in encrypted tablespaces.
+
+    Without the rows of the SYS tables, `refusal` of its tables says it.
+    """
+    for member in snapshot.containers:
+        if member.sys_rows is not None and not is_known(member.sys_rows):
+            name = f" of {member.database.con_name}" if member.database.con_name else ""
+            yield warning(
+                ENCRYPTION,
+                f"the dictionary{name} does not say which tables are in encrypted tablespaces:"
+                " the first change of such a table stops it",
+                "SELECT TABLESPACE_NAME FROM DBA_TABLESPACES WHERE ENCRYPTED = 'YES';",
+                "nothing is to be done if that returns no row; else write the dictionary with"
+                " `olr-pg dictionary export`, which says it",
+            )

@@ -53,6 +53,12 @@ OFFLINE: Final = (
         _DICTIONARY,
         of_tables=True,
     ),
+    Check(
+        "offline.encryption",
+        "as the dictionary says, no table is in an encrypted tablespace",
+        _DICTIONARY,
+        of_tables=True,
+    ),
     Check("offline.logs", "the archived logs can be read and have no gap", _DICTIONARY),
 )
 LIVE: Final = (
@@ -66,6 +72,7 @@ LIVE: Final = (
     Check("oracle.charset", "the character sets are known", _ORACLE),
     Check("oracle.timezone", "the time zone is known", _ORACLE),
     Check("oracle.tables", "the tables of `apply.tables` are there", _ORACLE, of_tables=True),
+    Check("oracle.encryption", "redo shows what DDL does", _LIVE_TABLES, of_tables=True),
     Check("oracle.columns", "every column can be replicated", _LIVE_TABLES, of_tables=True),
     Check(
         "oracle.supplemental", "redo has the key of every changed row", _LIVE_TABLES, of_tables=True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from olr_pg.assessment.report import AssessedColumn, AssessedTable
 from olr_pg.dictionary.flag_checks import non_flag_values
-from olr_pg.dictionary.inventory_types import oracle_type_text
+from olr_pg.dictionary.inventory import oracle_type_text
 from olr_pg.schema.table_definitions import key_of, made_columns
 from olr_pg.schema.value_kinds import NUMBERS
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 import pyarrow as pa
@@ -26,7 +26,6 @@ from olr_pg.oracle.large_row import LargeRow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.oracle.query_field import QueryField
 
 SHORT_MAX: Final = 1 << 16
 """Characters (UTF-16 units) or bytes of a value that comes with its row."""
@@ -48,6 +47,22 @@ _NATIONAL: Final = frozenset(
     {oracledb.DB_TYPE_NVARCHAR, oracledb.DB_TYPE_NCHAR, oracledb.DB_TYPE_LONG_NVARCHAR}
 )
 _BYTES_AS_THEY_ARE: Final = "surrogateescape"
+
+
+class QueryField(NamedTuple):
+    """A column of the query.
+
+    Attributes:
+        name: of the table's column.
+        expression: that gives its values.
+        kind: what the driver makes of them.
+        is_lob: they are read here.
+    """
+
+    name: str
+    expression: str
+    kind: pa.DataType
+    is_lob: bool = False
 
 
 def selected(field: QueryField, number: int) -> tuple[str, ...]:

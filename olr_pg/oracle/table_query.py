@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from olr_pg.datatypes.mapping import OracleType
-from olr_pg.oracle.lob_row_reading import ROWS, read_lob_rows, selected
-from olr_pg.oracle.query_field import QueryField
+from olr_pg.oracle.lob_row_reading import ROWS, QueryField, read_lob_rows, selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

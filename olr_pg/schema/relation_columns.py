@@ -13,7 +13,7 @@ from olr_pg.applier.target.column_encoder import no_flag_setting
 from olr_pg.datatypes.boolean import flag_numbers, flag_texts
 from olr_pg.datatypes.mapping import PgKind, refusal
 from olr_pg.datatypes.policies import BooleanPairs
-from olr_pg.dictionary.inventory_types import typed_column
+from olr_pg.dictionary.inventory import typed_column
 from olr_pg.schema.presence import literal
 from olr_pg.schema.value_kinds import Fact, ValueKind, column_fact
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.datatypes.mapping import PgKind, pg_type, refusal
-from olr_pg.dictionary.inventory_types import oracle_type_text, typed_column
+from olr_pg.dictionary.inventory import oracle_type_text, typed_column
 from olr_pg.schema.partition_statements import partition_clause, partition_statements
 from olr_pg.schema.presence import has_column, has_comment, has_default, has_relation, literal
 from olr_pg.schema.statement import Statement

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.appliance.offline_logging import check_supplemental
+from olr_pg.appliance.offline_logging import check_encryption, check_supplemental
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import dump_snapshot
@@ -92,3 +92,26 @@ def test_the_levels_are_kept_in_the_file(tmp_path: Path) -> None:
     snapshot = Snapshot(1, Database("TEST"), (KEYED,), rows(**told(primary=1)))
     path.write_bytes(dump_snapshot(snapshot))
     assert load_snapshot(str(path)) == snapshot
+
+
+PLACES = {"obj": 10, "data-obj": 10, "clu-cols": 0, "flags": 0, "property": 0}
+USERS = {"ts": 4, "name": "USERS", "block-size": 8192, "state": 1}
+
+
+@pytest.mark.parametrize(
+    ("sys_rows", "is_said"),
+    [
+        (None, False),
+        (rows(sys_tab=[PLACES | {"ts": 4}], sys_ts=[USERS | {"flags": 0}]), False),
+        # As an older version wrote it, and as a schema checkpoint is.
+        (rows(sys_tab=[PLACES], sys_ts=[USERS]), True),
+        (rows(sys_tab=[PLACES | {"ts": 4}]), True),
+    ],
+)
+def test_a_dictionary_that_does_not_tell_of_encryption(
+    sys_rows: SysRows | None, is_said: bool
+) -> None:
+    found = list(check_encryption(Snapshot(1, Database("TEST"), (KEYED,), sys_rows)))
+    assert [(one.check, one.severity) for one in found] == (
+        [("offline.encryption", Severity.WARNING)] if is_said else []
+    )

@@ -43,7 +43,8 @@ def dictionary() -> FollowedDictionary:
 
 def change(table: str, operation: SysRowOperation, row_id: str, **fields: Any) -> SysRowChange:
     """A change of a row by its fields' names."""
-    section = {"OBJ$": "sys_obj", "TAB$": "sys_tab", "COL$": "sys_col"}[table]
+    section = {"OBJ$": "sys_obj", "TAB$": "sys_tab", "COL$": "sys_col", "TS$": "sys_ts",
+               "TABPART$": "sys_tabpart"}[table]  # fmt: skip
     values = {
         SYS_COLUMNS[section][name]: value.encode() if isinstance(value, str)
         else None if value is None else encode_number(value)
@@ -122,3 +123,38 @@ def test_a_row_that_is_none_of_the_dictionary_is_an_error(value: Any) -> None:
     with pytest.raises(OlrPgError) as caught:
         dictionary().apply(transaction(second_column(length=value)))
     assert caught.value.code in (3070, 2050)
+
+
+def secure(row_id: str = "s7") -> SysRowChange:
+    """An encrypted tablespace."""
+    fields = {"ts": 7, "name": "SECURE", "block_size": 8192, "state": 1, "flags": 0x4021}
+    return change("TS$", INSERT, row_id, **fields)
+
+
+def test_a_table_that_moves_into_an_encrypted_tablespace_is_refused() -> None:
+    followed = dictionary()
+    followed.apply(transaction(secure()))
+    table = followed.table(TABLE)
+    assert table is not None
+    assert table.refusal is None
+    moved = change("TAB$", UPDATE, "t1", ts=7, data_obj=TABLE + 9)
+    assert followed.apply(transaction(moved)) == {TABLE}
+    table = followed.table(TABLE)
+    assert table is not None
+    assert table.refusal is not None
+    assert table.refusal.startswith("it is in the encrypted tablespace SECURE")
+
+
+def test_a_partition_that_comes_in_an_encrypted_tablespace_refuses_its_table() -> None:
+    followed = dictionary()
+    part = {"obj": TABLE + 1, "data_obj": TABLE + 1}
+    added = (
+        secure(),
+        change("OBJ$", INSERT, "o2", **part, owner=APP, name="T", subname="P2", type=19, flags=0),
+        change("TABPART$", INSERT, "p2", **part, bo=TABLE, ts=7),
+    )
+    assert followed.apply(transaction(*added)) == {TABLE}
+    table = followed.table(TABLE)
+    assert table is not None
+    assert table.refusal is not None
+    assert table.refusal.startswith('partition "P2" is in the encrypted tablespace SECURE')

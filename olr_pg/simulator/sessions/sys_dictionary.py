@@ -117,6 +117,9 @@ _SECTIONS: Final = {
     ),
     "LOBFRAG$": _Section.of(980, "sys_lob_frag", "FRAGOBJ# PARENTOBJ# TS# INDFRAGOBJ#", "frag_obj"),
 }  # fmt: skip
+_WITH_TABLESPACE: Final = ("sys_tab", "sys_tabpart", "sys_ind", "sys_indpart")
+"""Rows whose TS# a snapshot tells, though the modelled tables do not have the column."""
+
 _TYPES: Final = {"NAME": _NAME, "SUBNAME": _NAME, "BINARYDEFVAL": _BLOB}
 
 
@@ -322,15 +325,24 @@ class SysDictionary:
                 {"row_id": "AAAAAKAAAAAAADRAAA", "user": 0, "name": SYS, "single": 1},
             ],
             "sys_ts": [
-                {"row_id": f"#{at}", "ts": FIRST_LOB_TABLESPACE + at, "block_size": size}
+                {
+                    "row_id": f"#{at}",
+                    "ts": FIRST_LOB_TABLESPACE + at,
+                    "name": f"LOBS{size}",
+                    "block_size": size,
+                    "state": 1,
+                    "flags": 0,
+                }
                 for at, size in enumerate(TABLESPACE_BLOCKS)
             ],
             "sys_tabcompart": [],
             "sys_tabsubpart": [],
         }
         for name, section in _SECTIONS.items():
+            place = {"ts": FIRST_LOB_TABLESPACE} if section.rows in _WITH_TABLESPACE else {}
             found[section.rows] = [
-                {"row_id": row.rowid, **_told(values)} for row, values in self._rows[name].values()
+                {"row_id": row.rowid, **place, **_told(values)}
+                for row, values in self._rows[name].values()
             ]
         return SysRows.model_validate(found).model_copy(update=_database_level(tables))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from olr_pg.datatypes.mapping import pg_type, refusal
-from olr_pg.dictionary.inventory import InventoryColumn
-from olr_pg.dictionary.inventory_types import oracle_type_text, typed_column
+from olr_pg.dictionary.inventory import InventoryColumn, oracle_type_text, typed_column
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""Finds the tables with compressed segments, as of an SCN.
+"""Finds the tables with compressed segments, as of an SCN, and the encrypted tablespaces of now.
 
 Facts: the text of Oracle's own views DBA_TABLES and DBA_TAB_PARTITIONS (11.2 to 19c), which find a
 segment by its header block and read its kind from SEG$.SPARE1.
+
+TS$.FLAGS tells what DBA_TABLESPACES.ENCRYPTED does, also as of an SCN. V$ENCRYPTED_TABLESPACES
+tells what the headers of the data files do, and so knows of a tablespace that is being encrypted
+(ALTER TABLESPACE … ENCRYPTION ONLINE).
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ from sqlalchemy import func, select
 
 from olr_pg.dictionary.sys_tables import Compression
 from olr_pg.oracle import tables
+from olr_pg.oracle.allowed_queries import rows_if_allowed
+from olr_pg.oracle.facts import FIRST_CDB
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.tables import among, bound
 
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Table
 
+    from olr_pg.dictionary.model import Database
     from olr_pg.dictionary.sys_rows import SysRows
 
 _COMPRESSED: Final = 0x800
@@ -68,3 +75,17 @@ def _segments(
             .where(func.bitand(segment.c.SPARE1, bound(_COMPRESSED)) == bound(_COMPRESSED))
         )
         yield from ((int(obj), int(bits)) for obj, bits in connection.execute(query))
+
+
+def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
+    """Return TS# of the container's encrypted tablespaces; none if the view may not be read.
+
+    Raises:
+        sqlalchemy.exc.DBAPIError: what Oracle reports.
+    """
+    columns = tables.ENCRYPTED_TABLESPACES.c
+    query = select(columns["TS#"]).where(bound("YES") == columns.ENCRYPTEDTS)
+    if (connection.dialect.server_version_info or ()) >= FIRST_CDB:
+        # The root sees the tablespaces of all containers, whose numbers are their own.
+        query = query.where(columns.CON_ID.in_(among([0, database.con_id])))
+    return frozenset(int(ts) for (ts,) in rows_if_allowed(connection, query) or ())

@@ -1,27 +1,16 @@
-"""Encrypted tablespaces, as the headers of the data files tell them.
-
-TS$.FLAGS tells what DBA_TABLESPACES.ENCRYPTED does, also as of an SCN. V$ENCRYPTED_TABLESPACES is
-of now, and knows of a tablespace that is being encrypted (ALTER TABLESPACE … ENCRYPTION ONLINE).
-"""
+"""Checks the tables for encrypted tablespaces and columns: `olr-pg doctor`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import select
-
 from olr_pg.dictionary.encrypted_segments import EncryptedSegments, is_encrypted
 from olr_pg.observability.findings import Finding, warning
-from olr_pg.oracle.allowed_queries import rows_if_allowed
-from olr_pg.oracle.facts import FIRST_CDB
-from olr_pg.oracle.tables import ENCRYPTED_TABLESPACES, among, bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
-
-    from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+    from olr_pg.dictionary.model import Column, Snapshot, Table
 
 _SYSTEM: Final = 0
 """TS# of the tablespace that holds the dictionary."""
@@ -30,20 +19,6 @@ _REBUILD: Final = (
     "rebuild its indexes afterwards, or add ONLINE to the statement (12.2 or later); or decrypt the"
     " tablespace: ALTER TABLESPACE … ENCRYPTION ONLINE DECRYPT"
 )
-
-
-def encrypted_now(connection: Connection, database: Database) -> frozenset[int]:
-    """Return TS# of the container's encrypted tablespaces; none if the view may not be read.
-
-    Raises:
-        sqlalchemy.exc.DBAPIError: what Oracle reports.
-    """
-    columns = ENCRYPTED_TABLESPACES.c
-    query = select(columns["TS#"]).where(bound("YES") == columns.ENCRYPTEDTS)
-    if (connection.dialect.server_version_info or ()) >= FIRST_CDB:
-        # The root sees the tablespaces of all containers, whose numbers are their own.
-        query = query.where(columns.CON_ID.in_(among([0, database.con_id])))
-    return frozenset(int(ts) for (ts,) in rows_if_allowed(connection, query) or ())
 
 
 class Moves:

@@ -20,7 +20,7 @@ from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.oracle.dictionary_queries import read_dictionary
-from olr_pg.oracle.encrypted_tablespaces import Moves
+from olr_pg.oracle.encryption_checks import Moves
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState

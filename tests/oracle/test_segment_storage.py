@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.dictionary.sys_tables import Compression
-from olr_pg.oracle.compression import read_compression
 from olr_pg.oracle.dictionary_queries import read_dictionary
+from olr_pg.oracle.segment_storage import read_compression
 from tests.oracle.conftest import LOOSE, NOTES, ORDERS, SCN
 
 if TYPE_CHECKING:
