@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from olr_pg.oracle.tables import (
+    ENCRYPTED_TABLESPACES,
     LOAD_VIEWS,
     LOGGING_VIEWS,
     ONLINE_VIEWS,
@@ -24,7 +25,7 @@ def test_every_table_and_view_that_is_read_is_granted_and_no_other() -> None:
     first, second = re.findall(r"ODCIVARCHAR2LIST\((.*?)\)", text, re.DOTALL)
     read = (*SYS_TABLES, *SEGMENT_TABLES, *STRUCTURE_TABLES)
     assert set(re.findall(r"'([^']+)'", first)) == {table.name for table in read}
-    granted = (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS, SUPPLEMENTAL)
+    granted = (*VIEWS, *ONLINE_VIEWS, *LOGGING_VIEWS, SUPPLEMENTAL, ENCRYPTED_TABLESPACES)
     views = {table.name.replace("V$", "V_$") for table in granted}
     assert set(re.findall(r"'([^']+)'", second)) == views
 
