@@ -251,6 +251,7 @@ class Code(IntEnum):
     CONSTRAINTS_NOT_READY = 5127
     TABLE_STOPPED = 5128
     CUTOVER_STEP_REFUSED = 5129
+    TABLE_PAUSED = 5130
     LEDGER_OF_LATER_RELEASE = 5140
     HOLD_UNREADABLE = 5141
     NO_SUCH_ERROR_LINE = 5142
@@ -1243,7 +1244,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "PostgreSQL refuses a statement",
         "correct what PostgreSQL's reason names in the target (an object that is missing or of"
         " another kind, a trigger or event trigger that raises, a constraint); then start the same"
-        " command again",
+        " command again, and let a table that has stopped go on with `olr-pg errors retry`",
     ),
     Code.TARGET_FAULT: ErrorEntry(
         "PostgreSQL reports a fault of its own: disk, data files or configuration",
@@ -1362,6 +1363,10 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "a table has stopped",
         "see `olr-pg errors list`, mend the cause, `olr-pg errors retry`, then start"
         " `olr-pg cutover` again",
+    ),
+    Code.TABLE_PAUSED: ErrorEntry(
+        "a table is paused, its changes are held",
+        "let it go on with `olr-pg tables resume OWNER.NAME`, then start the same command again",
     ),
     Code.CUTOVER_STEP_REFUSED: ErrorEntry(
         "PostgreSQL refuses a step of the cut-over",

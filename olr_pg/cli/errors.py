@@ -72,6 +72,7 @@ def list_errors(
         read_incomplete,
         read_stopped,
     )
+    from olr_pg.applier.stopped.pausing import paused_tables
 
     with open_settings(config, target_name) as (connection, settings):
         lines = read_errors(connection, settings.subscription, resolved=every)
@@ -79,10 +80,12 @@ def list_errors(
         counts = count_incomplete(connection, settings.subscription)
         shown = None if every else _INCOMPLETE_MAX
         incomplete = read_incomplete(connection, settings.subscription, shown) if counts else []
+        paused = paused_tables(connection, settings.subscription)
     if as_json:
         print_json(
             {
                 "stopped": [one._asdict() for one in stopped],
+                "paused": paused,
                 "errors": [_line_json(line) for line in lines],
                 "incomplete": {
                     "tables": counts,
@@ -91,7 +94,7 @@ def list_errors(
             }
         )
     else:
-        _print_lists(stopped, lines)
+        _print_lists(stopped, paused, lines)
         _print_incomplete(counts, incomplete)
     if stopped:
         raise typer.Exit(EXIT_STOPPED)
@@ -133,12 +136,21 @@ def retry(
 ) -> None:
     """Apply the held changes of stopped tables; exit code 1 if one stops again."""
     from olr_pg.applier.batches.replay import stopped_tables
+    from olr_pg.applier.stopped.pausing import paused_tables
     from olr_pg.dictionary.selection import as_known
 
     with open_settings(config, target_name) as (connection, settings):
         stopped = stopped_tables(connection, settings.subscription)
-        names = as_known(table or (), stopped)
+        paused = paused_tables(connection, settings.subscription)
+        names = as_known(table or (), [*stopped, *paused])
         for name in names:
+            if name in paused:
+                raise OlrPgError(
+                    Code.TABLE_PAUSED,
+                    "no error has stopped it",
+                    action=f"let it go on with `olr-pg tables resume {name}`",
+                    table=name,
+                )
             if name not in stopped:
                 raise OlrPgError(
                     Code.NO_SUCH_STOPPED_TABLE, f"{name} is not", subscription=settings.subscription
@@ -245,15 +257,19 @@ def _for_people(line: ErrorLine, change: Any) -> dict[str, Any]:
     return {"statement": statement, **times, "action": action, **images}
 
 
-def _print_lists(stopped: Sequence[StoppedTable], lines: Sequence[ErrorLine]) -> None:
+def _print_lists(
+    stopped: Sequence[StoppedTable], paused: Sequence[str], lines: Sequence[ErrorLine]
+) -> None:
     for one in stopped:
         print_line(
             f"STOPPED {one.source_table}: {counted(one.transactions, 'transaction')} with"
             f" {counted(one.changes, 'change')} held ({one.bytes:,} bytes), commit SCN"
             f" {one.first_scn} to {one.received_scn}"
         )
+    for table in paused:
+        print_line(f"PAUSED {table}: its changes are held until `olr-pg tables resume {table}`")
     if not stopped:
-        print_line("no table is stopped")
+        print_line("no table is stopped by an error" if paused else "no table is stopped")
     for line in lines:
         print_line(
             f"{line.id}  {line.resolution}  {line.source_table} {line.operation}"

@@ -208,8 +208,10 @@ def remove(
         if not set(known) - set(names):
             raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "no table would be left")
     removed = [str(name) for name in names]
-    _take(loaded, apply.changes.minus(names), removed=removed)
     with open_target_of(loaded) as (connection, settings):
+        if known is None:
+            _check_there(loaded, connection, settings, removed)
+        _take(loaded, apply.changes.minus(names), removed=removed)
         for left in removed:
             TableLoadProgress(settings.subscription, left, _target(settings, left)).leave(
                 connection
@@ -238,6 +240,27 @@ def _check_new(apply: Apply, names: Sequence[TableName]) -> None:
     for name in names:
         if name in (apply.table_names or ()):
             raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "it is there already", table=str(name))
+
+
+def _check_there(
+    config: Config, connection: Connection[Any], settings: ApplierSettings, names: Sequence[str]
+) -> None:
+    """See whether patterns or a query name these tables: in the target's ledger, or the source.
+
+    Raises:
+        OlrPgError: 8015, one is in neither.
+    """
+    from olr_pg.applier.stopped.table_states import read_table_states
+    from olr_pg.load import sources
+
+    states = read_table_states(connection, settings.subscription)
+    left = set(names) - {one.source_table for one in states}
+    if left:
+        with sources.open_tables(config) as source:
+            left -= {table.full_name for table in source.choose(())}
+    for name in names:
+        if name in left:
+            raise OlrPgError(Code.TABLES_NOT_CHANGEABLE, "there is no such table", table=name)
 
 
 def _take(

@@ -194,7 +194,7 @@ class _Fetching:
                     break
                 last = lines[-1].id
                 if state.stopped:
-                    self._fail(lines, "the table is stopped")
+                    self._fail(lines, "the table is stopped, or paused")
                     continue
                 row = self._connection.execute(_SCN, (self._settings.subscription,)).fetchone()
                 scn = max(state.position.commit_scn, row[0] if row else 0)

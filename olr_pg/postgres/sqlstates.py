@@ -302,7 +302,12 @@ def plain_words(error: psycopg.Error) -> str:
 
 
 def target_error(
-    error: psycopg.Error, doing: str = "", code: Code | None = None, **where: Place | None
+    error: psycopg.Error,
+    doing: str = "",
+    code: Code | None = None,
+    *,
+    is_ddl: bool = False,
+    **where: Place | None,
 ) -> OlrPgError:
     """Return the coded error for an error of PostgreSQL, without values of rows.
 
@@ -310,10 +315,12 @@ def target_error(
         doing: what could not be done, before PostgreSQL's reason.
         code: for what is the statement's own; what the server, a right or a limit is the cause
             of keeps the code of the table.
+        is_ddl: the statement holds no values of rows, so that what a function raises is said.
         where: the place.
     """
     found = meant(error)
-    reason = mask(text_without_values(error) if error.sqlstate else plain_words(error))
+    is_plain = is_ddl or error.sqlstate is None
+    reason = mask(plain_words(error) if is_plain else text_without_values(error))
     if hint := _hint(error):
         reason = f"{reason} (PostgreSQL's hint: {hint})"
     if code is not None and found.meaning in {Meaning.STATEMENT, Meaning.DEFECT}:

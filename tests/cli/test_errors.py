@@ -17,6 +17,7 @@ from olr_pg.applier.received.chunk_assembly import ChunkedRows
 from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.table_changes import AnswerChunk, select
+from olr_pg.applier.stopped.pausing import pause_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.main import app
@@ -120,3 +121,17 @@ def test_what_is_not_there_is_refused(config: Path) -> None:
         assert f"OLR-0{code}" in result.stderr
     for command in ("retry", "list"):
         assert run(config, command).exit_code == 0
+
+
+def test_a_paused_table_is_called_paused(config: Path, postgres_database: str) -> None:
+    with connect(postgres_database) as connection:
+        ensure_ledger(connection)
+        pause_table(connection, "olr_pg", "S.T", "s.t")
+    listed = run(config, "list")
+    assert listed.exit_code == 0
+    assert "PAUSED S.T: its changes are held until `olr-pg tables resume S.T`" in listed.stdout
+    assert json.loads(run(config, "list", "--json").stdout)["paused"] == ["S.T"]
+    refused = run(config, "retry", "S.T")
+    assert refused.exit_code == 6
+    assert "OLR-05130" in refused.output
+    assert "olr-pg tables resume S.T" in refused.output

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 import typer
 
 from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.cli.group import coded
 from olr_pg.cli.migration.load import initial_load
 from olr_pg.cli.migration.verify import repair, verify
-from olr_pg.errors import OlrPgError
+from olr_pg.cli.tables import remove
+from olr_pg.errors import Code, OlrPgError
 from tests.load.test_initial import fetch
 from tests.load.verification.test_verification import execute
 
@@ -211,3 +215,82 @@ def test_wrong_options(commands: Path, tmp_path: Path) -> None:
         with pytest.raises(OlrPgError) as caught:
             repair(commands, differences=file)
         assert caught.value.code == 5112
+
+
+def test_a_database_that_takes_no_writes_is_compared_and_nothing_else(
+    project: Project, commands: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where olr_pg has no ledger yet, which a comparison does not need."""
+    initial_load(commands, as_json=True)
+    name = fetch(project, "SELECT current_database()::text")[0][0]
+    execute(project, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    with pytest.raises(psycopg.Error) as refused:
+        initial_load(commands, anew=True, table=["SHOP.ORDERS"])
+    assert coded(refused.value).code == Code.TARGET_READ_ONLY
+    execute(
+        project,
+        "SET transaction_read_only = off; DROP SCHEMA olr_pg CASCADE",
+    )
+    verify(commands, as_json=True)
+    assert printed(capsys)["identical"]
+
+
+def test_a_paused_table_is_called_paused(project: Project, commands: Path) -> None:
+    initial_load(commands, as_json=True)
+    paused = "SET paused = true, stopped = true WHERE source_table = 'SHOP.ORDERS'"
+    execute(project, f"UPDATE olr_pg.ledger {paused}")
+    with pytest.raises(OlrPgError) as caught:
+        verify(commands)
+    assert caught.value.code == Code.NOT_COMPARABLE_AT_SCN
+    assert "is paused" in caught.value.detail
+    assert "olr-pg tables resume SHOP.ORDERS" in caught.value.action
+
+
+def test_an_event_trigger_that_raises_is_told_with_its_words(
+    project: Project, commands: Path
+) -> None:
+    """Where the ledger is to be made, and where a table is."""
+    execute(
+        project,
+        "CREATE FUNCTION no() RETURNS event_trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'no DDL on weekdays'; END $$;"
+        " CREATE EVENT TRIGGER no ON ddl_command_start EXECUTE FUNCTION no();"
+        " ALTER EVENT TRIGGER no ENABLE ALWAYS",
+    )
+    with pytest.raises(OlrPgError) as ledger:
+        initial_load(commands)
+    assert ledger.value.code == Code.LEDGER_UNUSABLE
+    assert "no DDL on weekdays" in ledger.value.detail
+    execute(project, "ALTER EVENT TRIGGER no DISABLE")
+    with psycopg.connect(project.database, autocommit=True) as connection:
+        ensure_ledger(connection)
+        connection.execute("ALTER EVENT TRIGGER no ENABLE ALWAYS")
+    with pytest.raises(OlrPgError) as table:
+        initial_load(commands)
+    assert table.value.code == Code.STATEMENT_REFUSED
+    assert table.value.detail == "the table cannot be created: no DDL on weekdays"
+
+
+def test_a_lock_of_somebody_else_is_no_outage(project: Project, commands: Path) -> None:
+    initial_load(commands, as_json=True)
+    name = fetch(project, "SELECT current_database()::text")[0][0]
+    execute(project, f"ALTER DATABASE \"{name}\" SET lock_timeout = '50ms'")
+    with psycopg.connect(project.database) as holder:
+        holder.execute("LOCK TABLE shop.orders")
+        with pytest.raises(psycopg.Error) as caught:
+            initial_load(commands, anew=True, table=["SHOP.ORDERS"])
+        assert coded(caught.value).code == Code.TARGET_BUSY
+        with pytest.raises(psycopg.Error) as caught:
+            verify(commands)
+        assert coded(caught.value).code == Code.TARGET_BUSY
+
+
+def test_a_table_that_is_not_there_cannot_be_removed(project: Project, commands: Path) -> None:
+    """Where a query or patterns name the tables: neither the source nor the target has it."""
+    initial_load(commands, table=["SHOP.ORDERS"], as_json=True)
+    commands = project.write(tables=["SHOP.*"])
+    with pytest.raises(OlrPgError) as caught:
+        remove(commands, ["SHOP.NOPE"])
+    assert caught.value.code == Code.TABLES_NOT_CHANGEABLE
+    assert caught.value.detail == "there is no such table"
+    remove(commands, ["SHOP.ORDERS", "SHOP.CUSTOMERS"])

@@ -100,6 +100,34 @@ def test_structure_that_is_there_stays_and_what_is_refused_is_said(
     assert "and 2 more" in caught.value.detail
 
 
+def test_an_index_for_which_a_value_is_too_long_is_one_refusal_among_the_parts(
+    shop: Source, loads: Any
+) -> None:
+    """PostgreSQL's 54000, which the driver puts among errors of the connection."""
+    project = loads(shop)
+    project.load(builder=builder_of(project))
+    with psycopg.connect(project.database) as connection:
+        connection.execute("DROP INDEX shop.orders_customer_id_ix")
+        for key in ("orders_customers_fk", "orders_customer_uk"):
+            connection.execute(f"ALTER TABLE shop.orders DROP CONSTRAINT {key}".encode())
+        long = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 200) i)"
+        connection.execute("ALTER TABLE shop.orders ALTER customer_id TYPE text")
+        for column in ("status", "lines", "entered"):
+            connection.execute(f"ALTER TABLE shop.orders ALTER {column} DROP NOT NULL".encode())
+        new = f"INSERT INTO shop.orders (order_id, customer_id) VALUES (-1, {long})"
+        connection.execute(new.encode())
+        connection.execute("ALTER TABLE shop.stock DROP CONSTRAINT stock_warehouses_fk")
+    again = builder_of(project)
+    project.load(builder=again)
+    parts = {part.name: part for part in again.parts}
+    assert parts["ORDERS_CUSTOMER_ID_IX"].state == FAILED
+    assert "exceeds btree version 4 maximum" in parts["ORDERS_CUSTOMER_ID_IX"].reason
+    assert parts["STOCK_WAREHOUSES_FK"].state == "created"
+    with pytest.raises(OlrPgError) as caught:
+        raise_for_failures(again.parts)
+    assert caught.value.code == 5120
+
+
 @pytest.mark.parametrize("workload", ["orders", "wide"])
 def test_copies_of_redo(
     tmp_path: Path, loads: Any, monkeypatch: pytest.MonkeyPatch, workload: str

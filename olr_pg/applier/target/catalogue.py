@@ -273,7 +273,9 @@ def create_table(
         if is_transient(error):
             raise
         table = f"{schema}.{name}"
-        raise target_error(error, "the table cannot be created", table=table) from error
+        raise target_error(
+            error, "the table cannot be created", is_ddl=True, table=table
+        ) from error
 
 
 def empty_table(connection: Connection[Any], target: TargetTable) -> None:

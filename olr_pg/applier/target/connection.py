@@ -28,6 +28,7 @@ T = TypeVar("T")
 # What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
 # wait for nothing, a crash would take what was confirmed to the server.
 # Rows of a batch are few beside what compiling its plan would cost.
+# To list pg_settings needs a temporary file where `work_mem` is small, which the role may not get.
 # Rows are found by the index of their key. For some thousand rows of a small table the planner
 # would rather read the table as a whole, batch after batch.
 _REPLICA: Final = "SET session_replication_role = replica"
@@ -39,8 +40,9 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';
 SET default_transaction_isolation = 'read committed';
-SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout',
-    'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout');
+SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout',
+    'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout']) name
+WHERE current_setting(name, true) IS NOT NULL;
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off'
 """

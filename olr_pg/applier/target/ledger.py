@@ -13,8 +13,7 @@ import psycopg
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
-from olr_pg.postgres.error_text import text_without_values
-from olr_pg.postgres.sqlstates import is_transient
+from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
@@ -207,24 +206,24 @@ def ensure_ledger(connection: Connection[Any]) -> None:
         OlrPgError: 5015, they are missing or old and this role may not mend that; 5140, they are of
             a later release.
     """
-    if _version(connection) == VERSION:
+    if ledger_version(connection) == VERSION:
         return
     script = resources.files("olr_pg.applier").joinpath("sql/ledger.sql").read_bytes()
     try:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
-            if _version(connection) != VERSION:
+            if ledger_version(connection) != VERSION:
                 connection.execute(script)
     except psycopg.Error as error:
         if is_transient(error):
             raise
-        reason = mask(text_without_values(error))
+        reason = mask(plain_words(error))
         raise OlrPgError(
             Code.LEDGER_UNUSABLE, f"its tables are missing or old: {reason}"
         ) from error
 
 
-def _version(connection: Connection[Any]) -> int:
+def ledger_version(connection: Connection[Any]) -> int:
     """Return the version of the tables that are there, 0 where there are none, or nothing tells."""
     if connection.execute("SELECT to_regclass('olr_pg.version')").fetchone() == (None,):
         return 0

@@ -252,7 +252,9 @@ def _set_aside(connection: Connection[Any], subscription: str, found: Sequence[F
         if is_transient(error):
             raise
         table = f"{found[0].schema}.{found[0].table}"
-        raise target_error(error, "cannot set aside what fires", table=table) from error
+        raise target_error(
+            error, "cannot set aside what fires", is_ddl=True, table=table
+        ) from error
 
 
 def noted(connection: Connection[Any], subscription: str) -> list[Firing]:

@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psycopg
 from psycopg import sql
 
+from olr_pg.observability.redaction import mask
+from olr_pg.postgres.error_text import text_without_values
+from olr_pg.postgres.sqlstates import is_of_statement
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from psycopg import Connection
 
 _CONSTRAINTS: Final = """
-SELECT c.conname, c.contype::text, c.convalidated, n.nspname, r.relname, pn.nspname, pr.relname,
+SELECT c.conname, c.contype::text, c.convalidated,
+    coalesce((to_jsonb(c) ->> 'conenforced')::boolean, true),
+    n.nspname, r.relname, pn.nspname, pr.relname,
     (SELECT array_agg(a.attname::text ORDER BY k.n)
      FROM unnest(c.conkey) WITH ORDINALITY k(attnum, n)
      JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.attnum),
@@ -48,11 +54,16 @@ _ALWAYS: Final = "A"
 
 
 class TargetConstraint(NamedTuple):
-    """A foreign key or check of a target table; parents and their columns only of the former."""
+    """A foreign key or check of a target table; parents and their columns only of the former.
+
+    Attributes:
+        is_enforced: False where it is NOT ENFORCED, which PostgreSQL 18 has.
+    """
 
     name: str
     kind: str
     is_valid: bool
+    is_enforced: bool
     schema: str
     table: str
     parent_schema: str | None
@@ -99,6 +110,9 @@ def check_constraints(connection: Connection[Any], tables: Sequence[int]) -> Che
 
 
 def _check(connection: Connection[Any], constraint: TargetConstraint, found: Checked) -> None:
+    if not constraint.is_enforced:
+        found.remarks.append(f"{constraint.title} is NOT ENFORCED: PostgreSQL does not check it")
+        return
     if constraint.is_valid:
         orphans = _orphans(connection, constraint)
         if orphans:
@@ -118,6 +132,10 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
         found.problems.append(_violated(constraint, _orphans(connection, constraint)))
     except psycopg.errors.CheckViolation:
         found.problems.append(f"{constraint.title}: rows break this check")
+    except psycopg.Error as error:
+        if not is_of_statement(error, connection):
+            raise
+        found.problems.append(f"{constraint.title}: {mask(text_without_values(error))}")
     else:
         found.validated.append(constraint.title)
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 _LEDGER: Final = """
-SELECT source_table, commit_scn, stopped, inserted, updated, deleted, conflicts
+SELECT source_table, commit_scn, stopped, paused, inserted, updated, deleted, conflicts
 FROM olr_pg.ledger WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
 """
 _REFERRING: Final = """
@@ -256,20 +256,21 @@ class _Cutover:
         """Read the tables' lines of the ledger.
 
         Raises:
-            OlrPgError: 5128 a table has stopped, 5123 there are later commits.
+            OlrPgError: 5128 a table has stopped, 5130 one is paused, 5123 there are later commits.
         """
         scn = self._scn()
         with opened_target(self._config) as target:
             tables, _ = self._replicated(target)
             names = [table.full_name for table in tables]
             rows = target.connection.execute(_LEDGER, (self._apply.subscription, names)).fetchall()
-        columns = ("table", "commit_scn", "stopped", "inserted", "updated", "deleted", "conflicts")
+        counts = ("inserted", "updated", "deleted", "conflicts")
+        columns = ("table", "commit_scn", "stopped", "paused", *counts)
         found = [dict(zip(columns, row, strict=True)) for row in rows]
         for one in found:
-            if one.pop("stopped"):
-                raise OlrPgError(
-                    Code.TABLE_STOPPED, f"at SCN {one['commit_scn']}", table=one["table"]
-                )
+            stopped, paused = one.pop("stopped"), one.pop("paused")
+            if stopped:
+                code = Code.TABLE_PAUSED if paused else Code.TABLE_STOPPED
+                raise OlrPgError(code, f"at SCN {one['commit_scn']}", table=one["table"])
             if one["commit_scn"] > scn:
                 raise OlrPgError(
                     Code.SOURCE_CHANGED_AFTER_CUTOVER,

@@ -20,7 +20,7 @@ import structlog
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.connection import connect
-from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.errors import Code, OlrPgError
@@ -61,7 +61,8 @@ TRIES: Final = 4
 """How often tables are compared that are rewritten meanwhile."""
 
 _APPLIED: Final = """
-SELECT commit_scn, xids, stopped FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+SELECT commit_scn, xids, stopped, paused FROM olr_pg.ledger
+WHERE subscription = %s AND source_table = %s
 """
 
 _FILES: Final = """
@@ -200,11 +201,15 @@ def verify(
     found: dict[str, VerifiedTable] = {}
     failures: dict[str, OlrPgError] = {}
     with connect(settings.connect_string, replica=False) as connection:
-        ensure_ledger(connection)
+        # To compare needs no write: where nothing was replicated yet, there may be no ledger.
+        has_ledger = ledger_version(connection) > 0
+        if has_ledger:
+            ensure_ledger(connection)
         plan = partial(
             _plan,
             connection,
             settings,
+            has_ledger=has_ledger,
             sample=sample,
             at_position=at_position,
             arrival=SourceArrival(),
@@ -296,6 +301,7 @@ def _plan(
     connection: Connection[Any],
     settings: ApplierSettings,
     source: SourceTable,
+    has_ledger: bool,
     sample: float,
     at_position: bool,
     arrival: SourceArrival,
@@ -308,15 +314,11 @@ def _plan(
     refuse_hidden(connection, target, name)
     plan = TablePlan(name, target, source.table, settings)
     bind_columns(plan, source.table, source.data.schema, settings)
-    found = connection.execute(_APPLIED, (settings.subscription, name)).fetchone()
-    position: tuple[int, list[str]] = found[:2] if found else (0, [])
-    if found and found[2]:
-        raise OlrPgError(
-            Code.NOT_COMPARABLE_AT_SCN, "the table is stopped, its changes are held", table=name
-        )
+    position = _position(connection, settings, name) if has_ledger else (0, [])
     if at_position and source.data.as_of is not None:
         # Between the two no change of this table commits: the source need not be further.
-        complete_scn = min(_consistent_scn(connection, settings), source.scn)
+        consistent_scn = _consistent_scn(connection, settings) if has_ledger else 0
+        complete_scn = min(consistent_scn, source.scn)
         scn = max(int(position[0]), complete_scn) or source.scn
         arrival.wait_for(source, scn)
         source = source._replace(data=source.data.as_of(scn, None), scn=scn)
@@ -329,6 +331,32 @@ def _plan(
     chunks = chunk_count(source.data.rows or estimated_rows(connection, target))
     table = VerifyTable(source.table, target, chunks, max(math.ceil(chunks * sample), 1))
     return _Work(source, table, compared_by(plan, source.table), position)
+
+
+def _position(
+    connection: Connection[Any], settings: ApplierSettings, table: str
+) -> tuple[int, list[str]]:
+    """Return up to which commit SCN a table is applied, and the transactions there.
+
+    Raises:
+        OlrPgError: 5111 it is stopped, or paused.
+    """
+    row = connection.execute(_APPLIED, (settings.subscription, table)).fetchone()
+    if row is None:
+        return 0, []
+    commit_scn, xids, stopped, paused = row
+    if paused:
+        raise OlrPgError(
+            Code.NOT_COMPARABLE_AT_SCN,
+            "the table is paused, its changes are held",
+            action=f"let it go on with `olr-pg tables resume {table}`, then compare again",
+            table=table,
+        )
+    if stopped:
+        raise OlrPgError(
+            Code.NOT_COMPARABLE_AT_SCN, "the table is stopped, its changes are held", table=table
+        )
+    return commit_scn, xids
 
 
 def _consistent_scn(connection: Connection[Any], settings: ApplierSettings) -> int:

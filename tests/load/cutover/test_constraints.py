@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from olr_pg.applier.target.connection import connect
 from olr_pg.load.cutover.constraints import Checked, check_constraints
 
@@ -67,3 +69,15 @@ def test_triggers_that_do_not_fire_as_usual(postgres_database: str) -> None:
     found = checked(postgres_database, triggers)
     assert found.problems == ["s.child: trigger a is disabled"]
     assert found.remarks == ["s.child: trigger b fires always, also for replicated changes"]
+
+
+def test_a_constraint_that_is_not_enforced_is_a_remark(postgres_database: str) -> None:
+    with connect(postgres_database) as connection:
+        if connection.info.server_version < 180_000:
+            pytest.skip("PostgreSQL 18 has them")
+    change = (
+        "ALTER TABLE s.child ADD CONSTRAINT loose FOREIGN KEY (id) REFERENCES s.parent NOT ENFORCED"
+    )
+    found = checked(postgres_database, change)
+    assert found.problems == []
+    assert found.remarks == ["s.child: loose is NOT ENFORCED: PostgreSQL does not check it"]

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.capture.logs import open_log
 from olr_pg.cli.migration.cutover import cutover
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.cutover.cut_over import STEPS
 from tests.applier.target.test_grants import run_script
 from tests.load.test_initial import fetch
@@ -73,6 +73,16 @@ def cut(project: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., A
 
 def states(printed: Any) -> dict[str, str]:
     return {step["step"]: step["state"] for step in printed["steps"]}
+
+
+def test_a_paused_table_is_called_paused(ready: Project, cut: Callable[..., Any]) -> None:
+    execute(
+        ready,
+        "UPDATE olr_pg.ledger SET paused = true, stopped = true WHERE source_table = 'SHOP.STOCK'",
+    )
+    stopped, code = cut()
+    assert code == Code.TABLE_PAUSED
+    assert states(stopped)["applied"] == "failed"
 
 
 def test_every_step_and_going_on_where_it_stopped(
