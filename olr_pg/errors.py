@@ -509,7 +509,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.REDO_VERSION_UNSUPPORTED: ErrorEntry(
         "this redo version is not supported",
-        "use logs of Oracle 11.2 to 23ai (COMPATIBLE 11.2.0 to 23.x)",
+        "use logs of Oracle 11.2 to 26ai (COMPATIBLE 11.2.0 to 23.x)",
     ),
     Code.LOG_COPIED_TOO_EARLY: ErrorEntry(
         "the log was copied while it was being written",

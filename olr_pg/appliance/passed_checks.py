@@ -64,6 +64,7 @@ OFFLINE: Final = (
 LIVE: Final = (
     Check("oracle.connection", "Oracle answers"),
     Check("oracle.privileges", "the user may read what it has to", _ORACLE[:1]),
+    Check("oracle.release", "the release is one that is known", _ORACLE),
     Check("oracle.archivelog", "the database archives its redo", _ORACLE),
     Check("oracle.force-logging", "all changes leave redo", _ORACLE),
     Check("oracle.destination", "an archive destination is valid", _ORACLE),

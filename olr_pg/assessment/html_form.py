@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.filesize import decimal
 
 from olr_pg.assessment.report import Carrier, Effort, duration
+from olr_pg.dictionary.inventory import named_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,9 +81,10 @@ def report_html(report: Report) -> str:
 
 def _head(report: Report, title: str) -> Iterator[str]:
     owners = ", ".join(report.owners)
+    version = named_version(report.version) or "of unknown version"
     yield f"<h1>{escape(title)}</h1>"
     yield (
-        f'<p class="soft">Oracle {escape(report.version or "of unknown version")}, schemas'
+        f'<p class="soft">Oracle {escape(version)}, schemas'
         f" {escape(owners)}, as of SCN {report.scn}</p>"
     )
     yield (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.filesize import decimal
 
 from olr_pg.assessment.report import Carrier, duration
+from olr_pg.dictionary.inventory import named_version, release_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def report_lines(report: Report) -> Iterator[str]:
     """Write the assessment for a terminal: what there is, and all that needs a hand."""
     schemas = ", ".join(report.owners)
-    yield f"{report.database} ({report.version or 'version unknown'}), schemas {schemas}"
+    version = named_version(report.version) or "version unknown"
+    yield f"{report.database}: Oracle {version}, schemas {schemas}"
     yield f"Estimate of the work by hand: {duration(report.minutes)}"
     yield from report.time_lines()
     yield ""
@@ -73,6 +75,7 @@ def report_json(report: Report) -> dict[str, Any]:
     return {
         "database": report.database,
         "version": report.version,
+        "release": release_name(report.version),
         "scn": report.scn,
         "owners": list(report.owners),
         "minutes": report.minutes,

@@ -35,6 +35,22 @@ _BY_NAME: Final = {
     "ANYDATA": OracleType.OPAQUE,
 }
 
+KNOWN_COMPATIBLE: Final = "11.2.0 to 23.x"
+"""Of the logs that are read (`redo.format.layout`). Every update of 26ai has 23.6.0 as its default
+and highest value (Oracle AI Database Reference 26ai, COMPATIBLE)."""
+
+_RELEASES: Final = {
+    (11, 2): "11g Release 2",
+    (12, 1): "12c Release 1",
+    (12, 2): "12c Release 2",
+    (18,): "18c",
+    (19,): "19c",
+    (21,): "21c",
+}
+_LAST: Final = 23
+_FIRST_OF_26AI: Final = 26
+"""Release updates of 23 are called 26ai from 23.26 on (Oracle AI Database Upgrade Guide 26ai)."""
+
 ConstraintKind = Literal["primary key", "unique", "foreign key", "check", "other"]
 
 
@@ -419,3 +435,24 @@ def oracle_type_text(column: InventoryColumn) -> str:
     if column.char_length:
         return f"{name}({column.char_length} CHAR)"
     return f"{name}({column.length})" if name == "RAW" else name
+
+
+def release_name(version: str) -> str | None:
+    """Return Oracle's name of a release, such as ``19c``; None for one that is not supported.
+
+    Args:
+        version: as V$INSTANCE.VERSION_FULL has it. VERSION itself is 23.0.0.0.0 of 23ai and 26ai.
+    """
+    numbers = [int(part) for part in version.split(".") if part.isdigit()]
+    major, minor = (*numbers, 0, 0)[:2]
+    if major == _LAST:
+        if minor == 0:
+            return "23ai or 26ai"
+        return "26ai" if minor >= _FIRST_OF_26AI else "23ai"
+    return _RELEASES.get((major, minor)) or _RELEASES.get((major,))
+
+
+def named_version(version: str) -> str:
+    """Return a version with its release's name, ``26ai (23.26.1.0.0)``; empty for an empty one."""
+    name = release_name(version)
+    return f"{name} ({version})" if name else version

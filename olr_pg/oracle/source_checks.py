@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlalchemy import func, literal, select
 
 from olr_pg.datatypes.charsets import charset
+from olr_pg.dictionary.inventory import KNOWN_COMPATIBLE, release_name
 from olr_pg.dictionary.selection import like_it
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
@@ -222,10 +223,18 @@ def _table_privileges(
             )
 
 
+def _release(connection: Connection) -> Iterator[Finding]:
+    version = ".".join(map(str, connection.dialect.server_version_info or ()))
+    if release_name(version) is None:
+        what = f"release {version} is unknown: redo is read if COMPATIBLE is {KNOWN_COMPATIBLE}"
+        mend = "update olr_pg, or leave COMPATIBLE as it is: other redo is refused (OLR-02007)"
+        yield warning("oracle.release", what, mend)
+
+
 def _database(connection: Connection) -> list[Finding]:
     columns = tables.DATABASE.c
     row = connection.execute(select(columns.LOG_MODE, columns.FORCE_LOGGING)).one()
-    found: list[Finding] = []
+    found = list(_release(connection))
     if row.LOG_MODE != "ARCHIVELOG":
         found.append(
             error(

@@ -1,4 +1,4 @@
--- What the account of olr_pg may do, and no more (11.2 to 23ai). Run as SYS in the container that
+-- What the account of olr_pg may do, and no more (11.2 to 26ai). Run as SYS in the container that
 -- holds the tables:
 --
 --   sqlplus sys@host:1521/orclpdb1 as sysdba @grants.sql OLR

@@ -1,4 +1,4 @@
--- Supplemental logging, so that updates and deletes carry what finds their row (11.2 to 23ai).
+-- Supplemental logging, so that updates and deletes carry what finds their row (11.2 to 26ai).
 -- Run as SYS. Take one of the levels below; `olr-pg doctor` says which tables still lack a key.
 
 -- 1. Needed in every case: without it, rows in several pieces cannot be joined.

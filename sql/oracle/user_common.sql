@@ -1,4 +1,4 @@
--- The account of olr_pg for several pluggable databases (12.1 to 23ai): a common user, who enters each
+-- The account of olr_pg for several pluggable databases (12.1 to 26ai): a common user, who enters each
 -- of them (docs/containers.md). Run as SYS in the root, then grants.sql in each PDB that holds tables:
 --
 --   sqlplus / as sysdba @user_common.sql C##OLR "a password"

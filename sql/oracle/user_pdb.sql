@@ -1,4 +1,4 @@
--- The account of olr_pg in a pluggable database (12.1 to 23ai): a local user of the PDB that holds
+-- The account of olr_pg in a pluggable database (12.1 to 26ai): a local user of the PDB that holds
 -- the tables. Run as SYS, then grants.sql with the same container:
 --
 --   sqlplus / as sysdba @user_pdb.sql ORCLPDB1 OLR "a password"

@@ -259,6 +259,22 @@ def test_archive_destinations(patient: Patient) -> None:
     assert patient.findings() == []
 
 
+@pytest.mark.parametrize(
+    "version", ["12.1.0.2.0", "12.2.0.1.0", "18.14.0.0.0", "19.28.0.0.0", "21.3.0.0.0",
+                "23.4.0.0.0", "23.26.0.0.0", "23.26.2.0.0"]
+)  # fmt: skip
+def test_a_known_release_is_no_finding(patient: Patient, version: str) -> None:
+    patient.live.state.set_version(version)
+    assert patient.findings() == []
+
+
+def test_a_release_that_is_not_known_is_told(patient: Patient) -> None:
+    patient.live.state.set_version("27.1.0.0.0")
+    finding = patient.only()
+    assert (finding.check, finding.severity) == ("oracle.release", Severity.WARNING)
+    assert "release 27.1.0.0.0 is unknown" in finding.what
+
+
 def test_no_archive_destination(patient: Patient) -> None:
     patient.live.state.catalogue.update('DELETE FROM SYS."V$ARCHIVE_DEST"')
     finding = patient.only()

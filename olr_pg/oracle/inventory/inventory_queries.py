@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from olr_pg.oracle.oracle_connection import OracleDatabase
 
 _RELEASE: Final = re.compile(r"\d+")
+
+_FIRST_WITH_FULL: Final = (18,)
+"""The release that brought VERSION_FULL, which names the release update."""
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _PUBLIC: Final = "PUBLIC"
 _ON, _YES = "ENABLED", "YES"
@@ -78,8 +81,10 @@ class _Reader:
         self._views = ViewReader(connection, owners, int(release.group()) if release else 19)
 
     def _read_version(self) -> str:
-        product = tables.PRODUCT
-        found = self._connection.execute(select(product.c.VERSION)).scalars().first()
+        columns = tables.PRODUCT.c
+        release = (self._connection.dialect.server_version_info or ())[:1]
+        told = columns.VERSION_FULL if release >= _FIRST_WITH_FULL else columns.VERSION
+        found = self._connection.execute(select(told)).scalars().first()
         return str(found or "")
 
     def inventory(self, scn: int) -> Inventory:

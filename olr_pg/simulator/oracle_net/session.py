@@ -47,8 +47,13 @@ _NO_CHANGE: Final = (
 )
 _READ_ONLY: Final = "SET TRANSACTION READ ONLY"
 _ALLOWED_READ_ONLY: Final = ("ALTER SESSION", "SET ROLE")
-_VERSION_19: Final = 19 << 24 | 3 << 16
 _INVALID_PASSWORD: Final = "invalid username/password; logon denied"  # noqa: S105 - ORA-01017
+
+
+def _version_number(version: str) -> int:
+    """Return a version as servers send it since 18 (python-oracledb reads it so)."""
+    major, minor, update, patch, last = map(int, version.split("."))
+    return major << 24 | minor << 16 | update << 12 | patch << 4 | last
 
 
 class InterruptedCallError(Exception):
@@ -250,7 +255,7 @@ class ClientSession:
             raise OraError(1017, _INVALID_PASSWORD)
         self._strike("connect")
         session = [
-            ("AUTH_VERSION_NO", str(_VERSION_19)),
+            ("AUTH_VERSION_NO", str(_version_number(self._server.state.version))),
             ("AUTH_SESSION_ID", "42"),
             ("AUTH_SERIAL_NUM", "4711"),
             ("AUTH_MAX_IDEN_LENGTH", "128"),

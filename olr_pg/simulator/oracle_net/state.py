@@ -70,6 +70,9 @@ _IGNORED: Final = re.compile(
 )
 
 
+_FIRST_WITH_UPDATES: Final = 18
+
+
 class OracleState:
     """The state of one database (container).
 
@@ -81,6 +84,7 @@ class OracleState:
     Attributes:
         scn: the current SCN.
         archive: where it says that its logs are.
+        version: its release, with the release update.
         directories: what its directory objects are here, by name.
     """
 
@@ -94,6 +98,7 @@ class OracleState:
         self.snapshot = snapshot
         self.scn = snapshot.scn
         self.archive = ARCHIVE
+        self.version = "19.3.0.0.0"
         self.directories: dict[str, Path] = {}
         self.catalogue = Catalogue(lambda: self.scn)
         insert_dictionary(self.catalogue, snapshot)
@@ -137,15 +142,23 @@ class OracleState:
             put("V$PARAMETER", NAME=parameter, VALUE=setting)
         put("V$UNDOSTAT", BEGIN_TIME="2026-03-07", TUNED_UNDORETENTION=1_230)
         self._put_destination(DESTINATION, self.archive)
-        put(
-            "PRODUCT_COMPONENT_VERSION", PRODUCT="Oracle Database 19c Enterprise Edition",
-            VERSION="19.0.0.0.0", VERSION_FULL="19.3.0.0.0",
-        )  # fmt: skip
+        self.set_version(self.version)
         self.catalogue.context |= {
             "DB_NAME": database.name,
             "CON_ID": str(database.con_id),
             "CON_NAME": database.con_name or database.name,
         }
+
+    def set_version(self, version: str) -> None:
+        """Be of another release; since 18 VERSION does not name the release update."""
+        self.version = version
+        major = version.partition(".")[0]
+        base = f"{major}.0.0.0.0" if int(major) >= _FIRST_WITH_UPDATES else version
+        self.catalogue.update('DELETE FROM SYS."PRODUCT_COMPONENT_VERSION"')
+        self.catalogue.put(
+            "PRODUCT_COMPONENT_VERSION", PRODUCT="Oracle Database Enterprise Edition",
+            VERSION=base, VERSION_FULL=version if base != version else None,
+        )  # fmt: skip
 
     def _insert_incarnation(self, number: int, resetlogs: int, scn: int, *, current: bool) -> None:
         self.catalogue.put(

@@ -48,7 +48,7 @@ def shop_oracle(shop_state: OracleState) -> Iterator[OracleDatabase]:
 
 
 def _expected(shop: Snapshot) -> Inventory:
-    return shop_inventory(shop).model_copy(update={"version": "19.0.0.0.0"})
+    return shop_inventory(shop).model_copy(update={"version": "19.3.0.0.0"})
 
 
 def test_what_is_read_is_what_is_there(
@@ -87,3 +87,19 @@ def test_a_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
         read_inventory_file(inventory_path(tmp_path / "dictionary.json"))
     assert caught.value.code == Code.INVENTORY_MISSING
     assert "dictionary.inventory.json" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("12.2.0.1.0", "12.2.0.1.0"),
+        ("18.3.0.0.0", "18.3.0.0.0"),
+        # VERSION of it is 23.0.0.0.0.
+        ("23.26.1.0.0", "23.26.1.0.0"),
+    ],
+)
+def test_the_version_names_the_release_update(
+    shop: Snapshot, shop_state: OracleState, shop_oracle: OracleDatabase, version: str, told: str
+) -> None:
+    shop_state.set_version(version)
+    assert read_inventory(shop_oracle, ["SHOP"], shop.scn).version == told

@@ -28,3 +28,24 @@ def test_the_layout_of_each_version(
 @pytest.mark.parametrize("compat", [0, 0x0B100700, 0x18000000, 0x1A000000])
 def test_other_versions_are_not_known(compat: int) -> None:
     assert not is_known_version(compat)
+
+
+RELEASES = {
+    0x0B2: (0x0000, 0x0100, 0x0200, 0x0300, 0x0400),
+    0x0C1: (0x0000, 0x0100, 0x0200),
+    0x0C2: (0x0000, 0x0100),
+}
+"""COMPATIBLE of the releases before 18, by their first twelve bits."""
+
+UPDATES = {18: range(15), 19: range(31), 21: range(21), 23: (*range(2, 10), 26)}
+"""And of those since, by release updates; 26ai is 23.26 with COMPATIBLE 23.6.0 at most."""
+
+
+def test_every_value_that_a_release_since_11_2_can_have_is_read() -> None:
+    old = [first << 20 | rest for first, rests in RELEASES.items() for rest in rests]
+    new = [major << 24 | update << 16 for major, some in UPDATES.items() for update in some]
+    assert len(old) + len(new) == 86
+    assert [format_version(one) for one in (*old, *new) if not is_known_version(one)] == []
+    texts = [format_version(one) for one in (*old, *new)]
+    assert texts[:5] == ["11.2.0.0", "11.2.0.1", "11.2.0.2", "11.2.0.3", "11.2.0.4"]
+    assert {"19.0.0.0", "23.4.0.0", "23.5.0.0", "23.6.0.0"} <= set(texts)
