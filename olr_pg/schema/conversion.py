@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from psycopg import sql
 
 from olr_pg.datatypes.mapping import fold_identifier
+from olr_pg.schema.own_failures import each_safely
 from olr_pg.schema.presence import has_constraint, has_relation, has_schema, literal
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.statement import KINDS, Statement
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         IndexPart,
         Inventory,
         InventoryIndex,
+        InventoryTable,
         InventoryView,
         MaterializedView,
     )
@@ -69,20 +72,28 @@ class _Converter:
         }
 
     def statements(self) -> Iterator[Statement]:
+        found = self._inventory
         yield from self._schemas()
-        for table in self._inventory.tables:
-            yield from table_statements(self._inventory, table, self._relations)
+        for table in found.tables:
+            name = f"{table.owner}.{table.name}"
+            yield from each_safely("table", name, "", partial(self._of_table, table))
         yield from self._sequences()
-        for constraint in self._inventory.constraints:
-            yield from self._constraint(constraint)
-        for index in self._inventory.indexes:
+        for one in found.constraints:
+            name = f"{one.owner}.{one.table}.{one.name}"
+            yield from each_safely(one.kind, name, one.condition, partial(self._constraint, one))
+        for index in found.indexes:
             if not index.constraint:
-                yield self._index(index)
+                make = partial(self._index, index)
+                yield from each_safely("index", index.full_name, _index_text(index), make)
         yield from self._views()
-        for view in self._inventory.materialized_views:
-            yield self._materialized_view(view)
+        for view in found.materialized_views:
+            make = partial(self._materialized_view, view)
+            yield from each_safely("materialized view", view.full_name, view.query, make)
         yield from self._grants()
         yield from self._by_hand()
+
+    def _of_table(self, table: InventoryTable) -> Iterator[Statement]:
+        return table_statements(self._inventory, table, self._relations)
 
     def _table(self, owner: str, name: str) -> Relation | None:
         """Find a table that is made."""
@@ -183,7 +194,10 @@ class _Converter:
             rule,
         ).as_string(None)
 
-    def _index(self, one: InventoryIndex) -> Statement:
+    def _index(self, one: InventoryIndex) -> Iterator[Statement]:
+        yield self._index_statement(one)
+
+    def _index_statement(self, one: InventoryIndex) -> Statement:
         what = "index" if one.kind == "NORMAL" else f"{one.kind.lower()} index"
         made = Statement("index", one.full_name, "", source=_index_text(one), what=what)
         relation = self._table(one.table_owner, one.table)
@@ -247,7 +261,10 @@ class _Converter:
         option = " WITH CHECK OPTION" if view.check_option else ""
         return made._replace(sql=f"CREATE VIEW {target}{columns} AS\n{text}{option}"), reads
 
-    def _materialized_view(self, view: MaterializedView) -> Statement:
+    def _materialized_view(self, view: MaterializedView) -> Iterator[Statement]:
+        yield self._materialized_view_statement(view)
+
+    def _materialized_view_statement(self, view: MaterializedView) -> Statement:
         relation = self._relations.find(view.owner, view.name)
         assert relation is not None
         target = _quoted(relation)

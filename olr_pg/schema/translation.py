@@ -51,8 +51,14 @@ def translate_expression(
         relation: whose columns it may name; None where it names none.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: with the reason, also where it is a defect of the translation.
     """
+    return _guarded(lambda: _expression(text, relations, owner, relation))
+
+
+def _expression(
+    text: str, relations: Relations, owner: str, relation: Relation | None
+) -> tuple[str, Fact]:
     tree = _parse(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or len(tree.selects) != 1 or tree.args.get("from_"):
         raise UntranslatableError("it is no single expression")
@@ -70,8 +76,22 @@ def translate_query(text: str, relations: Relations, owner: str) -> tuple[str, s
         The query, and ``OWNER.NAME`` of the tables and views it reads.
 
     Raises:
-        UntranslatableError: with the reason.
+        UntranslatableError: with the reason, also where it is a defect of the translation.
     """
+    return _guarded(lambda: _query(text, relations, owner))
+
+
+def _guarded(translate: Callable[[], tuple[_Translated, _More]]) -> tuple[_Translated, _More]:
+    """Whatever a text does to the parser or to the translation, it has a reason."""
+    try:
+        return translate()
+    except UntranslatableError:
+        raise
+    except Exception as error:
+        raise UntranslatableError(failure_reason(error)) from error
+
+
+def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
     tree = _parse(text)
     if not isinstance(tree, exp.Query):
         raise UntranslatableError("it is no query")

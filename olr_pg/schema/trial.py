@@ -15,6 +15,7 @@ from olr_pg.postgres.sqlstates import (
     is_transient,
     plain_words,
 )
+from olr_pg.schema.trial_pieces import halves, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.schema.statement import Statement
+    from olr_pg.schema.trial_pieces import Piece
 
 CREATED: Final = "created"
 PRESENT: Final = "present"
@@ -30,6 +32,7 @@ LEFT_OUT: Final = "left out"
 
 _LOCK_SECONDS: Final = 3
 _STATEMENT_SECONDS: Final = 60
+_BATCH: Final = 50
 
 
 class TrialOutcome(NamedTuple):
@@ -45,27 +48,78 @@ class TrialOutcome(NamedTuple):
     reason: str = ""
 
 
-class _UndoneError(Exception):
-    """Ends a transaction that is not to last."""
-
-
 def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[Statement]:
-    """Try all of them in a transaction that is rolled back; return them with what was refused.
+    """Try all of them, in transactions that are rolled back; return them with what was refused.
 
     Args:
         connection: in autocommit.
     """
-    found: list[Statement] = []
-    try:
-        with connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
-            connection.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
-            for one in statements:
-                is_wanted = one.runs and not is_present(connection, one)
-                found.append(_try(connection, one) if is_wanted else one)
-            raise _UndoneError
-    except _UndoneError:
-        return found
+    trial = _Trial(connection, statements)
+    waiting = list(pieces(statements))
+    while waiting:
+        piece = waiting.pop(0)
+        try:
+            trial.run(piece)
+        except psycopg.errors.OutOfMemory as error:
+            # The server holds fewer locks than is usual, or other sessions have many of them.
+            smaller = halves(piece, statements)
+            if not smaller:
+                trial.refuse(piece, f"{_said(error)}: raise max_locks_per_transaction to try it")
+            waiting[:0] = smaller
+    return trial.judged()
+
+
+class _Trial:
+    """What is known of the statements while they are tried."""
+
+    def __init__(self, connection: Connection[Any], statements: Sequence[Statement]) -> None:
+        self._connection = connection
+        self._statements = list(statements)
+        self._there: dict[int, bool] = {}
+
+    def judged(self) -> list[Statement]:
+        return self._statements
+
+    def refuse(self, piece: Piece, reason: str) -> None:
+        for at in piece.tried:
+            self._statements[at] = self._statements[at].refused(reason)
+
+    def run(self, piece: Piece) -> None:
+        """Try a piece; what is refused is noted."""
+        found: dict[int, Statement] = {}
+        with self._connection.transaction(force_rollback=True):
+            self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+            self._connection.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
+            running = [at for at in sorted((*piece.needed, *piece.tried)) if self._runs(at)]
+            for begin in range(0, len(running), _BATCH):
+                found |= self._batch(running[begin : begin + _BATCH])
+        for at in piece.tried:
+            self._statements[at] = found.get(at, self._statements[at])
+
+    def _runs(self, at: int) -> bool:
+        one = self._statements[at]
+        if not one.runs:
+            return False
+        if at not in self._there:
+            self._there[at] = is_present(self._connection, one)
+        return not self._there[at]
+
+    def _batch(self, batch: Sequence[int]) -> dict[int, Statement]:
+        """Run some in one go; where any is refused, one by one."""
+        together = ";\n".join(self._statements[at].sql for at in batch)
+        try:
+            with self._connection.transaction():
+                self._connection.execute(together.encode())
+        except psycopg.Error as error:
+            if _is_of_all(error, self._connection):
+                raise
+            return {at: _try(self._connection, self._statements[at]) for at in batch}
+        return {}
+
+
+def _is_of_all(error: psycopg.Error, connection: Connection[Any]) -> bool:
+    is_full = isinstance(error, psycopg.errors.OutOfMemory)
+    return is_full or not is_of_statement(error, connection)
 
 
 def _try(connection: Connection[Any], one: Statement) -> Statement:
@@ -73,12 +127,16 @@ def _try(connection: Connection[Any], one: Statement) -> Statement:
     try:
         return one._replace(sql=run_statement(connection, one.sql))
     except psycopg.Error as error:
-        if not is_of_statement(error, connection):
+        if _is_of_all(error, connection):
             raise
         # What another session keeps from being tried is not refused.
         if is_duplicate(error) or is_transient(error):
             return one
-        return one.refused(f"PostgreSQL: {mask(plain_words(error))}")
+        return one.refused(_said(error))
+
+
+def _said(error: psycopg.Error) -> str:
+    return f"PostgreSQL: {mask(plain_words(error))}"
 
 
 def is_present(connection: Connection[Any], one: Statement) -> bool:

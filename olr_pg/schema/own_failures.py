@@ -1,0 +1,48 @@
+"""Failures of the conversion itself: one object's, which must not end the command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.schema.statement import Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+_log = structlog.get_logger(__name__)
+
+_DEEP: Final = "it is nested too deeply to be translated"
+
+
+def failure_reason(error: Exception) -> str:
+    """Say in one line where the conversion failed; log an error with its calls."""
+    if isinstance(error, RecursionError):
+        return _DEEP
+    _log.error("schema_conversion_failed", exc_info=error)
+    place = _place(error.__traceback__)
+    return (
+        f"olr_pg failed at it ({type(error).__name__} in {place}): this is a defect; report it"
+        " with the text of the object"
+    )
+
+
+def _place(calls: TracebackType | None) -> str:
+    place = "an unknown place"
+    while calls is not None:
+        place = f"{Path(calls.tb_frame.f_code.co_filename).name}:{calls.tb_lineno}"
+        calls = calls.tb_next
+    return place
+
+
+def each_safely(
+    what: str, name: str, source: str, make: Callable[[], Iterable[Statement]]
+) -> Iterator[Statement]:
+    """Make the statements of one object; if that fails, list the object with the reason."""
+    try:
+        yield from list(make())
+    except Exception as error:  # noqa: BLE001 - one object must not end the command: it is listed
+        yield Statement("by hand", name, "", failure_reason(error), source, what=what)

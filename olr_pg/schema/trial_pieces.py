@@ -1,0 +1,121 @@
+"""A trial of a whole schema, cut into transactions that PostgreSQL can hold.
+
+A transaction keeps a lock on each object that it makes until it ends, and all sessions share one
+table of locks (``max_locks_per_transaction``). So a trial makes a few hundred objects at a time.
+Each piece first makes what its statements need: the tables that they name, with their keys and
+generated columns, and the views behind these.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.schema.statement import Statement
+
+PIECE_MAX: Final = 400
+"""Statements of a transaction, with those that they need."""
+
+_QUALIFIED: Final = re.compile(r'"(?:[^"]|"")+"\."(?:[^"]|"")+"')
+_MAKERS: Final = frozenset({"sequence", "table", "partition", "view", "materialized view"})
+_WITH_TABLE: Final = frozenset({"unique key", "generated column"})
+
+
+class Piece(NamedTuple):
+    """Statements that one transaction tries, by their places in the list.
+
+    Attributes:
+        needed: what is made first, in the order in which it can run.
+        tried: what the piece is for, in that order.
+    """
+
+    needed: tuple[int, ...]
+    tried: tuple[int, ...]
+
+
+def halves(piece: Piece, statements: Sequence[Statement]) -> list[Piece]:
+    """Cut a piece in two, each with what it needs; one statement alone stays whole."""
+    if len(piece.tried) < 2:
+        return []
+    middle = len(piece.tried) // 2
+    needs = _Needs(statements)
+    return [needs.piece(part) for part in (piece.tried[:middle], piece.tried[middle:])]
+
+
+def pieces(statements: Sequence[Statement], most: int = PIECE_MAX) -> Iterator[Piece]:
+    """Cut a list of statements whose order runs into pieces; each statement is tried in one."""
+    needs = _Needs(statements)
+    part, held = list[int](), set[int]()
+    for at in needs.order():
+        more = needs.behind(at)
+        if part and len(held | more) + len(part) >= most:
+            yield needs.piece(part)
+            part, held = [], set()
+        part.append(at)
+        held |= more
+    if part:
+        yield needs.piece(part)
+
+
+class _Needs:
+    """Knows what each statement needs, by the names that its text has."""
+
+    def __init__(self, statements: Sequence[Statement]) -> None:
+        self._statements = statements
+        self._names = [tuple(dict.fromkeys(_QUALIFIED.findall(one.sql))) for one in statements]
+        self._makers: dict[str, int] = {}
+        self._parts: dict[str, list[int]] = {}
+        for at, one in enumerate(statements):
+            names = self._names[at]
+            if names and one.kind in _MAKERS:
+                self._makers.setdefault(names[0], at)
+            elif names and one.kind in _WITH_TABLE:
+                self._parts.setdefault(names[0], []).append(at)
+        self._schemas = {at for at, one in enumerate(statements) if one.kind == "schema"}
+        self._behind: dict[int, frozenset[int]] = {}
+
+    def order(self) -> list[int]:
+        """Return the places: first table by table, then what is of several."""
+        return sorted(range(len(self._statements)), key=self._place)
+
+    def _place(self, at: int) -> tuple[int, int, int]:
+        makers = [self._makers[name] for name in self._names[at] if name in self._makers]
+        kinds = [self._statements[maker].kind for maker in makers]
+        is_own = kinds.count("table") <= 1 and not {"view", "materialized view"} & {*kinds}
+        if not is_own:
+            return 1, at, at
+        tables = [maker for maker, kind in zip(makers, kinds, strict=True) if kind == "table"]
+        return 0, tables[0] if tables else at, at
+
+    def behind(self, at: int) -> frozenset[int]:
+        """Return what a statement needs, and what that needs; not itself."""
+        found, todo = set(self._schemas), [at]
+        while todo:
+            one = todo.pop()
+            known = self._behind.get(one)
+            if known is not None:
+                found |= known
+                continue
+            more = self._direct(one) - found
+            found |= more
+            todo += more
+        found.discard(at)
+        self._behind[at] = frozenset(found)
+        return self._behind[at]
+
+    def _direct(self, at: int) -> set[int]:
+        makers = {name: self._makers[name] for name in self._names[at] if name in self._makers}
+        found = set(makers.values())
+        if self._statements[at].kind not in _WITH_TABLE:
+            others = [name for name, maker in makers.items() if maker != at]
+            found.update(part for name in others for part in self._parts.get(name, ()))
+        return found - {at}
+
+    def piece(self, part: Sequence[int]) -> Piece:
+        """Make a piece of these statements."""
+        own = set(part)
+        needed = set[int]().union(*(self.behind(at) for at in part)) - own
+        return Piece(tuple(sorted(needed)), tuple(sorted(part)))
