@@ -6,21 +6,67 @@ from typing import Final
 
 from sqlglot import exp
 
-KEPT_FUNCTIONS: Final = frozenset(
-    {
-        *(exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Stddev, exp.StddevPop),
-        *(exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Case, exp.If, exp.Cast, exp.Coalesce),
-        *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile),
-        *(exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Exists, exp.And),
-        *(exp.Or, exp.Xor, exp.Abs, exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Nullif),
-    }
-)
-"""Functions and what sqlglot takes for one, with the same meaning in both."""
+_ORDERED: Final = frozenset({"this", "desc", "nulls_first"})
+_QUERY: Final = frozenset({"order", "limit", "offset", "with_"})
+
+KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
+    exp.Select: _QUERY
+    | {"expressions", "distinct", "from_", "joins", "where", "group", "having"}
+    | {"kind", "operation_modifiers"},
+    **dict.fromkeys(
+        (exp.Union, exp.Except, exp.Intersect), _QUERY | {"this", "expression", "distinct"}
+    ),
+    exp.Subquery: frozenset({"this", "alias"}),
+    exp.With: frozenset({"expressions", "recursive"}),
+    exp.CTE: frozenset({"this", "alias"}),
+    exp.From: frozenset({"this"}),
+    exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
+    exp.Lateral: frozenset({"this", "alias"}),
+    exp.Table: frozenset({"this", "db", "alias"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
+    exp.Where: frozenset({"this"}),
+    exp.Having: frozenset({"this"}),
+    exp.Group: frozenset({"expressions"}),
+    exp.Rollup: frozenset({"expressions"}),
+    exp.Cube: frozenset({"expressions"}),
+    exp.GroupingSets: frozenset({"expressions"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: _ORDERED,
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Fetch: frozenset({"direction", "count", "limit_options"}),
+    exp.LimitOptions: frozenset({"rows", "with_ties"}),
+    exp.Distinct: frozenset({"expressions"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Null: frozenset(),
+    exp.Boolean: frozenset({"this"}),
+    exp.Star: frozenset(),
+    exp.Var: frozenset({"this"}),
+    exp.Paren: frozenset({"this"}),
+    exp.Tuple: frozenset({"expressions"}),
+    exp.And: frozenset({"this", "expression"}),
+    exp.Or: frozenset({"this", "expression"}),
+    exp.Not: frozenset({"this"}),
+    exp.Exists: frozenset({"this"}),
+    exp.Any: frozenset({"this"}),
+    exp.All: frozenset({"this"}),
+    exp.If: frozenset({"this", "true"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side", "exclude"}),
+    exp.DataType: frozenset({"this", "expressions", "nested"}),
+    exp.DataTypeParam: frozenset({"this", "expression"}),
+}
+"""The nodes that mean the same in both, with the arguments that do: any other is refused."""
+
+_CONNECT: Final = "CONNECT BY: rewrite it as WITH RECURSIVE"
+_JSON: Final = "JSON functions: PostgreSQL has other ones, with other defaults"
+_XML: Final = "XML functions: PostgreSQL has other ones, with other defaults"
 
 REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
-    exp.Connect: "CONNECT BY: rewrite it as WITH RECURSIVE",
-    exp.Prior: "CONNECT BY: rewrite it as WITH RECURSIVE",
-    exp.ConnectByRoot: "CONNECT BY: rewrite it as WITH RECURSIVE",
+    exp.Connect: _CONNECT,
+    exp.Prior: _CONNECT,
+    exp.ConnectByRoot: _CONNECT,
     exp.Pivot: "PIVOT and UNPIVOT: rewrite them with CASE, or as a join",
     exp.MatchRecognize: "MATCH_RECOGNIZE has no like in PostgreSQL",
     exp.Version: "a flashback query: PostgreSQL keeps no old rows",
@@ -28,18 +74,28 @@ REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.TableSample: "SAMPLE: TABLESAMPLE draws other rows",
     exp.Lock: "FOR UPDATE in a view",
     exp.JSONValue: "JSON_VALUE: PostgreSQL has it from 17 on, with other defaults",
+    exp.JSONTable: _JSON,
+    exp.JSONObject: _JSON,
+    exp.JSONArray: _JSON,
+    exp.JSONArrayAgg: _JSON,
+    exp.JSONObjectAgg: _JSON,
+    exp.JSONExists: _JSON,
+    exp.XMLElement: _XML,
+    exp.XMLTable: _XML,
     exp.Parameter: "it has binds",
     exp.Placeholder: "it has binds",
+    exp.AtTimeZone: "AT TIME ZONE: PostgreSQL keeps no time zone with a value",
+    exp.Collate: "COLLATE: name a collation of PostgreSQL",
 }
 """Why these are not translated."""
 
 REFUSED_WORDS: Final = {
-    "LEVEL": "CONNECT BY: rewrite it as WITH RECURSIVE",
+    "LEVEL": _CONNECT,
     "ROWID": "ROWID: rows of PostgreSQL have no lasting address",
     "ORA_ROWSCN": "ORA_ROWSCN has no like in PostgreSQL",
     "UID": "UID has no like in PostgreSQL",
     "DBTIMEZONE": "DBTIMEZONE has no like in PostgreSQL",
-    "CONNECT_BY_ISLEAF": "CONNECT BY: rewrite it as WITH RECURSIVE",
-    "CONNECT_BY_ISCYCLE": "CONNECT BY: rewrite it as WITH RECURSIVE",
+    "CONNECT_BY_ISLEAF": _CONNECT,
+    "CONNECT_BY_ISCYCLE": _CONNECT,
 }
 """Pseudo-columns without a like."""

@@ -1,201 +1,459 @@
-"""The frame of a query: tables, outer joins of the old form, DUAL, ROWNUM, the names of columns."""
+"""The frame of a query: what it reads, what its names stand for, and which columns it gives.
+
+Each part of a query is translated with the names of its own place (`scopes`): the subqueries that
+it reads from first, because their columns say what its own expressions are.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlglot import exp
-from sqlglot.transforms import eliminate_join_marks
 
-from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.outer_joins import rewrite_outer_joins
+from olr_pg.schema.parts import translate_part
+from olr_pg.schema.relation_columns import RelationColumn
+from olr_pg.schema.row_limits import rewrite_row_limit
+from olr_pg.schema.scopes import Scope, Source
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.value_kinds import NUMBERS, TEXTS, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:
-    from olr_pg.schema.relations import Relation
+    from collections.abc import Callable, Mapping, Sequence
+
     from olr_pg.schema.translating import Translator
 
+_CASTS: Final = {
+    ValueKind.INTEGER: "NUMERIC",
+    ValueKind.NUMBER: "NUMERIC",
+    ValueKind.FLOAT: "DOUBLE PRECISION",
+    ValueKind.TEXT: "TEXT",
+    ValueKind.CHAR: "TEXT",
+    ValueKind.DATE: "TIMESTAMP(0)",
+    ValueKind.TIMESTAMP: "TIMESTAMP",
+    ValueKind.TIMESTAMPTZ: "TIMESTAMPTZ",
+    ValueKind.INTERVAL: "INTERVAL",
+    ValueKind.MONTHS: "INTERVAL",
+    ValueKind.RAW: "BYTEA",
+}
+_SUBTOTALS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
-def prepare_query(tree: exp.Query, translator: Translator) -> exp.Expr:
-    """Resolve the tables and rewrite what PostgreSQL writes otherwise.
+
+class Output(NamedTuple):
+    """A column that a query gives: its name in Oracle, empty without one, and what it is."""
+
+    name: str
+    column: RelationColumn
+
+
+def translate_frame(t: Translator, node: exp.Expr) -> list[Output]:
+    """Translate a query in its place; return its columns.
 
     Raises:
         UntranslatableError: with the reason.
     """
-    ctes = {translator.plain(cte.args["alias"].this) for cte in tree.find_all(exp.CTE)}
-    for node in list(tree.find_all(exp.Table)):
-        _check_table(node)
-        is_cte = translator.plain(node.this) in ctes and not node.args.get("db")
-        if not is_cte and translator.plain(node.this) != "DUAL":
-            _find(node, translator)
-    found = _outer_joins(tree, translator)
-    for select in list(found.find_all(exp.Select)):
-        _row_limit(select)
-    for node in list(found.find_all(exp.Table)):
-        _name(node, translator, ctes)
-    _fold_aliases(found, translator)
-    _name_subqueries(found)
+    outer = t.scope
+    t.scope = Scope(outer=outer)
+    try:
+        _ctes(t, node)
+        if isinstance(node, exp.Subquery):
+            found = translate_frame(t, node.this)
+        elif isinstance(node, exp.SetOperation):
+            found = _set_operation(t, node)
+        elif isinstance(node, exp.Select):
+            found = _select(t, node)
+        else:
+            raise UntranslatableError("it is no query")
+    finally:
+        t.scope = outer
+    facts = [one.column.fact for one in found]
+    t.note_columns(node, facts)
+    if len(facts) == 1:
+        t.note(node, facts[0]._replace(filled=False))
     return found
 
 
-def _sources(select: exp.Expr) -> list[exp.Expr]:
-    """Return the tables and subqueries that a SELECT reads."""
+def _ctes(t: Translator, node: exp.Expr) -> None:
+    held = node.args.get("with_")
+    if held is None:
+        return
+    for cte in held.expressions:
+        alias = cte.args["alias"]
+        name = t.plain(alias.this)
+        names = [t.plain(one) for one in alias.args.get("columns") or ()]
+        is_recursive = any(
+            not table.args.get("db") and t.plain(table.this) == name
+            for table in cte.this.find_all(exp.Table)
+            if isinstance(table.this, exp.Identifier)
+        )
+        if is_recursive:
+            held.set("recursive", True)
+            t.scope.ctes[name] = _recursive(t, cte.this, name, names)
+        else:
+            t.scope.ctes[name] = _renamed(t, translate_frame(t, cte.this), names)
+        _fold_table_alias(t, cte)
+
+
+def _renamed(
+    t: Translator, outputs: Sequence[Output], names: Sequence[str]
+) -> dict[str, RelationColumn]:
+    """Return columns by name, under the names of a list of columns where there is one."""
+    if not names:
+        return {one.name: one.column for one in outputs if one.name}
+    return {
+        name: one.column._replace(name=t.relations.name(name, column=True))
+        for name, one in zip(names, outputs, strict=True)
+    }
+
+
+def _recursive(
+    t: Translator, query: exp.Expr, name: str, names: Sequence[str]
+) -> dict[str, RelationColumn]:
+    """Translate a query that reads itself: its first part says what its columns are."""
+    if not isinstance(query, exp.Union) or query.args.get("with_") or not names:
+        raise UntranslatableError("it reads itself in another form than with UNION ALL")
+    first = translate_frame(t, query.this)
+    columns = _renamed(t, first, names)
+    for key, column in columns.items():
+        kind = ValueKind.TEXT if column.fact.kind in TEXTS else column.fact.kind
+        kind = ValueKind.NUMBER if kind in NUMBERS else kind
+        columns[key] = column._replace(fact=Fact(kind, column.fact.length), made=None)
+    t.scope.ctes[name] = columns
+    second = translate_frame(t, query.expression)
+    for part, outputs in ((query.this, first), (query.expression, second)):
+        forms = {
+            at: _cast_to(t, one.column.fact, column.fact)
+            for at, (one, column) in enumerate(zip(outputs, columns.values(), strict=True))
+        }
+        recast(t, part, forms)
+    return columns
+
+
+def _cast_to(t: Translator, fact: Fact, wanted: Fact) -> Callable[[str], str]:
+    name = _CASTS.get(wanted.kind)
+    if name is None:
+        return lambda sql: sql
+
+    def form(sql: str) -> str:
+        text = t.text(t.raw(sql, fact)) if fact.kind is ValueKind.CHAR else sql
+        return f"CAST({text} AS {name})"
+
+    return form
+
+
+def recast(t: Translator, query: exp.Expr, forms: Mapping[int, Callable[[str], str]]) -> None:
+    """Give columns of a translated query another form, by their places."""
+    if not forms:
+        return
+    select = query
+    while isinstance(select, exp.Subquery):
+        select = select.this
+    items = select.expressions if isinstance(select, exp.Select) else []
+    if any(item.is_star for item in items) or not items or max(forms) >= len(items):
+        raise UntranslatableError("a part of it gives columns of another type than the first")
+    for at, form in forms.items():
+        item = items[at]
+        inner = item.this if isinstance(item, exp.Alias) else item
+        new = t.raw(form(t.sql(inner)), t.fact(inner))
+        if isinstance(item, exp.Column):
+            item.replace(exp.Alias(this=new, alias=exp.to_identifier(item.name, quoted=True)))
+        else:
+            inner.replace(new)
+
+
+def _set_operation(t: Translator, node: exp.SetOperation) -> list[Output]:
+    spine, left = [node], node.this
+    while isinstance(left, exp.SetOperation) and not left.args.get("with_"):
+        spine.append(left)
+        left = left.this
+    parts = [left, *(one.expression for one in reversed(spine))]
+    outputs = [translate_frame(t, part) for part in parts]
+    if len({len(one) for one in outputs}) > 1:
+        raise UntranslatableError("its parts give different numbers of columns")
+    found = list[Output]()
+    for at, same in enumerate(zip(*outputs, strict=True)):
+        fact = _unified_column(t, parts, at, [one.column.fact for one in same])
+        found.append(same[0]._replace(column=same[0].column._replace(fact=fact, made=None)))
+    for one in spine:
+        # INTERSECT binds more tightly in PostgreSQL.
+        if isinstance(one.this, exp.SetOperation) and type(one.this) is not type(one):
+            one.set("this", exp.Subquery(this=one.this))
+    _order(t, node, found)
+    return found
+
+
+def _unified_column(
+    t: Translator, parts: Sequence[exp.Expr], at: int, facts: Sequence[Fact]
+) -> Fact:
+    stand_ins = [t.raw("", fact) for fact in facts]
+    _, fact = t.unified(stand_ins, fixed=True)
+    for part, own in zip(parts, facts, strict=True):
+        needs_text = own.kind is ValueKind.CHAR and not own.exact and fact.kind is ValueKind.TEXT
+        if (own.kind is ValueKind.NOTHING and fact.kind in _CASTS) or needs_text:
+            recast(t, part, {at: _cast_to(t, own, fact)})
+    return fact if fact.kind is not ValueKind.CHAR else fact._replace(exact=False)
+
+
+def _select(t: Translator, select: exp.Select) -> list[Output]:
+    scope = t.scope
+    scope.grouped = _has_subtotals(select)
+    scope.sources = _sources(t, select)
+    marked = rewrite_outer_joins(t, select)
+    scope.sources = [
+        one._replace(optional=True) if one.called in marked else one for one in scope.sources
+    ]
+    _expand_stars(t, select, changed=bool(marked))
+    rewrite_row_limit(t, select)
+    for join in select.args.get("joins") or ():
+        if join.args.get("on") is not None:
+            translate_part(t, join.args["on"])
+    names = [_item_name(t, item) for item in select.expressions]
+    for part in ("where", "group", "having"):
+        if select.args.get(part) is not None:
+            translate_part(t, select.args[part])
+    for item in list(select.expressions):
+        _item(t, item)
+    found = _outputs(t, select, names)
+    _order(t, select, found)
+    _constant_groups(t, select)
+    return found
+
+
+def _has_subtotals(select: exp.Select) -> bool:
+    group = select.args.get("group")
+    return group is not None and group.find(*_SUBTOTALS) is not None
+
+
+def _constant_groups(t: Translator, select: exp.Select) -> None:
+    """Let no constant of GROUP BY be taken for the place of a column."""
+    group = select.args.get("group")
+    for one in list(group.expressions) if group is not None else ():
+        if isinstance(one, exp.Literal):
+            one.replace(t.raw(f"CAST({t.sql(one)} AS TEXT)", UNKNOWN))
+
+
+def _sources(t: Translator, select: exp.Select) -> list[Source]:
+    """Resolve what is read; return it with what an outer join makes optional."""
     begin = select.args.get("from_")
-    return [one.this for one in (*([begin] if begin else []), *(select.args.get("joins") or ()))]
+    joins = select.args.get("joins") or []
+    found = list[Source]()
+    for number, holder in enumerate([*([begin] if begin else []), *joins], 1):
+        one = _source(t, holder, number, found, select)
+        side = str(holder.args.get("side") or "").upper()
+        if side in ("RIGHT", "FULL"):
+            found = [before._replace(optional=True) for before in found]
+        found.append(one._replace(optional=True) if side in ("LEFT", "FULL") else one)
+        if holder.args.get("using"):
+            _fold_using(t, holder, found)
+    return found
 
 
-def _name_subqueries(tree: exp.Expr) -> None:
-    """Name the subqueries in FROM that have no name: PostgreSQL wants one before version 16."""
-    for select in tree.find_all(exp.Select):
-        for number, source in enumerate(_sources(select), 1):
-            if isinstance(source, exp.Subquery) and not source.args.get("alias"):
-                name = exp.to_identifier(f"subquery_{number}", quoted=True)
-                source.set("alias", exp.TableAlias(this=name))
+def _fold_using(t: Translator, join: exp.Expr, found: Sequence[Source]) -> None:
+    names = []
+    for one in join.args["using"]:
+        name = t.plain(one)
+        known = next((source.columns[name] for source in found if name in source.columns), None)
+        if known is None:
+            raise UntranslatableError(f"USING ({name}): no table has this column")
+        names.append(exp.to_identifier(known.name, quoted=True))
+    join.set("using", names)
 
 
-def is_of_table(node: exp.Column, name: str, translator: Translator) -> bool:
-    """Tell whether a column is one of a table or view, and not of a subquery that has read it."""
-    if node.args.get("table"):
-        return True
-    select = node.find_ancestor(exp.Select)
-    while select is not None:
-        found = [translator.tables.get(id(source)) for source in _sources(select)]
-        if any(one is not None and name in one.columns for one in found):
-            return True
-        if None in found:
-            return False
-        select = select.find_ancestor(exp.Select)
-    return True
+def _source(
+    t: Translator, holder: exp.Expr, number: int, before: list[Source], select: exp.Select
+) -> Source:
+    node = holder.this
+    if isinstance(node, exp.Table):
+        return _table(t, node, select)
+    if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+        t.scope.sources = before
+        outputs = translate_frame(t, node.this)
+        t.scope.sources = []
+    elif isinstance(node, exp.Subquery):
+        if isinstance(node.this, exp.Table):
+            raise UntranslatableError("a join in brackets: write it without them")
+        outputs = translate_frame(t, node)
+    else:
+        raise UntranslatableError(f"it reads from {node.sql(dialect='oracle')}")
+    alias = node.args.get("alias")
+    if alias is None:
+        name = exp.to_identifier(f"subquery_{number}", quoted=True)
+        node.set("alias", exp.TableAlias(this=name))
+        return Source("", name.name, _renamed(t, outputs, ()))
+    called = t.plain(alias.this)
+    columns = _renamed(t, outputs, [t.plain(one) for one in alias.args.get("columns") or ()])
+    _fold_table_alias(t, node)
+    return Source(called, t.relations.name(called), columns)
 
 
-def _check_table(node: exp.Table) -> None:
+def _fold_table_alias(t: Translator, node: exp.Expr) -> None:
+    alias = node.args["alias"]
+    alias.set("this", t.folded(t.plain(alias.this)))
+    columns = alias.args.get("columns") or []
+    alias.set("columns", [t.folded(t.plain(one), column=True) for one in columns])
+
+
+def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
     if not isinstance(node.this, exp.Identifier):
         raise UntranslatableError("it reads a collection: TABLE() of a function")
+    name, db, alias = t.plain(node.this), node.args.get("db"), node.args.get("alias")
     if "@" in node.name:
         raise UntranslatableError("it reads over a database link")
-
-
-def _find(node: exp.Table, translator: Translator) -> None:
-    db = node.args.get("db")
-    owner = translator.plain(db) if db else translator.owner
-    name = translator.plain(node.this)
-    relation = translator.relations.find(owner, name)
+    called = t.plain(alias.this) if alias is not None and alias.this else name
+    folded = t.relations.name(called)
+    if alias is not None:
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(folded, quoted=True)))
+    cte = t.scope.cte(name) if db is None else None
+    if cte is not None:
+        node.set("this", t.folded(name))
+        return Source(called, folded, cte)
+    owner = t.plain(db) if db is not None else t.owner
+    relation = t.relations.find(owner, name)
     if relation is None:
+        if name == "DUAL":
+            return _dual(t, node, called, select)
         raise UntranslatableError(f"it reads {owner}.{name}, which is not in these schemas")
-    alias = node.args.get("alias")
-    called = translator.plain(alias.this) if alias and alias.this else name
-    translator.aliases[called] = relation
-    translator.scope.append(relation)
-    translator.read.add(f"{relation.owner}.{relation.source}")
-
-
-def _outer_joins(tree: exp.Query, translator: Translator) -> exp.Expr:
-    """Rewrite ``(+)`` as outer joins."""
-    marked = [column for column in tree.find_all(exp.Column) if column.args.get("join_mark")]
-    if not marked:
-        return tree
-    for select in tree.find_all(exp.Select):
-        where = select.args.get("where")
-        if where is None or not any(c.args.get("join_mark") for c in where.find_all(exp.Column)):
-            continue
-        for column in where.find_all(exp.Column):
-            if not column.args.get("table") and isinstance(column.this, exp.Identifier):
-                _qualify(column, translator)
-    try:
-        return eliminate_join_marks(tree)
-    except Exception as error:
-        raise UntranslatableError(f"its outer join (+) cannot be resolved: {error}") from error
-
-
-def _qualify(column: exp.Column, translator: Translator) -> None:
-    name = translator.plain(column.this)
-    having = [alias for alias, one in translator.aliases.items() if name in one.columns]
-    if len(having) == 1:
-        column.set("table", exp.to_identifier(having[0], quoted=True))
-    elif column.args.get("join_mark"):
-        raise UntranslatableError(f"its outer join (+) is of a column {name} of no known table")
-
-
-def _row_limit(select: exp.Select) -> None:
-    """Rewrite a bound of ROWNUM as LIMIT, where that means the same; DUAL goes."""
-    source = select.args.get("from_")
-    if source is not None and isinstance(source.this, exp.Table) and not select.args.get("joins"):
-        table = source.this
-        named = any(column.name.upper() == "DUMMY" for column in select.find_all(exp.Column))
-        if table.name.upper() == "DUAL" and not table.args.get("alias") and not named:
-            select.set("from_", None)
-    where = select.args.get("where")
-    if where is None:
-        return
-    conditions = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    bounds = [one for one in conditions if _bound(one) is not None]
-    if not bounds:
-        if any(_is_rownum(node) for node in where.find_all(exp.Column)):
-            raise UntranslatableError("ROWNUM in another condition than ROWNUM <= n")
-        return
-    ordered = ("order", "group", "having", "distinct", "limit")
-    if any(select.args.get(part) for part in ordered) or any(
-        isinstance(one, exp.AggFunc) for one in select.selects for one in one.find_all(exp.AggFunc)
-    ):
-        raise UntranslatableError(
-            "ROWNUM beside ORDER BY or GROUP BY, which Oracle applies before these"
-        )
-    limit = min(bound for one in bounds if (bound := _bound(one)) is not None)
-    rest = [one for one in conditions if one not in bounds]
-    select.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
-    select.set("limit", exp.Limit(expression=exp.Literal.number(max(limit, 0))))
-
-
-def _is_rownum(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name.upper() == "ROWNUM"
-
-
-def _bound(condition: exp.Expr) -> int | None:
-    """Return how many rows a condition on ROWNUM lets through; None of another condition."""
-    if not isinstance(condition, exp.LT | exp.LTE | exp.EQ) or not _is_rownum(condition.this):
-        return None
-    number = condition.expression
-    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
-        return None
-    value = int(number.name)
-    if isinstance(condition, exp.EQ):
-        return 1 if value == 1 else 0
-    return value - 1 if isinstance(condition, exp.LT) else value
-
-
-def _name(node: exp.Table, translator: Translator, ctes: set[str]) -> None:
-    """Give a table its name in the target, and where that differs the old one as an alias."""
-    name = translator.plain(node.this)
-    if name == "DUAL" and not node.args.get("db"):
-        one = exp.select(exp.alias_(exp.Literal.string("X"), "dummy")).subquery("dual")
-        node.replace(one)
-        return
-    if name in ctes and not node.args.get("db"):
-        node.set("this", exp.to_identifier(translator.relations.name(name), quoted=True))
-        return
-    db = node.args.get("db")
-    owner = translator.plain(db) if db else translator.owner
-    relation: Relation | None = translator.relations.find(owner, name)
-    assert relation is not None
-    translator.tables[id(node)] = relation
+    t.read.add(f"{relation.owner}.{relation.source}")
     node.set("this", exp.to_identifier(relation.name, quoted=True))
     node.set("db", exp.to_identifier(relation.schema, quoted=True))
-    called = translator.relations.name(name)
-    if not node.args.get("alias") and called != relation.name:
-        node.set("alias", exp.TableAlias(this=exp.to_identifier(called, quoted=True)))
+    if alias is None and folded != relation.name:
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(folded, quoted=True)))
+    return Source(called, folded, relation.columns, owner=owner)
 
 
-def _fold_aliases(tree: exp.Expr, translator: Translator) -> None:
-    """Fold the names that the query gives to tables, subqueries and columns."""
-    for alias in tree.find_all(exp.TableAlias):
-        if isinstance(alias.this, exp.Identifier):
-            _fold(alias, "this", translator)
-        for column in alias.args.get("columns") or ():
-            folded = translator.relations.name(translator.plain(column), column=True)
-            column.replace(exp.to_identifier(folded, quoted=True))
-    for named in tree.find_all(exp.Alias):
-        if isinstance(named.args.get("alias"), exp.Identifier):
-            _fold(named, "alias", translator, column=True)
+def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> Source:
+    """DUAL goes where it is read alone and its column is not."""
+    dummy = RelationColumn("dummy", Fact(ValueKind.CHAR, 1, filled=True, exact=True))
+    is_alone = isinstance(node.parent, exp.From) and not select.args.get("joins")
+    is_used = any(
+        one.name.upper() == "DUMMY" or isinstance(one.this, exp.Star)
+        for one in select.find_all(exp.Column)
+    ) or any(isinstance(item, exp.Star) for item in select.expressions)
+    if is_alone and not is_used:
+        select.set("from_", None)
+    else:
+        alias = t.relations.name(called)
+        node.replace(exp.select("'X' AS \"dummy\"").subquery(exp.to_identifier(alias, quoted=True)))
+    return Source(called, t.relations.name(called), {"DUMMY": dummy})
 
 
-def _fold(node: exp.Expr, part: str, translator: Translator, *, column: bool = False) -> None:
-    folded = translator.relations.name(translator.plain(node.args[part]), column=column)
-    node.set(part, exp.to_identifier(folded, quoted=True))
+def _expand_stars(t: Translator, select: exp.Select, *, changed: bool) -> None:
+    """Name all columns where ``*`` would give others, or give them otherwise.
+
+    Args:
+        changed: the order of what is read is another one now.
+    """
+    is_merged = any(
+        join.args.get("using") or join.args.get("method") for join in select.args.get("joins") or ()
+    )
+    items = list[exp.Expr]()
+    for item in select.expressions:
+        if not item.is_star:
+            items.append(item)
+            continue
+        chosen = _star_sources(t, item)
+        is_plain = all(one.is_plain for source in chosen for one in source.columns.values())
+        if is_plain and not changed:
+            if isinstance(item, exp.Column):
+                item.set("table", exp.to_identifier(chosen[0].alias, quoted=True))
+                item.set("db", None)
+            items.append(item)
+            continue
+        if is_merged:
+            odd = next(c.name for s in chosen for c in s.columns.values() if not c.is_plain)
+            raise UntranslatableError(f"it selects *, and the type of {odd} is a choice")
+        items += [
+            exp.Column(
+                this=exp.to_identifier(name, quoted=True),
+                table=exp.to_identifier(source.called, quoted=True) if source.called else None,
+            )
+            for source in chosen
+            for name in source.columns
+        ]
+    select.set("expressions", items)
+
+
+def _star_sources(t: Translator, item: exp.Expr) -> list[Source]:
+    table = item.args.get("table") if isinstance(item, exp.Column) else None
+    if table is None:
+        return t.scope.sources
+    found = t.scope.source(t.plain(table))
+    if found is None:
+        raise UntranslatableError(f"it selects {table.name}.*, and reads no {table.name}")
+    return [found]
+
+
+def _item_name(t: Translator, item: exp.Expr) -> str:
+    if isinstance(item, exp.Alias):
+        return t.plain(item.args["alias"])
+    return t.plain(item.this) if isinstance(item, exp.Column) and not item.is_star else ""
+
+
+def _item(t: Translator, item: exp.Expr) -> None:
+    """Translate an item of the select list."""
+    if item.is_star:
+        return
+    if isinstance(item, exp.Alias):
+        item.set("alias", t.folded(t.plain(item.args["alias"]), column=True))
+        translate_part(t, item.this)
+        return
+    translate_part(t, item, keep_name=True)
+
+
+def _outputs(t: Translator, select: exp.Select, names: Sequence[str]) -> list[Output]:
+    found = list[Output]()
+    for item, name in zip(select.expressions, names, strict=True):
+        if item.is_star:
+            found += _star_outputs(t, select, item)
+            continue
+        new = item.alias_or_name if name else ""
+        found.append(Output(name, RelationColumn(new, t.fact(item))))
+    return found
+
+
+def _star_outputs(t: Translator, select: exp.Select, item: exp.Expr) -> list[Output]:
+    if isinstance(item, exp.Column):
+        found = next(one for one in t.scope.sources if one.alias == item.args["table"].name)
+        chosen = [found]
+    else:
+        chosen = t.scope.sources
+    merged = list[str]()
+    for join in select.args.get("joins") or ():
+        merged += [one.name for one in join.args.get("using") or ()]
+    outputs = [
+        Output(name, t.scope.seen(source, column)._replace(made=None, pairs=()))
+        for source in chosen
+        for name, column in source.columns.items()
+    ]
+    if any(join.args.get("method") for join in select.args.get("joins") or ()):
+        counts = [one.column.name for one in outputs]
+        merged += [name for name in dict.fromkeys(counts) if counts.count(name) > 1]
+    first = {name: one for one in reversed(outputs) if (name := one.column.name) in merged}
+    return [
+        *(first[name] for name in dict.fromkeys(merged) if name in first),
+        *(one for one in outputs if one.column.name not in merged),
+    ]
+
+
+def _order(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
+    """Translate ORDER BY, in which the names of the select list come first."""
+    order = query.args.get("order")
+    if order is None:
+        return
+    if order.args.get("siblings"):
+        raise UntranslatableError("CONNECT BY: rewrite it as WITH RECURSIVE")
+    by_name = {one.name: one.column for one in outputs if one.name}
+    t.scope.items = {
+        one.name: (t.sql(item.this if isinstance(item, exp.Alias) else item), one.column.fact)
+        for one, item in zip(outputs, query.expressions, strict=False)
+        if isinstance(query, exp.Select) and not any(i.is_star for i in query.expressions)
+    }
+    for ordered in order.expressions:
+        key = ordered.this
+        is_name = isinstance(key, exp.Column) and not key.args.get("table")
+        known = by_name.get(t.plain(key.this)) if is_name else None
+        if known is None:
+            translate_part(t, ordered)
+        else:
+            ordered.set("this", t.raw(quoted(known.name), known.fact))
+    t.scope.items = {}

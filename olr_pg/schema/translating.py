@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from olr_pg.schema.value_kinds import (
-    INTEGER,
+    BOOLEAN,
     MOMENTS,
-    NUMBER,
+    NOTHING,
     NUMBERS,
     TEXT,
     TEXTS,
@@ -19,24 +20,30 @@ from olr_pg.schema.value_kinds import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from olr_pg.schema.relation_columns import RelationColumn
-    from olr_pg.schema.relations import Relation, Relations
+    from olr_pg.schema.relations import Relations
+    from olr_pg.schema.scopes import Scope
 
-_LIKE_ARGUMENT: Final = (exp.Max, exp.Min, exp.Paren, exp.Alias, exp.Window, exp.Neg, exp.Subquery)
-_LIKE_ARGUMENT_FUNCTIONS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.Distinct)
-_COUNTS: Final = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile)
-_AMOUNTS: Final = (exp.Sum, exp.Avg, exp.Stddev, exp.Variance)
-_CONDITIONS: Final = (exp.Predicate, exp.Connector, exp.Not)
-
-
-Handler: TypeAlias = "Callable[[Translator, exp.Expr], tuple[str, Fact] | None]"
+Translated: TypeAlias = "tuple[str, Fact]"
+NodeRule: TypeAlias = "Callable[[Translator, exp.Expr], Translated | None]"
 """What translates a node whose parts are translated; None keeps the node."""
+CallRule: TypeAlias = "Callable[[Translator, Sequence[exp.Expr]], Translated]"
+"""What translates a call of a function, from its translated arguments."""
+
+NLS_TEXT: Final = "depends on NLS settings"
 
 
 class UntranslatableError(Exception):
     """Something has no translation; its text is the reason."""
+
+
+class Function(NamedTuple):
+    """A function of Oracle: its rule, and how many arguments it takes."""
+
+    rule: CallRule
+    least: int = 1
+    most: int = 1
 
 
 def quoted(name: str) -> str:
@@ -49,30 +56,33 @@ class Translator:
 
     Args:
         owner: whose names are meant where no owner is told.
-        scope: the tables and views that columns may be of.
+        scope: what the names stand for at the place that is translated.
 
     Attributes:
-        read: ``OWNER.NAME`` of each that is read.
-        aliases: tables and views by the name that the query gives them.
-        tables: what the tables of the query are, by `id` of their nodes.
+        read: ``OWNER.NAME`` of each table or view that is read.
+        translate_frame, translate: what translates a query, and a part of one, within another part.
     """
 
-    def __init__(self, relations: Relations, owner: str, scope: list[Relation]) -> None:
+    def __init__(self, relations: Relations, owner: str, scope: Scope) -> None:
         self.relations = relations
         self.owner = owner
         self.scope = scope
         self.read = set[str]()
-        self.aliases: dict[str, Relation] = {}
-        self.tables: dict[int, Relation] = {}
+        self.translate_frame: Callable[[exp.Expr], object] = lambda _node: None
+        self.translate: Callable[[exp.Expr], None] = lambda _node: None
         self._facts = dict[int, Fact]()
+        self._columns = dict[int, list[Fact]]()
         self._kept = list[exp.Expr]()
-        self._projected = dict[str, Fact]()
 
     @staticmethod
     def plain(identifier: exp.Expr) -> str:
         """Return the name that an identifier stands for in Oracle."""
         name = str(identifier.name)
         return name if identifier.args.get("quoted") else name.upper()
+
+    def folded(self, name: str, *, column: bool = False) -> exp.Identifier:
+        """Return the target's name of what Oracle's text calls `name`."""
+        return exp.to_identifier(self.relations.name(name, column=column), quoted=True)
 
     def raw(self, text: str, fact: Fact) -> exp.Var:
         """Make a node of translated text."""
@@ -85,107 +95,123 @@ class Translator:
         self._facts[id(node)] = fact
         self._kept.append(node)  # so that no other node gets its id
 
-    def project(self, name: str, fact: Fact) -> None:
-        """Remember what a column of a subquery is; of two that differ nothing is known."""
-        known = self._projected.setdefault(name, fact)
-        if known.kind != fact.kind:
-            self._projected[name] = UNKNOWN
+    def note_columns(self, query: exp.Expr, facts: list[Fact]) -> None:
+        """Remember what the columns of a translated query are."""
+        self._columns[id(query)] = facts
+        self._kept.append(query)
 
-    def projected(self, name: str) -> Fact:
-        """Tell what a column is that no table has."""
-        return self._projected.get(name, UNKNOWN)
-
-    def column(self, node: exp.Column, name: str) -> RelationColumn | None:
-        """Find the column that is meant; None where no table or several have it."""
-        table = node.args.get("table")
-        if table is not None:
-            relation = self.aliases.get(self.plain(table))
-            return relation.columns.get(name) if relation else None
-        found = [one.columns[name] for one in self.scope if name in one.columns]
-        if not found:
-            return None
-        same = all(one.fact.kind == found[0].fact.kind for one in found)
-        return found[0] if same else found[0]._replace(fact=UNKNOWN)
+    def columns_of(self, query: exp.Expr) -> list[Fact]:
+        """Tell what the columns of a translated query are."""
+        return self._columns[id(query)]
 
     def sql(self, node: exp.Expr) -> str:
         """Return the translated text of a node."""
-        return str(node.sql(dialect="postgres", identify=True))
+        return str(node.sql(dialect="postgres", identify=True, unsupported_level=_RAISE))
 
     def fact(self, node: exp.Expr) -> Fact:
         """Tell what the values of a translated node are."""
         known = self._facts.get(id(node))
         if known is not None:
             return known
-        if isinstance(node, exp.Literal):
-            return self._literal(node)
-        if isinstance(node, _CONDITIONS):
-            return Fact(ValueKind.BOOLEAN)
-        if isinstance(node, exp.Case):
-            return self._case(node)
-        if isinstance(node, exp.Coalesce):
-            parts = [self.fact(node.this), *map(self.fact, node.expressions)]
-            kinds = {part.kind for part in parts}
-            first = next((part for part in parts if part.kind != ValueKind.UNKNOWN), UNKNOWN)
-            filled = any(part.filled for part in parts)
-            return Fact(first.kind if kinds - {ValueKind.UNKNOWN} else ValueKind.UNKNOWN, 0, filled)
-        if isinstance(node, _COUNTS):
-            return INTEGER
-        if isinstance(node, _AMOUNTS):
-            return NUMBER
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-            selects = node.this.selects
-            return self.fact(selects[0])._replace(filled=False) if len(selects) == 1 else UNKNOWN
-        if isinstance(node, _LIKE_ARGUMENT):
-            return self.fact(node.this)
-        if isinstance(node, _LIKE_ARGUMENT_FUNCTIONS):
-            return self.fact(node.this)._replace(filled=False) if node.this else UNKNOWN
+        if isinstance(node, exp.Paren | exp.Alias | exp.Distinct | exp.Ordered):
+            inner = node.expressions[0] if isinstance(node, exp.Distinct) else node.this
+            return self.fact(inner)
+        if isinstance(node, exp.Null):
+            return NOTHING
+        if isinstance(node, exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
+            return BOOLEAN
         return UNKNOWN
 
-    def _literal(self, node: exp.Literal) -> Fact:
-        if node.is_string:
-            return Fact(ValueKind.TEXT, filled=node.name != "")
-        whole = str(node.name).isdigit()
-        return Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=True)
+    def kind(self, node: exp.Expr) -> ValueKind:
+        """Tell of which kind the values of a translated node are."""
+        return self.fact(node).kind
 
-    def _case(self, node: exp.Case) -> Fact:
-        values = [branch.args["true"] for branch in node.args["ifs"]]
-        default = node.args.get("default")
-        facts = [self.fact(value) for value in (*values, *([default] if default else ()))]
-        first = next((one for one in facts if one.kind != ValueKind.UNKNOWN), UNKNOWN)
-        return Fact(first.kind, 0, bool(default) and all(one.filled for one in facts))
-
-    def is_moment(self, node: exp.Expr) -> bool:
-        """Tell whether the values are dates or timestamps."""
-        return self.fact(node).kind in MOMENTS
-
-    def is_number(self, node: exp.Expr) -> bool:
-        """Tell whether the values are numbers."""
-        return self.fact(node).kind in NUMBERS
+    def is_null(self, node: exp.Expr) -> bool:
+        """Tell whether it is the literal NULL, or an empty text."""
+        return self.kind(node) is ValueKind.NOTHING
 
     def text(self, node: exp.Expr) -> str:
         """Return the value as Oracle's text of it: padded where it is a CHAR, digits of a number.
 
         Raises:
-            UntranslatableError: its text depends on the session's settings.
+            UntranslatableError: its text depends on the session's settings, or it has none.
         """
         fact, sql = self.fact(node), self.sql(node)
-        if fact.kind is ValueKind.CHAR:
+        if fact.kind is ValueKind.CHAR and not fact.exact:
             return f"RPAD(CAST({sql} AS TEXT), {fact.length})"
         if fact.kind in TEXTS:
             return sql
+        if fact.kind is ValueKind.NOTHING:
+            return "CAST(NULL AS TEXT)"
         if fact.kind is ValueKind.INTEGER:
             return f"CAST({sql} AS TEXT)"
         if fact.kind is ValueKind.NUMBER:
             # Oracle writes .5 and no zeros at the end.
             digits = f"CAST(TRIM_SCALE(CAST({sql} AS NUMERIC)) AS TEXT)"
             return f"REGEXP_REPLACE({digits}, '^(-?)0\\.', '\\1.')"
+        if fact.kind is ValueKind.RAW:
+            return f"UPPER(ENCODE({sql}, 'hex'))"
         if fact.kind is ValueKind.UNKNOWN:
-            return f"CAST({sql} AS TEXT)"
-        raise UntranslatableError(
-            f"the text of a {fact.kind.value} without a format depends on NLS settings"
-        )
+            raise UntranslatableError(f"the text of {sql}, whose type is not known")
+        raise UntranslatableError(f"the text of a {fact.kind.value} without a format {NLS_TEXT}")
 
-    def nonempty(self, sql: str, *, filled: bool = False) -> tuple[str, Fact]:
+    def number(self, node: exp.Expr) -> str:
+        """Return the value as numeric: PostgreSQL's other numbers divide and round otherwise.
+
+        Raises:
+            UntranslatableError: it is no number, nor a text that may be one.
+        """
+        sql, kind = self.sql(node), self.kind(node)
+        if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
+            return sql
+        if kind in TEXTS:
+            text = self.literal(node)
+            if text is not None and not _NUMERAL.fullmatch(text):
+                raise UntranslatableError(f"the text {text!r} where a number is expected")
+            return f"CAST({self.text(node)} AS NUMERIC)"
+        if kind in NUMBERS or kind is ValueKind.NOTHING:
+            return f"CAST({sql} AS NUMERIC)"
+        raise UntranslatableError(f"a {kind.value} where a number is expected")
+
+    def integer(self, node: exp.Expr) -> str:
+        """Return the value as an integer, cut as Oracle cuts the fraction of an argument."""
+        whole = self.whole(node)
+        return str(whole) if whole is not None else f"CAST(TRUNC({self.number(node)}) AS INT)"
+
+    def moment(self, node: exp.Expr) -> str:
+        """Return the value as a timestamp without time zone.
+
+        Raises:
+            UntranslatableError: it is none, or in a time zone that the target does not keep.
+        """
+        sql, fact = self.sql(node), self.fact(node)
+        if fact.kind is ValueKind.TIMESTAMPTZ:
+            if not fact.exact:
+                raise UntranslatableError(
+                    f"the local time of {sql}: PostgreSQL does not keep the time zone of a value"
+                )
+            return f"CAST({sql} AS TIMESTAMP)"
+        if fact.kind is ValueKind.NOTHING:
+            return "CAST(NULL AS TIMESTAMP)"
+        if fact.kind in TEXTS:
+            raise UntranslatableError(f"a text where a date is expected {NLS_TEXT}: use TO_DATE")
+        if fact.kind not in MOMENTS:
+            raise UntranslatableError(f"a {fact.kind.value} where a date is expected")
+        return sql
+
+    def is_moment(self, node: exp.Expr) -> bool:
+        """Tell whether the values are dates or timestamps."""
+        return self.kind(node) in MOMENTS
+
+    def is_number(self, node: exp.Expr) -> bool:
+        """Tell whether the values are numbers."""
+        return self.kind(node) in NUMBERS
+
+    def is_text(self, node: exp.Expr) -> bool:
+        """Tell whether the values are texts."""
+        return self.kind(node) in TEXTS
+
+    def nonempty(self, sql: str, *, filled: bool = False) -> Translated:
         """Return a text whose empty value is NULL, as in Oracle."""
         return (sql, Fact(ValueKind.TEXT, filled=True)) if filled else (f"NULLIF({sql}, '')", TEXT)
 
@@ -196,20 +222,87 @@ class Translator:
         return None
 
     def whole(self, node: exp.Expr | None) -> int | None:
-        """Return the value of an integer literal; None of anything else."""
+        """Return the value of a number literal, its fraction cut; None of anything else."""
+        if isinstance(node, exp.Paren):
+            return self.whole(node.this)
         if isinstance(node, exp.Neg):
             inner = self.whole(node.this)
             return None if inner is None else -inner
-        if isinstance(node, exp.Literal) and not node.is_string and str(node.name).isdigit():
-            return int(node.name)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            digits, _, fraction = str(node.name).partition(".")
+            if (digits.isdigit() or not digits) and (fraction.isdigit() or not fraction):
+                return int(digits or "0")
         return None
 
+    def unified(self, nodes: Sequence[exp.Expr], *, fixed: bool = False) -> tuple[list[str], Fact]:
+        """Return values that one column or function returns, as values of one kind.
 
-def constant(sql: str, fact: Fact) -> Handler:
+        The kind is that of the first, as in Oracle's functions that take values of several.
+
+        Args:
+            fixed: values that are all a CHAR of the same length stay one.
+
+        Raises:
+            UntranslatableError: there is no common kind.
+        """
+        facts = [self.fact(node) for node in nodes if not self.is_null(node)]
+        kinds = {fact.kind for fact in facts}
+        filled = len(facts) == len(nodes) and all(fact.filled for fact in facts)
+        if not facts:
+            return ["NULL" for _ in nodes], NOTHING
+        first = facts[0]
+        if first.kind in TEXTS:
+            lengths = {fact.length if fact.kind is ValueKind.CHAR else -1 for fact in facts}
+            texts = ["NULL" if self.is_null(node) else self.text(node) for node in nodes]
+            if fixed and len(lengths) == 1 and -1 not in lengths:
+                return texts, Fact(ValueKind.CHAR, first.length, filled, exact=True)
+            return texts, Fact(ValueKind.TEXT, filled=filled)
+        if first.kind in NUMBERS and kinds <= NUMBERS | TEXTS:
+            return self._unified_numbers(nodes, kinds, filled=filled)
+        if kinds <= MOMENTS:
+            widest = max((*facts,), key=lambda fact: list(ValueKind).index(fact.kind))
+            exact = all(fact.exact for fact in facts if fact.kind is ValueKind.TIMESTAMPTZ)
+            return [self.sql(node) for node in nodes], widest._replace(filled=filled, exact=exact)
+        if len(kinds) > 1:
+            names = ", ".join(sorted(kind.value for kind in kinds))
+            raise UntranslatableError(f"values of different kinds together ({names})")
+        return [self.sql(node) for node in nodes], first._replace(filled=filled)
+
+    def _unified_numbers(
+        self, nodes: Sequence[exp.Expr], kinds: set[ValueKind], *, filled: bool
+    ) -> tuple[list[str], Fact]:
+        texts = [self.number(node) if self.is_text(node) else self.sql(node) for node in nodes]
+        kind = ValueKind.FLOAT if ValueKind.FLOAT in kinds else ValueKind.NUMBER
+        kind = ValueKind.INTEGER if kinds == {ValueKind.INTEGER} else kind
+        return texts, Fact(kind, filled=filled)
+
+
+_NUMERAL: Final = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)(E[-+]?\d+)?\s*", re.IGNORECASE)
+_RAISE: Final = ErrorLevel.RAISE
+
+
+def constant(sql: str, fact: Fact) -> CallRule:
     """Translate into the same text, whatever the arguments are."""
-    return lambda _t, _node: (sql, fact)
+    return lambda _t, _arguments: (sql, fact)
 
 
-def argument_in(template: str, fact: Fact) -> Handler:
-    """Translate a function that sqlglot does not know: ``{}`` stands for its first argument."""
-    return lambda t, node: (template.format(t.sql(node.expressions[0])), fact)
+def of_text(template: str, fact: Fact) -> CallRule:
+    """Translate a function of texts: ``{}`` stands for each."""
+    return lambda t, arguments: (template.format(*map(t.text, arguments)), fact)
+
+
+def of_numbers(template: str, fact: Fact) -> CallRule:
+    """Translate a function of numbers: ``{}`` stands for each."""
+    return lambda t, arguments: (template.format(*map(t.number, arguments)), fact)
+
+
+def string_literal(t: Translator, node: exp.Expr, what: str) -> str:
+    """Return the text of an argument that must be a literal.
+
+    Raises:
+        UntranslatableError: it is none.
+    """
+    found = t.literal(node)
+    if found is None:
+        raise UntranslatableError(f"{what} that is no literal")
+    return found

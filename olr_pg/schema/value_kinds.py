@@ -13,6 +13,7 @@ class ValueKind(Enum):
     """The kinds of value that Oracle's operators tell apart."""
 
     UNKNOWN = "unknown"
+    NOTHING = "null"
     INTEGER = "integer"
     NUMBER = "number"
     FLOAT = "float"
@@ -22,6 +23,7 @@ class ValueKind(Enum):
     TIMESTAMP = "timestamp"
     TIMESTAMPTZ = "timestamp with time zone"
     INTERVAL = "interval"
+    MONTHS = "interval of years and months"
     RAW = "raw"
     BOOLEAN = "boolean"
 
@@ -35,24 +37,31 @@ class Fact(NamedTuple):
     """The facts that are known of a value.
 
     Attributes:
-        length: characters of a CHAR.
+        length: characters of a CHAR; digits of the seconds of a TIMESTAMP.
         filled: it is never NULL, nor an empty text.
+        exact: of a CHAR, its text here has all its blanks; of a TIMESTAMP WITH TIME ZONE, its zone
+            is that of the session.
     """
 
     kind: ValueKind
     length: int = 0
     filled: bool = False
+    exact: bool = False
 
 
 UNKNOWN: Final = Fact(ValueKind.UNKNOWN)
+NOTHING: Final = Fact(ValueKind.NOTHING)
 INTEGER: Final = Fact(ValueKind.INTEGER)
 NUMBER: Final = Fact(ValueKind.NUMBER)
+FLOAT: Final = Fact(ValueKind.FLOAT)
 TEXT: Final = Fact(ValueKind.TEXT)
 DATE: Final = Fact(ValueKind.DATE)
-TIMESTAMP: Final = Fact(ValueKind.TIMESTAMP)
-TIMESTAMPTZ: Final = Fact(ValueKind.TIMESTAMPTZ)
+TIMESTAMP: Final = Fact(ValueKind.TIMESTAMP, 6)
+TIMESTAMPTZ: Final = Fact(ValueKind.TIMESTAMPTZ, 6)
 INTERVAL: Final = Fact(ValueKind.INTERVAL)
+MONTHS: Final = Fact(ValueKind.MONTHS)
 RAW: Final = Fact(ValueKind.RAW)
+BOOLEAN: Final = Fact(ValueKind.BOOLEAN)
 
 _BY_TYPE: Final = {
     "BINARY_FLOAT": ValueKind.FLOAT,
@@ -83,7 +92,16 @@ def column_fact(column: InventoryColumn) -> Fact:
         return Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=filled)
     if name.startswith("TIMESTAMP"):
         kind = ValueKind.TIMESTAMPTZ if "TIME ZONE" in name else ValueKind.TIMESTAMP
-        return Fact(kind, filled=filled)
+        digits = 6 if column.scale is None else column.scale
+        # A value with LOCAL TIME ZONE is shown in the zone of the session.
+        return Fact(kind, digits, filled, exact="LOCAL" in name)
     if name.startswith("INTERVAL"):
-        return Fact(ValueKind.INTERVAL, filled=filled)
-    return Fact(_BY_TYPE.get(name, ValueKind.UNKNOWN), column.char_length, filled)
+        kind = ValueKind.MONTHS if "YEAR" in name else ValueKind.INTERVAL
+        return Fact(kind, filled=filled)
+    length = column.char_length or column.length
+    return Fact(_BY_TYPE.get(name, ValueKind.UNKNOWN), length, filled)
+
+
+def literal_fact(text: str) -> Fact:
+    """Tell what a text literal is: a CHAR of its length."""
+    return Fact(ValueKind.CHAR, len(text), filled=True, exact=True) if text else NOTHING

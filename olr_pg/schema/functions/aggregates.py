@@ -1,0 +1,317 @@
+"""Aggregate and analytic functions (Oracle SQL Language Reference, “Aggregate Functions”).
+
+Of no rows all but COUNT are NULL. A call with OVER, KEEP, WITHIN GROUP or IGNORE NULLS is
+translated as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from olr_pg.schema.translating import Function, UntranslatableError
+from olr_pg.schema.value_kinds import FLOAT, INTEGER, NUMBER, TEXTS, Fact, ValueKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.schema.translating import CallRule, NodeRule, Translated, Translator
+
+_COUNTED: Final = Fact(ValueKind.INTEGER, filled=True)
+
+
+def _bare(node: exp.Expr) -> tuple[str, exp.Expr]:
+    """Return DISTINCT, if it is there, and the value behind it."""
+    if isinstance(node, exp.Distinct):
+        if len(node.expressions) != 1:
+            raise UntranslatableError("DISTINCT of several values in a function")
+        return "DISTINCT ", node.expressions[0]
+    return "", node
+
+
+def _count(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    if isinstance(arguments[0], exp.Star):
+        return "COUNT(*)", _COUNTED
+    distinct, value = _bare(arguments[0])
+    return f"COUNT({distinct}{t.sql(value)})", _COUNTED
+
+
+def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
+    """Translate an aggregate of numbers.
+
+    Args:
+        keeps: of integers it gives an integer.
+    """
+
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        distinct, value = _bare(arguments[0])
+        kind = t.kind(value)
+        sql = t.number(value) if kind in TEXTS or kind is ValueKind.NOTHING else t.sql(value)
+        if not t.is_number(value):
+            t.number(value)  # refuses what is no number
+        fact = FLOAT if kind is ValueKind.FLOAT else NUMBER
+        fact = INTEGER if keeps and kind is ValueKind.INTEGER else fact
+        return f"{name}({distinct}{sql})", fact
+
+    return translate
+
+
+def _spread(name: str) -> CallRule:
+    """STDDEV and VARIANCE of one value are 0 in Oracle."""
+
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        distinct, value = _bare(arguments[0])
+        sql = f"{distinct}{t.number(value)}"
+        return f"(CASE WHEN COUNT({sql}) = 1 THEN 0 ELSE {name}({sql}) END)", NUMBER
+
+    return translate
+
+
+def _extreme(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        _, value = _bare(arguments[0])
+        return f"{name}({t.sql(value)})", t.fact(value)._replace(filled=False)
+
+    return translate
+
+
+def _of_pairs(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        one, other = (f"CAST({t.number(argument)} AS DOUBLE PRECISION)" for argument in arguments)
+        return f"CAST({name}({one}, {other}) AS NUMERIC)", NUMBER
+
+    return translate
+
+
+def _median(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    value = t.number(arguments[0])
+    return f"CAST(PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {value}) AS NUMERIC)", NUMBER
+
+
+def _grouping(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    return f"GROUPING({', '.join(map(t.sql, arguments))})", _COUNTED
+
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "ANY_VALUE": Function(_extreme("MIN")),
+    "APPROX_COUNT_DISTINCT": Function(
+        lambda t, arguments: (f"COUNT(DISTINCT {t.sql(arguments[0])})", _COUNTED)
+    ),
+    "AVG": Function(_of_numbers("AVG")),
+    "CORR": Function(_of_pairs("CORR"), 2, 2),
+    "COUNT": Function(_count),
+    "COVAR_POP": Function(_of_pairs("COVAR_POP"), 2, 2),
+    "COVAR_SAMP": Function(_of_pairs("COVAR_SAMP"), 2, 2),
+    "GROUPING": Function(_grouping),
+    "GROUPING_ID": Function(_grouping, 1, 31),
+    "MAX": Function(_extreme("MAX")),
+    "MEDIAN": Function(_median),
+    "MIN": Function(_extreme("MIN")),
+    "REGR_SLOPE": Function(_of_pairs("REGR_SLOPE"), 2, 2),
+    "STDDEV": Function(_spread("STDDEV")),
+    "STDDEV_POP": Function(_of_numbers("STDDEV_POP")),
+    "STDDEV_SAMP": Function(_of_numbers("STDDEV_SAMP")),
+    "SUM": Function(_of_numbers("SUM", keeps=True)),
+    "VARIANCE": Function(_spread("VARIANCE")),
+    "VAR_POP": Function(_of_numbers("VAR_POP")),
+    "VAR_SAMP": Function(_of_numbers("VAR_SAMP")),
+}
+
+_NOT_OVER: Final = frozenset({"MEDIAN", "GROUPING", "GROUPING_ID", "APPROX_COUNT_DISTINCT"})
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Tell whether a node of Oracle's tree is the call of an aggregate function."""
+    is_call = isinstance(node, exp.Anonymous) and node.name.upper() in FUNCTIONS
+    return is_call or isinstance(node, exp.GroupConcat)
+
+
+def _numbered(name: str, fact: Fact = _COUNTED) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        return f"{name}({', '.join(map(t.integer, arguments))})", fact
+
+    return translate
+
+
+def _neighbour(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        values = [arguments[0], *arguments[2:]]
+        texts, fact = t.unified(values)
+        place = [t.integer(arguments[1])] if len(arguments) > 1 else []
+        return f"{name}({', '.join([texts[0], *place, *texts[1:]])})", fact._replace(filled=False)
+
+    return translate
+
+
+def _of_frame(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        parts = [t.sql(arguments[0]), *map(t.integer, arguments[1:])]
+        return f"{name}({', '.join(parts)})", t.fact(arguments[0])._replace(filled=False)
+
+    return translate
+
+
+_ANALYTIC: Final[dict[str, Function]] = {
+    "CUME_DIST": Function(lambda _t, _arguments: ("CUME_DIST()", FLOAT), 0, 0),
+    "DENSE_RANK": Function(_numbered("DENSE_RANK"), 0, 0),
+    "FIRST_VALUE": Function(_of_frame("FIRST_VALUE")),
+    "LAG": Function(_neighbour("LAG"), 1, 3),
+    "LAST_VALUE": Function(_of_frame("LAST_VALUE")),
+    "LEAD": Function(_neighbour("LEAD"), 1, 3),
+    "NTH_VALUE": Function(_of_frame("NTH_VALUE"), 2, 2),
+    "NTILE": Function(_numbered("NTILE")),
+    "PERCENT_RANK": Function(lambda _t, _arguments: ("PERCENT_RANK()", FLOAT), 0, 0),
+    "RANK": Function(_numbered("RANK"), 0, 0),
+    "ROW_NUMBER": Function(_numbered("ROW_NUMBER"), 0, 0),
+}
+
+
+def _window(t: Translator, node: exp.Expr) -> Translated:
+    if node.args.get("over") == "KEEP":
+        return _keep(t, node)
+    if node.args.get("alias"):
+        raise UntranslatableError("a named window")
+    inner, ignores = _ignoring(node.this)
+    if not isinstance(inner, exp.Anonymous):
+        raise UntranslatableError("WITHIN GROUP, LISTAGG or KEEP with OVER")
+    name, arguments = inner.name.upper(), inner.expressions
+    partition = node.args.get("partition_by") or []
+    order, spec = node.args.get("order"), node.args.get("spec")
+    if ignores:
+        return _not_null(t, name, arguments, (partition, order, spec))
+    over = _over(t, partition, order, spec)
+    if name == "RATIO_TO_REPORT" and len(arguments) == 1:
+        value = t.number(arguments[0])
+        return f"({value} / NULLIF(SUM({value}) OVER ({over}), 0))", NUMBER
+    function = _ANALYTIC.get(name) or (FUNCTIONS.get(name) if name not in _NOT_OVER else None)
+    if function is None or not function.least <= len(arguments) <= function.most:
+        raise UntranslatableError(f"{name} with OVER has no translation")
+    sql, fact = function.rule(t, arguments)
+    if name in ("STDDEV", "VARIANCE"):
+        value = t.number(arguments[0])
+        one = f"COUNT({value}) OVER ({over}) = 1"
+        return f"(CASE WHEN {one} THEN 0 ELSE {name}({value}) OVER ({over}) END)", fact
+    if sql.startswith("CAST("):
+        raise UntranslatableError(f"{name} with OVER has no translation")
+    return f"{sql} OVER ({over})", fact
+
+
+def _ignoring(node: exp.Expr) -> tuple[exp.Expr, bool]:
+    """Return a call without IGNORE NULLS, and whether it was there."""
+    ignores = isinstance(node, exp.IgnoreNulls)
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    if isinstance(node, exp.Anonymous):
+        for argument in list(node.expressions):
+            if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
+                ignores = ignores or isinstance(argument, exp.IgnoreNulls)
+                argument.replace(argument.this)
+    return node, ignores
+
+
+def _over(
+    t: Translator, partition: Sequence[exp.Expr], order: exp.Expr | None, spec: exp.Expr | None
+) -> str:
+    parts = [f"PARTITION BY {', '.join(map(t.sql, partition))}"] if partition else []
+    if order is not None:
+        parts.append(t.sql(order))
+    if spec is not None:
+        _offsets_of_days(t, order, spec)
+        parts.append(t.sql(spec))
+    return " ".join(parts)
+
+
+def _offsets_of_days(t: Translator, order: exp.Expr | None, spec: exp.Expr) -> None:
+    """Numbers beside an ordering by dates are days."""
+    if spec.args.get("kind") != "RANGE" or order is None:
+        return
+    by_date = t.is_moment(order.expressions[0].this)
+    for side in ("start", "end"):
+        value = spec.args.get(side)
+        if by_date and isinstance(value, exp.Expr) and t.is_number(value):
+            spec.set(side, t.raw(f"({t.sql(value)} * INTERVAL '1 day')", Fact(ValueKind.INTERVAL)))
+
+
+_BEFORE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+_BEHIND: Final = "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING"
+
+
+def _not_null(
+    t: Translator,
+    name: str,
+    arguments: Sequence[exp.Expr],
+    window: tuple[Sequence[exp.Expr], exp.Expr | None, exp.Expr | None],
+) -> Translated:
+    """IGNORE NULLS, which PostgreSQL has not: the values of the frame as an array."""
+    partition, order, spec = window
+    value = arguments[0]
+    sql, fact = t.sql(value), t.fact(value)._replace(filled=False)
+    over = _over(t, partition, order, spec)
+    if name in ("LAG", "LEAD"):
+        if len(arguments) > 1:
+            raise UntranslatableError(f"{name} with IGNORE NULLS, a distance or a default")
+        over = f"{_over(t, partition, order, None)} {_BEFORE if name == 'LAG' else _BEHIND}"
+    values = f"ARRAY_AGG({sql}) FILTER (WHERE {sql} IS NOT NULL) OVER ({over})"
+    if name in ("FIRST_VALUE", "LEAD"):
+        return f"({values})[1]", fact
+    if name in ("LAST_VALUE", "LAG"):
+        return f"({values})[ARRAY_LENGTH({values}, 1)]", fact
+    raise UntranslatableError(f"{name} with IGNORE NULLS")
+
+
+def _keep(t: Translator, node: exp.Expr) -> Translated:
+    """KEEP (DENSE_RANK FIRST or LAST): the rows of the first or last rank, then the aggregate."""
+    call, order = node.this, node.args.get("order")
+    alias, is_first = node.args.get("alias"), node.args.get("first")
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    is_dense = alias is not None and alias.name.upper() == "DENSE_RANK"
+    if name not in ("MIN", "MAX") or not is_dense or order is None:
+        raise UntranslatableError(f"{name or 'a function'} with KEEP: rewrite it with a subquery")
+    value = call.expressions[0]
+    keys = [_key(t, one, turned=not is_first) for one in order.expressions]
+    keys.append(f"{t.sql(value)}{' DESC' if name == 'MAX' else ''} NULLS LAST")
+    listed = ", ".join(keys)
+    found = f"(ARRAY_AGG({t.sql(value)} ORDER BY {listed}))[1]"
+    return found, t.fact(value)._replace(filled=False)
+
+
+def _key(t: Translator, ordered: exp.Expr, *, turned: bool) -> str:
+    down = bool(ordered.args.get("desc")) is not turned
+    first = bool(ordered.args.get("nulls_first")) is not turned
+    return f"{t.sql(ordered.this)}{' DESC' if down else ''} NULLS {'FIRST' if first else 'LAST'}"
+
+
+def _within_group(t: Translator, node: exp.Expr) -> Translated:
+    call, order = node.this, node.expression
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order.expressions) != 1:
+        raise UntranslatableError(f"{name or 'a function'} WITHIN GROUP has no translation")
+    key = order.expressions[0].this
+    fact = t.fact(key)
+    if name == "PERCENTILE_CONT" and not t.is_number(key):
+        raise UntranslatableError("PERCENTILE_CONT of what is no number")
+    share = f"CAST({t.number(call.expressions[0])} AS DOUBLE PRECISION)"
+    found = f"{name}({share}) WITHIN GROUP ({t.sql(order)})"
+    if name == "PERCENTILE_CONT":
+        return f"CAST({found} AS NUMERIC)", NUMBER
+    return found, fact._replace(filled=False)
+
+
+def _listed(t: Translator, node: exp.Expr) -> Translated:
+    """LISTAGG."""
+    this, order = node.this, ""
+    if isinstance(this, exp.Order):
+        parts = ", ".join(t.sql(one) for one in this.expressions)
+        order, this = f" ORDER BY {parts}", this.this
+    distinct, value = _bare(this)
+    separator = node.args.get("separator")
+    between = "''" if separator is None or t.is_null(separator) else t.text(separator)
+    return t.nonempty(f"STRING_AGG({distinct}{t.text(value)}, {between}{order})")
+
+
+NODES: Final[dict[type[exp.Expr], NodeRule]] = {
+    exp.Window: _window,
+    exp.WithinGroup: _within_group,
+    exp.GroupConcat: _listed,
+}

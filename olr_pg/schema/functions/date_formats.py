@@ -1,0 +1,182 @@
+"""Formats of dates (Oracle SQL Language Reference, “Datetime Format Models”).
+
+Names are English and weeks begin on Sunday, as with NLS_DATE_LANGUAGE=AMERICAN and
+NLS_TERRITORY=AMERICA. FM holds until the next FM in Oracle, and for one element in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from olr_pg.schema.translating import UntranslatableError
+
+_NUMBERS: Final = frozenset(
+    {
+        *("YYYY", "YYY", "YY", "Y", "Y,YYY", "RRRR", "RR", "IYYY", "IYY", "IY", "I", "MM", "DDD"),
+        *("DD", "D", "HH24", "HH12", "HH", "MI", "SSSSS", "SS", "Q", "WW", "W", "IW", "J", "CC"),
+        *("FF", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "FF7", "FF8", "FF9", "TZH", "TZM"),
+    }
+)
+_NAMES: Final = frozenset({"MONTH", "MON", "DAY", "DY", "RM"})
+_HALVES: Final = frozenset({"AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C."})
+_WORDS: Final = sorted({*_NUMBERS, *_NAMES, *_HALVES, "FM", "SYYYY"}, key=len, reverse=True)
+_ELEMENT: Final = re.compile(
+    r'"(?P<quoted>[^"]*)"|(?P<word>'
+    + "|".join(map(re.escape, _WORDS))
+    + r")(?P<th>TH)?|(?P<mark>[-/,.;: ])",
+    re.IGNORECASE,
+)
+_RENAMED: Final = {"RRRR": "YYYY", "RR": "YY", "HH": "HH12", "SYYYY": "YYYY"}
+_YEARS: Final = frozenset({"YYYY", "SYYYY", "YY", "Y,YYY", "RRRR", "RR"})
+_TIMES: Final = frozenset({"HH24", "HH12", "HH", "MI", "SS", "SSSSS", "AM", "PM", "A.M.", "P.M."})
+_READ: Final = frozenset(
+    {*_YEARS, *_TIMES, "MM", "MONTH", "MON", "DD", "DDD", "J", "TZH", "TZM", "AD", "BC"}
+    | {f"FF{digits}" for digits in ("", *range(1, 7))}
+)
+
+
+class Element(NamedTuple):
+    """An element of a format.
+
+    Attributes:
+        word: in capitals; empty for a mark or a quoted text, which `text` is.
+        text: as it is written.
+        ordinal: its suffix TH, as it is written.
+    """
+
+    word: str
+    text: str
+    ordinal: str = ""
+    quoted: bool = False
+
+
+def elements(form: str) -> list[Element]:
+    """Cut a format into its elements.
+
+    Raises:
+        UntranslatableError: it has one that PostgreSQL lacks.
+    """
+    at, found = 0, list[Element]()
+    while at < len(form):
+        match = _ELEMENT.match(form, at)
+        if match is None or "\\" in match.group():
+            raise UntranslatableError(f"a date in the format {form!r}")
+        if match["word"] is None:
+            text = match["quoted"] if match["quoted"] is not None else match["mark"]
+            found.append(Element("", text, quoted=match["quoted"] is not None))
+        else:
+            found.append(Element(match["word"].upper(), match["word"], match["th"] or ""))
+        at = match.end()
+    return found
+
+
+def shown_format(form: str, digits: int = 6) -> str:
+    """Return the format with which PostgreSQL shows a date as Oracle does.
+
+    Args:
+        digits: of the fraction of a second that the value has.
+
+    Raises:
+        UntranslatableError: there is none.
+    """
+    is_filled, out = False, list[str]()
+    for one in elements(form):
+        if one.word == "FM":
+            is_filled = not is_filled
+            continue
+        out.append(_shown(one, form, digits, "FM" if is_filled else ""))
+    return "".join(out)
+
+
+def _shown(one: Element, form: str, digits: int, fill: str) -> str:
+    if not one.word:
+        return f'"{one.text}"' if one.quoted else one.text
+    if one.word in _NAMES | _HALVES:
+        if one.text not in (one.word, one.word.lower(), one.word.capitalize()):
+            raise UntranslatableError(f"{one.text} in the format {form!r}")
+        return fill + one.text
+    if one.word == "SYYYY":
+        raise UntranslatableError(f"SYYYY in the format {form!r}")
+    word = _RENAMED.get(one.word, one.word)
+    if word.startswith("FF"):
+        wanted = int(word[2:] or digits)
+        if wanted == 0:
+            raise UntranslatableError(f"{one.text} in the format {form!r}, of whole seconds")
+        word = f"FF{min(wanted, 6)}" + "0" * max(wanted - 6, 0)
+    return fill + word + one.ordinal
+
+
+class ReadFormat(NamedTuple):
+    """How PostgreSQL reads a date that is written in a format of Oracle's.
+
+    Attributes:
+        form: PostgreSQL's format.
+        missing: the format of what the text lacks and Oracle takes from today: year and month.
+        has_time: it has more than a day.
+        has_zone: it has a time zone.
+        century: the element of a year of two digits; empty where years are whole.
+    """
+
+    form: str
+    missing: str
+    has_time: bool
+    has_zone: bool
+    century: str
+
+
+def read_format(form: str) -> ReadFormat:
+    """Return how to read a date in a format.
+
+    Raises:
+        UntranslatableError: PostgreSQL cannot.
+    """
+    found = elements(form)
+    words = {one.word for one in found if one.word and one.word != "FM"}
+    lacking = sorted(words - _READ)
+    if lacking or any(one.ordinal for one in found):
+        raise UntranslatableError(f"a date read in the format {form!r}: {(lacking or ['TH'])[0]}")
+    has_day_of_year = bool(words & {"DDD", "J"})
+    missing = "" if words & _YEARS or "J" in words else "YYYY-"
+    missing += "" if words & {"MM", "MON", "MONTH"} or has_day_of_year else "MM-"
+    has_fraction = any(word.startswith("FF") for word in words)
+    century = next((word for word in ("RRRR", "RR", "YY") if word in words), "")
+    out = [
+        f'"{one.text}"' if one.quoted else _RENAMED.get(one.word, one.word) or one.text
+        for one in found
+        if one.word != "FM"
+    ]
+    return ReadFormat(
+        "".join("FF6" if text == "FF" else text for text in out),
+        missing,
+        bool(words & _TIMES) or has_fraction or "TZH" in words,
+        "TZH" in words,
+        century,
+    )
+
+
+_PLAIN: Final = {
+    "YYYY": r"(?P<Y>\d{4})",
+    "MM": r"(?P<M>\d\d)",
+    "DD": r"(?P<D>\d\d)",
+    "HH24": r"(?P<h>\d\d)",
+    "MI": r"(?P<m>\d\d)",
+    "SS": r"(?P<s>\d\d)",
+}
+
+
+def plain_moment(text: str, form: str) -> str | None:
+    """Return the ISO form of a literal date of digits; None where it is not that simple."""
+    parts, seen = list[str](), set[str]()
+    for one in elements(form):
+        word = one.word.removeprefix("S") if one.word == "SYYYY" else one.word
+        if word and (word not in _PLAIN or word in seen):
+            return None
+        seen.add(word)
+        parts.append(_PLAIN[word] if word else re.escape(one.text))
+    match = re.fullmatch("".join(parts), text.strip())
+    if match is None or not {"YYYY", "MM", "DD"} <= seen:
+        return None
+    had = match.groupdict()
+    clock = ":".join(had.get(part) or "00" for part in "hms")
+    return f"{had['Y']}-{had['M']}-{had['D']} {clock}"

@@ -1,0 +1,445 @@
+"""Operators and functions of dates (Oracle SQL Language Reference, “Datetime Functions”).
+
+A DATE is a timestamp(0): its arithmetic counts days. What Oracle takes for the time of a statement
+is STATEMENT_TIMESTAMP() in the session's zone. Weeks begin on Sunday (NLS_TERRITORY=AMERICA).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from olr_pg.schema.functions.date_formats import plain_moment, read_format, shown_format
+from olr_pg.schema.functions.number_functions import (
+    calculated,
+    format_number,
+    round_number,
+    truncate_number,
+)
+from olr_pg.schema.translating import Function, UntranslatableError, constant, string_literal
+from olr_pg.schema.value_kinds import (
+    DATE,
+    INTEGER,
+    INTERVAL,
+    MOMENTS,
+    MONTHS,
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    TEXTS,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Fact,
+    ValueKind,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.schema.translating import CallRule, NodeRule, Translated, Translator
+
+_UNITS: Final = {
+    **dict.fromkeys(("DD", "DDD", "J"), "day"),
+    **dict.fromkeys(("MM", "MON", "MONTH", "RM"), "month"),
+    **dict.fromkeys(("YYYY", "YEAR", "YYY", "YY", "Y", "SYYYY", "SYEAR"), "year"),
+    **dict.fromkeys(("HH", "HH24", "HH12"), "hour"),
+    **dict.fromkeys(("CC", "SCC"), "century"),
+    **dict.fromkeys(("DAY", "DY", "D"), "sunday"),
+    **dict.fromkeys(("IYYY", "IYY", "IY", "I"), "isoyear"),
+    "MI": "minute",
+    "Q": "quarter",
+    "IW": "week",
+    "WW": "yearweek",
+    "W": "monthweek",
+}
+_TRUNCATED: Final = {
+    "sunday": "({day} - EXTRACT(DOW FROM {at}) * INTERVAL '1 day')",
+    "isoyear": "CAST(DATE_TRUNC('week', MAKE_DATE(CAST(EXTRACT(ISOYEAR FROM {at}) AS INT), 1, 4))"
+    " AS TIMESTAMP)",
+    "yearweek": "({day} - MOD(EXTRACT(DOY FROM {at}) - 1, 7) * INTERVAL '1 day')",
+    "monthweek": "({day} - MOD(EXTRACT(DAY FROM {at}) - 1, 7) * INTERVAL '1 day')",
+}
+_HALVES: Final = {
+    "day": "12 hours",
+    "hour": "30 minutes",
+    "minute": "30 seconds",
+    "year": "6 months",
+    "week": "84 hours",
+    "sunday": "84 hours",
+}
+"""What is added before a date is cut, so that it is rounded."""
+
+_LATE: Final = {"month": ("15 days", "1 month"), "quarter": ("1 month 15 days", "3 months")}
+"""From when on a part is rounded up, and how long it is."""
+
+_DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_NOW: Final = "CAST(DATE_TRUNC('second', STATEMENT_TIMESTAMP()) AS TIMESTAMP)"
+_NOW_DATE: Final = Fact(ValueKind.DATE, filled=True)
+_NOW_ZONED: Final = TIMESTAMPTZ._replace(filled=True, exact=True)
+_LOCAL: Final = "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)"
+_ENGLISH: Final = re.compile(r"\s*NLS_DATE_LANGUAGE\s*=\s*'?(AMERICAN|ENGLISH)'?\s*", re.IGNORECASE)
+_ZONE: Final = re.compile(r"(?<=\d)\s*([+-]\d\d?:\d\d|\s[A-Za-z_/]+)$")
+
+
+def _now(_t: Translator, node: exp.Expr) -> Translated:
+    return (_NOW, _NOW_DATE) if node.args.get("sysdate") else ("STATEMENT_TIMESTAMP()", _NOW_ZONED)
+
+
+def _days(t: Translator, node: exp.Expr) -> str:
+    days = t.whole(node) if t.kind(node) is ValueKind.INTEGER else None
+    if days is not None:
+        return f"INTERVAL '{days} day'"
+    number = t.number(node) if t.is_text(node) else t.sql(node)
+    return f"({number} * INTERVAL '1 day')"
+
+
+def _arithmetic(t: Translator, node: exp.Expr) -> Translated:
+    left, right = node.this, node.expression
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    if t.is_moment(right) and not t.is_moment(left) and sign == "+":
+        left, right = right, left
+    one, other = t.kind(left), t.kind(right)
+    if one in MOMENTS:
+        return _from_moment(t, left, sign, right)
+    spans = (ValueKind.INTERVAL, ValueKind.MONTHS)
+    if one in spans and one is other:
+        return f"({t.sql(left)} {sign} {t.sql(right)})", Fact(one)
+    numeric = {*NUMBERS, *TEXTS, ValueKind.NOTHING}
+    if one in numeric and other in numeric:
+        return calculated(t, left, sign, right)
+    raise UntranslatableError(f"a {one.value} {sign} a {other.value}")
+
+
+def _from_moment(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> Translated:
+    one, other = t.kind(left), t.kind(right)
+    sql = t.sql(left)
+    if other in NUMBERS:
+        found = f"({t.moment(left)} {sign} {_days(t, right)})"
+        if one is not ValueKind.DATE:
+            found = f"DATE_TRUNC('second', CAST({found} AS TIMESTAMP))"
+        elif t.kind(right) is not ValueKind.INTEGER or t.whole(right) is None:
+            found = f"CAST({found} AS TIMESTAMP(0))"
+        return found, Fact(ValueKind.DATE, filled=t.fact(left).filled and t.fact(right).filled)
+    if other in MOMENTS and sign == "-":
+        if (one, other) == (ValueKind.DATE, ValueKind.DATE):
+            return f"(EXTRACT(EPOCH FROM {sql} - {t.sql(right)}) / 86400)", NUMBER
+        return f"({sql} - {t.sql(right)})", INTERVAL
+    if other is ValueKind.INTERVAL:
+        return f"({sql} {sign} {t.sql(right)})", t.fact(left)._replace(filled=False)
+    if other is ValueKind.MONTHS:
+        return _plus_months(t, left, sign, right), t.fact(left)._replace(filled=False)
+    if other is ValueKind.NOTHING:
+        return "CAST(NULL AS TIMESTAMP)", DATE
+    raise UntranslatableError(f"a {one.value} {sign} a {other.value}")
+
+
+def _plus_months(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> str:
+    """Add months; a day that the month lacks is an error, as in Oracle (ORA-01839)."""
+    moment = t.moment(left)
+    month = f"(DATE_TRUNC('month', {moment}) {sign} {t.sql(right)})"
+    parts = ", ".join(
+        f"CAST(EXTRACT({part} FROM {at}) AS INT)"
+        for part, at in (("YEAR", month), ("MONTH", month), ("DAY", moment))
+    )
+    return f"(MAKE_DATE({parts}) + ({moment} - DATE_TRUNC('day', {moment})))"
+
+
+def _unit(form: str) -> str:
+    if form not in _UNITS:
+        raise UntranslatableError(f"TRUNC or ROUND of a date to {form}")
+    return _UNITS[form]
+
+
+def _is_word(t: Translator, arguments: Sequence[exp.Expr]) -> bool:
+    return len(arguments) > 1 and t.literal(arguments[1]) is not None
+
+
+def _cut(unit: str, moment: str) -> str:
+    template = _TRUNCATED.get(unit)
+    if template is None:
+        return f"DATE_TRUNC('{unit}', {moment})"
+    return template.format(at=moment, day=f"DATE_TRUNC('day', {moment})")
+
+
+def _truncate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """TRUNC of a date or of a number, whichever it is."""
+    value = arguments[0]
+    if not (t.is_moment(value) or _is_word(t, arguments)):
+        return truncate_number(t, arguments)
+    form = string_literal(t, arguments[1], "a unit") if len(arguments) > 1 else "DD"
+    return _cut(_unit(form.upper()), t.moment(value)), DATE._replace(filled=t.fact(value).filled)
+
+
+def _round(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    value = arguments[0]
+    if not (t.is_moment(value) or _is_word(t, arguments)):
+        return round_number(t, arguments)
+    form = string_literal(t, arguments[1], "a unit").upper() if len(arguments) > 1 else "DD"
+    unit, moment = _unit(form), t.moment(value)
+    fact = DATE._replace(filled=t.fact(value).filled)
+    if unit in _LATE:
+        late, length = _LATE[unit]
+        begin = _cut(unit, moment)
+        is_late = f"{moment} >= {begin} + INTERVAL '{late}'"
+        return (
+            f"({begin} + CASE WHEN {is_late} THEN INTERVAL '{length}' ELSE INTERVAL '0' END)",
+            fact,
+        )
+    if unit not in _HALVES:
+        raise UntranslatableError(f"ROUND of a date to {form}")
+    return _cut(unit, f"({moment} + INTERVAL '{_HALVES[unit]}')"), fact
+
+
+def _month_end(moment: str) -> str:
+    return f"(DATE_TRUNC('month', {moment}) + INTERVAL '1 month - 1 day')"
+
+
+def _is_last_day(moment: str) -> str:
+    return f"DATE_TRUNC('day', {moment}) = {_month_end(moment)}"
+
+
+def _day(t: Translator, node: exp.Expr) -> str:
+    """Return a value as a DATE: without fractions of a second."""
+    moment = t.moment(node)
+    return moment if t.kind(node) is ValueKind.DATE else f"CAST({moment} AS TIMESTAMP(0))"
+
+
+def _add_months(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """From the last day of a month one comes to the last day of another."""
+    moment, months = _day(t, arguments[0]), t.whole(arguments[1])
+    step = (
+        f"INTERVAL '{months} month'"
+        if months is not None
+        else f"({t.integer(arguments[1])} * INTERVAL '1 month')"
+    )
+    first = f"DATE_TRUNC('month', {moment})"
+    clock = f"({moment} - DATE_TRUNC('day', {moment}))"
+    last = f"({first} + {step} + INTERVAL '1 month - 1 day' + {clock})"
+    return f"(CASE WHEN {_is_last_day(moment)} THEN {last} ELSE {moment} + {step} END)", DATE
+
+
+def _last_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    moment = _day(t, arguments[0])
+    return f"({_month_end(moment)} + ({moment} - DATE_TRUNC('day', {moment})))", DATE
+
+
+def _next_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    word = (t.literal(arguments[1]) or "").upper()[:3]
+    if word not in _DAYS:
+        raise UntranslatableError("NEXT_DAY of a day that is no English name")
+    moment = _day(t, arguments[0])
+    days = f"((CAST({_DAYS.index(word) + 6} - EXTRACT(DOW FROM {moment}) AS INT) % 7) + 1)"
+    return f"({moment} + {days} * INTERVAL '1 day')", DATE
+
+
+def _months_between(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    later, earlier = (_day(t, one) for one in arguments)
+
+    def months(moment: str) -> str:
+        return f"(EXTRACT(YEAR FROM {moment}) * 12 + EXTRACT(MONTH FROM {moment}))"
+
+    def seconds(moment: str) -> str:
+        return f"EXTRACT(EPOCH FROM {moment} - DATE_TRUNC('month', {moment}))"
+
+    same = f"EXTRACT(DAY FROM {later}) = EXTRACT(DAY FROM {earlier})"
+    ends = f"({_is_last_day(later)} AND {_is_last_day(earlier)})"
+    rest = f"({seconds(later)} - {seconds(earlier)}) / 86400 / 31"
+    whole = f"{months(later)} - {months(earlier)}"
+    return f"({whole} + CASE WHEN {same} OR {ends} THEN 0 ELSE {rest} END)", NUMBER
+
+
+def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    value = arguments[0]
+    if len(arguments) == 1:
+        return t.text(value), TEXT._replace(filled=t.fact(value).filled)
+    if t.is_number(value):
+        return format_number(t, arguments)
+    if not t.is_moment(value):
+        raise UntranslatableError("TO_CHAR with a format, of what is not known to be a date")
+    if len(arguments) > 2 and not _ENGLISH.fullmatch(t.literal(arguments[2]) or ""):
+        raise UntranslatableError("TO_CHAR of a date with NLS parameters that are not English")
+    fact = t.fact(value)
+    if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
+        t.moment(value)  # refuses it: its zone is lost
+    given = string_literal(t, arguments[1], "TO_CHAR with a format")
+    form = shown_format(given, fact.length if fact.kind is not ValueKind.DATE else 0)
+    if fact.kind is not ValueKind.TIMESTAMPTZ and "TZ" in form:
+        raise UntranslatableError(f"a date without time zone in the format {given!r}")
+    quoted = form.replace("'", "''")
+    return f"TO_CHAR({t.sql(value)}, '{quoted}')", TEXT._replace(filled=fact.filled)
+
+
+def _century(moment: str, element: str) -> str:
+    """Put a year of two digits into its century: RR within 50 years of 2000, YY in this one."""
+    if element == "RRRR":
+        cases = [("<", "0050-01-01", "+", "2000"), ("<", "0100-01-01", "+", "1900")]
+    elif element == "RR":
+        cases = [(">=", "2050-01-01", "-", "100")]
+    else:
+        cases = [("<", "2000-01-01", "+", "100")]
+    tests = " ".join(
+        f"WHEN {moment} {than} '{day}' THEN {moment} {sign} INTERVAL '{years} years'"
+        for than, day, sign, years in cases
+    )
+    return f"(CASE {tests} ELSE {moment} END)"
+
+
+def _read(name: str, fact: Fact) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        if len(arguments) == 1:
+            raise UntranslatableError(f"{name} without a format {_DEPENDS}")
+        if len(arguments) > 2 and not _ENGLISH.fullmatch(t.literal(arguments[2]) or ""):
+            raise UntranslatableError(f"{name} with NLS parameters that are not English")
+        given = string_literal(t, arguments[1], f"{name} with a format")
+        text = t.literal(arguments[0])
+        moment = plain_moment(text, given) if text is not None else None
+        if moment is not None and fact.kind is not ValueKind.TIMESTAMPTZ:
+            return f"CAST('{moment}' AS TIMESTAMP)", fact._replace(filled=True)
+        return _read_text(t, t.text(arguments[0]), given, fact), fact
+
+    return translate
+
+
+_DEPENDS: Final = "depends on NLS_DATE_FORMAT"
+
+
+def _read_text(t: Translator, text: str, given: str, fact: Fact) -> str:
+    read = read_format(given)
+    form = read.form.replace("'", "''")
+    if read.missing:
+        text = f"TO_CHAR(STATEMENT_TIMESTAMP(), '{read.missing}') || {text}"
+        form = read.missing + form
+    if read.has_zone != (fact.kind is ValueKind.TIMESTAMPTZ):
+        raise UntranslatableError(f"a date read in the format {given!r}: its time zone")
+    if read.has_zone:
+        found = f"TO_TIMESTAMP({text}, '{form}')"
+    elif read.has_time:
+        # In a zone without summer time, so that no hour of a night is missing.
+        found = f"(TO_TIMESTAMP('+00 ' || {text}, 'TZH {form}') AT TIME ZONE 'UTC')"
+    else:
+        found = f"CAST(TO_DATE({text}, '{form}') AS TIMESTAMP)"
+    return _century(found, read.century) if read.century else found
+
+
+def _date_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    text = string_literal(t, arguments[0], "DATE of a text")
+    return f"CAST('{text.strip()} 00:00:00' AS TIMESTAMP)", _NOW_DATE
+
+
+def _timestamp_literal(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    text = string_literal(t, arguments[0], "TIMESTAMP of a text").replace("'", "''")
+    if _ZONE.search(text):
+        return f"CAST('{text}' AS TIMESTAMPTZ)", TIMESTAMPTZ._replace(filled=True)
+    return f"CAST('{text}' AS TIMESTAMP)", TIMESTAMP._replace(filled=True)
+
+
+def _interval(t: Translator, node: exp.Expr) -> Translated:
+    value, unit = t.literal(node.this), node.args.get("unit")
+    name = _interval_unit(unit)
+    is_months = name.split()[0] in ("YEAR", "MONTH")
+    if value is not None:
+        fact = (MONTHS if is_months else INTERVAL)._replace(filled=True)
+        return f"INTERVAL '{value}' {name}", fact
+    if t.kind(node.this) is ValueKind.INTERVAL and not is_months:
+        return t.sql(node.this), INTERVAL
+    if t.is_number(node.this) and not is_months:
+        return f"({t.sql(node.this)} * INTERVAL '1 day')", INTERVAL
+    raise UntranslatableError("an interval of what is no literal")
+
+
+def _interval_unit(unit: exp.Expr | None) -> str:
+    if isinstance(unit, exp.IntervalSpan):
+        return f"{_interval_unit(unit.this)} TO {_interval_unit(unit.expression)}"
+    name = unit.name.upper() if unit is not None else ""
+    if name not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
+        raise UntranslatableError(f"an interval of {name or 'no unit'}")
+    return name
+
+
+def _number_to_interval(units: tuple[str, ...], fact: Fact) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        value, unit = arguments
+        word = (t.literal(unit) or "").lower()
+        if word not in units:
+            raise UntranslatableError("an interval of a unit that is no literal")
+        if fact is MONTHS and t.kind(value) is not ValueKind.INTEGER:
+            raise UntranslatableError("an interval of a part of a month")
+        return f"({t.number(value)} * INTERVAL '1 {word}')", fact
+
+    return translate
+
+
+def _text_to_interval(unit: str, fact: Fact) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        text = string_literal(t, arguments[0], "an interval of a text")
+        if not re.fullmatch(r"[-+]?[\d :.-]+", text.strip()):
+            raise UntranslatableError(f"an interval in the form {text!r}")
+        return f"INTERVAL '{text.strip()}' {unit}", fact._replace(filled=True)
+
+    return translate
+
+
+def _from_zone(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    zone = string_literal(t, arguments[1], "FROM_TZ with a zone")
+    # PostgreSQL takes an offset without a letter the other way round.
+    name = f"INTERVAL '{zone}'" if zone[:1] in "+-" else "'" + zone.replace("'", "''") + "'"
+    return f"({t.moment(arguments[0])} AT TIME ZONE {name})", TIMESTAMPTZ
+
+
+def _utc(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    if t.kind(arguments[0]) is not ValueKind.TIMESTAMPTZ:
+        raise UntranslatableError("SYS_EXTRACT_UTC of what has no time zone")
+    return f"({t.sql(arguments[0])} AT TIME ZONE 'UTC')", TIMESTAMP
+
+
+def _extract(t: Translator, node: exp.Expr) -> Translated:
+    part, value = node.this.name.upper(), node.expression
+    if part not in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"):
+        raise UntranslatableError(f"EXTRACT of {part}")
+    kind, sql = t.kind(value), t.sql(value)
+    if kind is ValueKind.TIMESTAMPTZ:
+        sql = f"{sql} AT TIME ZONE 'UTC'"  # Oracle, too, takes the parts in UTC
+    elif kind is ValueKind.INTERVAL:
+        sql = f"JUSTIFY_HOURS({sql})"
+    elif kind is not ValueKind.MONTHS:
+        sql = t.moment(value)
+    return f"EXTRACT({part} FROM {sql})", NUMBER if part == "SECOND" else INTEGER
+
+
+NODES: Final[dict[type[exp.Expr], NodeRule]] = {
+    exp.CurrentTimestamp: _now,
+    exp.Systimestamp: lambda _t, _node: ("STATEMENT_TIMESTAMP()", _NOW_ZONED),
+    exp.CurrentDate: lambda _t, _node: (_NOW, _NOW_DATE),
+    exp.Localtimestamp: lambda _t, _node: (_LOCAL, TIMESTAMP._replace(filled=True)),
+    exp.Add: _arithmetic,
+    exp.Sub: _arithmetic,
+    exp.Interval: _interval,
+    exp.Extract: _extract,
+}
+FUNCTIONS: Final[dict[str, Function]] = {
+    "ADD_MONTHS": Function(_add_months, 2, 2),
+    "CURRENT_TIMESTAMP": Function(constant("STATEMENT_TIMESTAMP()", _NOW_ZONED)),
+    "DATE": Function(_date_literal),
+    "FROM_TZ": Function(_from_zone, 2, 2),
+    "LAST_DAY": Function(_last_day),
+    "LOCALTIMESTAMP": Function(constant(_LOCAL, TIMESTAMP._replace(filled=True))),
+    "MONTHS_BETWEEN": Function(_months_between, 2, 2),
+    "NEXT_DAY": Function(_next_day, 2, 2),
+    "NUMTODSINTERVAL": Function(
+        _number_to_interval(("day", "hour", "minute", "second"), INTERVAL), 2, 2
+    ),
+    "NUMTOYMINTERVAL": Function(_number_to_interval(("year", "month"), MONTHS), 2, 2),
+    "ROUND": Function(_round, 1, 2),
+    "SYSTIMESTAMP": Function(constant("STATEMENT_TIMESTAMP()", _NOW_ZONED)),
+    "SYS_EXTRACT_UTC": Function(_utc),
+    "TIMESTAMP": Function(_timestamp_literal),
+    "TO_CHAR": Function(_to_char, 1, 3),
+    "TO_DATE": Function(_read("TO_DATE", DATE), 1, 3),
+    "TO_DSINTERVAL": Function(_text_to_interval("DAY TO SECOND", INTERVAL)),
+    "TO_TIMESTAMP": Function(_read("TO_TIMESTAMP", TIMESTAMP), 1, 3),
+    "TO_TIMESTAMP_TZ": Function(_read("TO_TIMESTAMP_TZ", TIMESTAMPTZ), 1, 3),
+    "TO_YMINTERVAL": Function(_text_to_interval("YEAR TO MONTH", MONTHS)),
+    "TRUNC": Function(_truncate, 1, 2),
+}

@@ -1,0 +1,93 @@
+"""Formats of numbers (Oracle SQL Language Reference, “Number Format Models”).
+
+G and D are the comma and the point of the territory AMERICA. A number that is too large for its
+format becomes as many ``#`` as the format is wide, the sign included.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.schema.translating import UntranslatableError, string_literal
+from olr_pg.schema.value_kinds import TEXT
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from olr_pg.schema.translating import Translated, Translator
+
+_FORM: Final = re.compile(
+    r"(?P<fill>FM)?(?P<sign>S)?(?P<dollar>\$)?(?P<whole>[09,G]*)(?P<point>[.D](?P<part>[09]*))?"
+    r"(?P<end>MI|PR|S)?"
+)
+_HEXADECIMAL: Final = re.compile(r"(FM)?(0?)(X+)")
+_VALUE: Final = re.compile(r"(FM)?[SL$]?[09,G]*([.D][09]*)?(MI|PR|S)?")
+_ENDS: Final = {"MI": 1, "PR": 2, "S": 1, None: 0}
+
+
+def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
+    """Translate TO_CHAR of a number.
+
+    Raises:
+        UntranslatableError: PostgreSQL has no like of the format.
+    """
+    given = string_literal(t, form, "TO_CHAR with a format")
+    text = given.upper()
+    if text in ("TM", "TM9"):
+        return t.text(value), TEXT
+    if text in ("RN", "FMRN"):
+        return f"TO_CHAR({t.number(value)}, '{given}')", TEXT
+    if _HEXADECIMAL.fullmatch(text):
+        return _hexadecimal(t, value, given), TEXT
+    match = _FORM.fullmatch(text)
+    if match is None or not (match["whole"] or match["part"]) or (match["sign"] and match["end"]):
+        raise UntranslatableError(f"a number in the format {given!r}")
+    sql = t.number(value)
+    digits = sum(letter in "09" for letter in match["whole"])
+    decimals = len(match["part"] or "")
+    has_sign = bool(match["sign"] or match["end"])
+    wide = len(text) - len(match["fill"] or "") - len(match["end"] or "")
+    wide += _ENDS[match["end"]] + (not has_sign)
+    target = text.replace("G", ",").replace("D", ".")
+    shown = f"TO_CHAR({sql}, '{target}')"
+    if match["dollar"]:
+        shown = _with_dollar(sql, target.replace("$", ""), wide, is_filled=bool(match["fill"]))
+    limit = f"ABS(ROUND({sql}, {decimals})) >= {10**digits}"
+    return f"(CASE WHEN {limit} THEN '{'#' * wide}' ELSE {shown} END)", TEXT
+
+
+def _with_dollar(sql: str, form: str, wide: int, *, is_filled: bool) -> str:
+    """Put the dollar before the first digit, behind the sign."""
+    digits = f"LTRIM(TO_CHAR(ABS({sql}), '{form}'))"
+    shown = f"CASE WHEN {sql} < 0 THEN '-$' ELSE '$' END || {digits}"
+    return f"({shown})" if is_filled else f"LPAD({shown}, {wide})"
+
+
+def _hexadecimal(t: Translator, value: exp.Expr, form: str) -> str:
+    text = form.upper().removeprefix("FM")
+    is_filled, wide = form.upper().startswith("FM"), len(text)
+    sql = t.number(value)
+    digits = f"TO_HEX(CAST(ROUND({sql}) AS BIGINT))"
+    digits = f"UPPER({digits})" if "X" in form else digits
+    if text.startswith("0"):
+        digits = f"LPAD({digits}, {wide}, '0')"
+    shown = digits if is_filled else f"LPAD({digits}, {wide + 1})"
+    limit = f"ROUND({sql}) < 0 OR ROUND({sql}) >= {16**wide}"
+    return f"(CASE WHEN {limit} THEN '{'#' * (wide + 1)}' ELSE {shown} END)"
+
+
+def number_value(t: Translator, value: exp.Expr, form: exp.Expr) -> str:
+    """Translate TO_NUMBER of a text in a format.
+
+    Raises:
+        UntranslatableError: PostgreSQL has no like of the format.
+    """
+    given = string_literal(t, form, "TO_NUMBER with a format").upper()
+    if _HEXADECIMAL.fullmatch(given):
+        return f"CAST(CAST('x' || LPAD({t.text(value)}, 16, '0') AS BIT(64)) AS BIGINT)"
+    if not _VALUE.fullmatch(given) or "L" in given:
+        raise UntranslatableError("TO_NUMBER with a format that PostgreSQL has not")
+    target = given.replace("G", ",").replace("D", ".").replace("$", "")
+    text = f"REPLACE({t.text(value)}, '$', '')" if "$" in given else t.text(value)
+    return f"TO_NUMBER({text}, '{target}')"

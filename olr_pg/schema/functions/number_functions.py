@@ -1,0 +1,171 @@
+"""Operators and functions of numbers (Oracle SQL Language Reference, “Numeric Functions”)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from olr_pg.schema.functions.number_formats import number_text, number_value
+from olr_pg.schema.translating import Function, UntranslatableError, of_numbers
+from olr_pg.schema.value_kinds import FLOAT, INTEGER, NUMBER, TEXTS, Fact, ValueKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.schema.translating import CallRule, NodeRule, Translated, Translator
+
+
+def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> Translated:
+    """Calculate with two numbers, as numeric, or as doubles where one of them is one."""
+    kinds = {t.kind(left), t.kind(right)}
+    if ValueKind.FLOAT in kinds:
+        one, other = (f"CAST({t.number(node)} AS DOUBLE PRECISION)" for node in (left, right))
+        return f"({one} {operator} {other})", FLOAT
+    # Products and sums of smallint and integer would leave their range.
+    whole = kinds == {ValueKind.INTEGER} and operator != "/"
+    filled = t.fact(left).filled and t.fact(right).filled
+    fact = Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=filled)
+    other = t.number(right) if t.kind(right) in TEXTS else t.sql(right)
+    return f"({t.number(left)} {operator} {other})", fact
+
+
+def _multiply(t: Translator, node: exp.Expr) -> Translated:
+    intervals = (ValueKind.INTERVAL, ValueKind.MONTHS)
+    for one, other in ((node.this, node.expression), (node.expression, node.this)):
+        if t.kind(one) in intervals and t.is_number(other):
+            return f"({t.sql(one)} * CAST({t.sql(other)} AS DOUBLE PRECISION))", t.fact(one)
+    return calculated(t, node.this, "*", node.expression)
+
+
+def _divide(t: Translator, node: exp.Expr) -> Translated:
+    return calculated(t, node.this, "/", node.expression)
+
+
+def _negative(t: Translator, node: exp.Expr) -> Translated | None:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        t.note(node, t.fact(node.this))
+        return None
+    fact = t.fact(node.this)
+    if fact.kind in (ValueKind.INTERVAL, ValueKind.MONTHS):
+        return f"(-{t.sql(node.this)})", fact
+    value = t.number(node.this) if t.is_text(node.this) else t.sql(node.this)
+    return f"(-{value})", Fact(fact.kind if fact.kind not in TEXTS else ValueKind.NUMBER)
+
+
+def _modulo(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Divide with the rest; a divisor of zero gives the dividend."""
+    left, right = t.number(arguments[0]), t.number(arguments[1])
+    fact = INTEGER if {t.kind(one) for one in arguments} == {ValueKind.INTEGER} else NUMBER
+    if t.whole(arguments[1]):
+        return f"({left} % {t.sql(arguments[1])})", fact
+    return f"(CASE WHEN {right} = 0 THEN {left} ELSE {left} % {right} END)", fact
+
+
+def _logarithm(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    return f"LOG({t.number(arguments[0])}, {t.number(arguments[1])})", NUMBER
+
+
+def _extreme(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        """GREATEST and LEAST are NULL where any value is."""
+        texts, fact = t.unified(arguments)
+        call = f"{name}({', '.join(texts)})"
+        empty = [text for text, one in zip(texts, arguments, strict=True) if not t.fact(one).filled]
+        if not empty:
+            return call, fact
+        nulls = " OR ".join(f"{text} IS NULL" for text in empty)
+        return f"(CASE WHEN {nulls} THEN NULL ELSE {call} END)", fact
+
+    return translate
+
+
+def _bits(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    left, right = (f"CAST(TRUNC({t.number(one)}) AS BIGINT)" for one in arguments)
+    return f"({left} & {right})", INTEGER
+
+
+def _to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    if len(arguments) == 1:
+        return t.number(arguments[0]), NUMBER
+    return number_value(t, *arguments), NUMBER
+
+
+def _remainder(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    left, right = map(t.number, arguments)
+    # To the nearest multiple, the even one where two are near.
+    nearest = f"ROUND(CAST(CAST({left} / {right} AS DOUBLE PRECISION) AS NUMERIC))"
+    half = f"ABS(({left} / {right}) % 1) = 0.5"
+    even = f"(2 * ROUND({left} / {right} / 2))"
+    return f"({left} - {right} * CASE WHEN {half} THEN {even} ELSE {nearest} END)", NUMBER
+
+
+def _bucket(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    value, low, high = map(t.number, arguments[:3])
+    return f"WIDTH_BUCKET({value}, {low}, {high}, {t.integer(arguments[3])})", INTEGER
+
+
+def _nanvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Only a float can be no number."""
+    value, other = arguments
+    if t.kind(value) is not ValueKind.FLOAT:
+        return t.number(value), t.fact(value)
+    sql = t.sql(value)
+    test = f"{sql} = CAST('NaN' AS DOUBLE PRECISION)"
+    return f"(CASE WHEN {test} THEN {t.number(other)} ELSE {sql} END)", FLOAT
+
+
+def _rounded(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        if len(arguments) == 1:
+            return f"{name}({t.number(arguments[0])})", INTEGER
+        digits = t.whole(arguments[1])
+        fact = INTEGER if digits is not None and digits <= 0 else NUMBER
+        return f"{name}({t.number(arguments[0])}, {t.integer(arguments[1])})", fact
+
+    return translate
+
+
+round_number: Final = _rounded("ROUND")
+truncate_number: Final = _rounded("TRUNC")
+
+
+def format_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Translate TO_CHAR of a number with a format."""
+    if len(arguments) > 2:
+        raise UntranslatableError("TO_CHAR of a number with NLS parameters")
+    return number_text(t, *arguments)
+
+
+NODES: Final[dict[type[exp.Expr], NodeRule]] = {
+    exp.Div: _divide,
+    exp.Mul: _multiply,
+    exp.Neg: _negative,
+}
+FUNCTIONS: Final[dict[str, Function]] = {
+    "ABS": Function(lambda t, arguments: (f"ABS({t.number(arguments[0])})", t.fact(arguments[0]))),
+    "ACOS": Function(of_numbers("CAST(ACOS({}) AS NUMERIC)", NUMBER)),
+    "ASIN": Function(of_numbers("CAST(ASIN({}) AS NUMERIC)", NUMBER)),
+    "ATAN": Function(of_numbers("CAST(ATAN({}) AS NUMERIC)", NUMBER)),
+    "ATAN2": Function(of_numbers("CAST(ATAN2({}, {}) AS NUMERIC)", NUMBER), 2, 2),
+    "BITAND": Function(_bits, 2, 2),
+    "CEIL": Function(of_numbers("CEIL({})", INTEGER)),
+    "COS": Function(of_numbers("CAST(COS({}) AS NUMERIC)", NUMBER)),
+    "EXP": Function(of_numbers("EXP({})", NUMBER)),
+    "FLOOR": Function(of_numbers("FLOOR({})", INTEGER)),
+    "GREATEST": Function(_extreme("GREATEST"), 1, 255),
+    "LEAST": Function(_extreme("LEAST"), 1, 255),
+    "LN": Function(of_numbers("LN({})", NUMBER)),
+    "LOG": Function(_logarithm, 2, 2),
+    "MOD": Function(_modulo, 2, 2),
+    "NANVL": Function(_nanvl, 2, 2),
+    "POWER": Function(of_numbers("POWER({}, {})", NUMBER), 2, 2),
+    "REMAINDER": Function(_remainder, 2, 2),
+    "SIGN": Function(of_numbers("SIGN({})", INTEGER)),
+    "SIN": Function(of_numbers("CAST(SIN({}) AS NUMERIC)", NUMBER)),
+    "SQRT": Function(of_numbers("SQRT({})", NUMBER)),
+    "TAN": Function(of_numbers("CAST(TAN({}) AS NUMERIC)", NUMBER)),
+    "TO_BINARY_DOUBLE": Function(of_numbers("CAST({} AS DOUBLE PRECISION)", FLOAT)),
+    "TO_NUMBER": Function(_to_number, 1, 2),
+    "WIDTH_BUCKET": Function(_bucket, 4, 4),
+}

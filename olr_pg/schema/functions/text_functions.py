@@ -1,0 +1,368 @@
+"""Operators and functions of text, and the general ones: one row for each.
+
+An empty text is NULL to Oracle: what may come out empty is made NULL, and an empty literal is one
+(Oracle SQL Language Reference, “Nulls”, “Concatenation Operator”, “Character Functions”). Oracle
+cuts the fractions of arguments that are places or lengths.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from olr_pg.schema.comparisons import equal
+from olr_pg.schema.translating import (
+    Function,
+    UntranslatableError,
+    constant,
+    of_text,
+    string_literal,
+)
+from olr_pg.schema.value_kinds import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    MOMENTS,
+    NOTHING,
+    NUMBER,
+    NUMBERS,
+    RAW,
+    TEXT,
+    TIMESTAMP,
+    Fact,
+    ValueKind,
+    literal_fact,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.schema.translating import CallRule, NodeRule, Translated, Translator
+
+_MOST: Final = 255
+"""The most arguments that any function of Oracle takes."""
+
+_AT: Final = '"instr at"'
+
+
+def _literal(t: Translator, node: exp.Expr) -> Translated | None:
+    text = str(node.name)
+    if not node.args.get("is_string"):
+        whole = text.isdigit()
+        t.note(node, Fact(ValueKind.INTEGER if whole else ValueKind.NUMBER, filled=True))
+        return None
+    if "\\" in text or not text:
+        quoted = text.replace("'", "''")
+        return (f"'{quoted}'" if text else "NULL"), literal_fact(text)
+    t.note(node, literal_fact(text))
+    return None
+
+
+def _concatenation(t: Translator, node: exp.Expr) -> Translated:
+    return concatenated(t, [node.this, node.expression])
+
+
+def concatenated(t: Translator, operands: Sequence[exp.Expr]) -> Translated:
+    """Join texts, of which those that are NULL are empty."""
+    present = [one for one in operands if not t.is_null(one)]
+    texts = [
+        t.text(one) if t.fact(one).filled else f"COALESCE({t.text(one)}, '')" for one in present
+    ]
+    if not texts:
+        return "NULL", NOTHING
+    joined = texts[0] if len(texts) == 1 else f"({' || '.join(texts)})"
+    return t.nonempty(joined, filled=any(t.fact(one).filled for one in present))
+
+
+def _substring(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    text, start = t.text(arguments[0]), arguments[1]
+    place = t.whole(start)
+    if place is None:
+        at = f"TRUNC({t.number(start)})"
+        behind = f"NULLIF(GREATEST(LENGTH({text}) + {at} + 1, 0), 0)"
+        begin = f"CAST(CASE WHEN {at} > 0 THEN {at} WHEN {at} = 0 THEN 1 ELSE {behind} END AS INT)"
+    elif place < 0:
+        begin = f"NULLIF(GREATEST(LENGTH({text}) - {-place - 1}, 0), 0)"
+    else:
+        begin = str(max(place, 1))
+    if len(arguments) < 3:
+        return t.nonempty(f"SUBSTR({text}, {begin})")
+    many = t.whole(arguments[2])
+    count = str(max(many, 0)) if many is not None else f"GREATEST({t.integer(arguments[2])}, 0)"
+    return t.nonempty(f"SUBSTR({text}, {begin}, {count})")
+
+
+def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Find the nth occurrence from a place on, or backwards from a place before the end."""
+    text, wanted = t.text(arguments[0]), t.text(arguments[1])
+    place = 1 if len(arguments) < 3 else t.whole(arguments[2])
+    nth = 1 if len(arguments) < 4 else t.whole(arguments[3])
+    if place == 1 and nth == 1:
+        return f"STRPOS({text}, {wanted})", INTEGER
+    start = str(place) if place is not None else t.integer(arguments[2])
+    many = str(nth) if nth is not None else t.integer(arguments[3])
+    # Occurrences may overlap: every place is looked at.
+    begin = f"CASE WHEN {start} > 0 THEN {start} ELSE LENGTH({text}) + {start} + 1 END"
+    step = f"CASE WHEN {start} > 0 THEN {_AT} >= {begin} ELSE {_AT} <= {begin} END"
+    order = f"CASE WHEN {start} > 0 THEN {_AT} ELSE -{_AT} END"
+    if place is not None:
+        begin = str(place) if place > 0 else f"LENGTH({text}) - {-place - 1}"
+        step = f"{_AT} >= {begin}" if place > 0 else f"{_AT} <= {begin}"
+        order = _AT if place > 0 else f"{_AT} DESC"
+    known = f"{text} IS NOT NULL AND {wanted} IS NOT NULL"
+    if place == 0:
+        return f"(CASE WHEN {known} THEN 0 END)", INTEGER
+    places = (
+        f"SELECT {_AT}"  # noqa: S608 - translated
+        f" FROM GENERATE_SERIES(1, LENGTH({text})) AS {_AT} WHERE {step}"
+        f" AND SUBSTR({text}, {_AT}, LENGTH({wanted})) = {wanted}"
+        f" ORDER BY {order} LIMIT 1 OFFSET {many} - 1"
+    )
+    return f"(CASE WHEN {known} THEN COALESCE(({places}), 0) END)", INTEGER
+
+
+def _case(name: str) -> CallRule:
+    """Translate a function that keeps the length of a CHAR."""
+
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        fact = t.fact(arguments[0])
+        kind = fact.kind if fact.kind is ValueKind.CHAR else ValueKind.TEXT
+        made = Fact(kind, fact.length, fact.filled, exact=kind is ValueKind.CHAR)
+        return f"{name}({t.text(arguments[0])})", made
+
+    return translate
+
+
+def _pad(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        parts = [t.text(arguments[0]), t.integer(arguments[1]), *map(t.text, arguments[2:])]
+        return t.nonempty(f"{name}({', '.join(parts)})")
+
+    return translate
+
+
+def _strip(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        return t.nonempty(f"{name}({', '.join(map(t.text, arguments))})")
+
+    return translate
+
+
+def _trim(t: Translator, node: exp.Expr) -> Translated:
+    names = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}
+    name = names.get(str(node.args.get("position") or "").upper(), "BTRIM")
+    what = node.args.get("expression")
+    parts = [t.text(node.this), *([t.text(what)] if what is not None else [])]
+    return t.nonempty(f"{name}({', '.join(parts)})")
+
+
+def _replace(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    text, wanted = t.text(arguments[0]), t.text(arguments[1])
+    new = arguments[2] if len(arguments) > 2 else None
+    by = "''" if new is None or t.is_null(new) else t.text(new)
+    if new is not None and by != "''" and not t.fact(new).filled:
+        by = f"COALESCE({by}, '')"
+    if t.fact(arguments[1]).filled:
+        return t.nonempty(f"REPLACE({text}, {wanted}, {by})")
+    # Where nothing is looked for, Oracle changes nothing.
+    return t.nonempty(
+        f"(CASE WHEN {wanted} IS NULL THEN {text} ELSE REPLACE({text}, {wanted}, {by}) END)"
+    )
+
+
+def _character(t: Translator, node: exp.Expr) -> Translated:
+    if node.args.get("charset"):
+        raise UntranslatableError("CHR with USING")
+    (code,) = node.expressions
+    if t.whole(code) == 0:
+        raise UntranslatableError("CHR(0): PostgreSQL keeps no text with this character")
+    return f"CHR({t.integer(code)})", Fact(ValueKind.TEXT, filled=t.fact(code).filled)
+
+
+def _nvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """NVL and COALESCE take the kind of their first value."""
+    texts, fact = t.unified(arguments)
+    filled = any(t.fact(one).filled for one in arguments)
+    return f"COALESCE({', '.join(texts)})", fact._replace(filled=filled)
+
+
+def _nvl2(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    value, *results = arguments
+    (yes, no), fact = t.unified(results)
+    return f"(CASE WHEN {t.sql(value)} IS NOT NULL THEN {yes} ELSE {no} END)", fact
+
+
+def _nullif(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    one, other = arguments
+    fact = t.fact(one)._replace(filled=False)
+    return f"(CASE WHEN {equal(t, one, other)} THEN NULL ELSE {t.sql(one)} END)", fact
+
+
+def _decode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Compare one by one; a NULL that is looked for is found."""
+    value, *rest = arguments
+    results = [rest[at] for at in range(1, len(rest), 2)]
+    if len(rest) % 2:
+        results.append(rest[-1])
+    texts, fact = t.unified(results)
+    tests = [_same(t, value, rest[at]) for at in range(0, len(rest) - 1, 2)]
+    branches = " ".join(
+        f"WHEN {test} THEN {text}" for test, text in zip(tests, texts, strict=False)
+    )
+    default = texts[-1] if len(rest) % 2 else "NULL"
+    filled = fact.filled and bool(len(rest) % 2)
+    return f"(CASE {branches} ELSE {default} END)", fact._replace(filled=filled)
+
+
+def _same(t: Translator, value: exp.Expr, wanted: exp.Expr) -> str:
+    if t.is_null(wanted):
+        return f"{t.sql(value)} IS NULL"
+    test = equal(t, value, wanted)
+    if t.fact(wanted).filled or t.fact(value).filled:
+        return test
+    return f"({test} OR {t.sql(value)} IS NULL AND {t.sql(wanted)} IS NULL)"
+
+
+def _case_when(t: Translator, node: exp.Expr) -> Translated:
+    branches, default = node.args["ifs"], node.args.get("default")
+    results = [branch.args["true"] for branch in branches]
+    texts, fact = t.unified([*results, *([default] if default is not None else [])], fixed=True)
+    value = node.this
+    conditions = [
+        t.sql(branch.this) if value is None else equal(t, value, branch.this) for branch in branches
+    ]
+    tests = " ".join(
+        f"WHEN {condition} THEN {text}" for condition, text in zip(conditions, texts, strict=False)
+    )
+    rest = f" ELSE {texts[-1]}" if default is not None else ""
+    return f"CASE {tests}{rest} END", fact._replace(filled=fact.filled and default is not None)
+
+
+def _cast(t: Translator, node: exp.Expr) -> Translated:
+    to, value = node.args["to"], node.this
+    for key in ("default", "format", "action"):
+        if node.args.get(key):
+            raise UntranslatableError(f"CAST with {key}")
+    name = to.this.value if isinstance(to.this, exp.DataType.Type) else str(to.this)
+    sizes = [t.whole(one.this) for one in to.expressions]
+    if name in ("DATE", "DATETIME"):
+        return f"CAST({t.moment(value)} AS TIMESTAMP(0))", Fact(ValueKind.DATE)
+    if name == "TIMESTAMP":
+        digits = (sizes or [6])[0] or 0
+        return (
+            f"CAST({t.moment(value)} AS TIMESTAMP({min(digits, 6)}))",
+            TIMESTAMP._replace(length=digits),
+        )
+    if name in ("FLOAT", "DOUBLE"):
+        return f"CAST({t.number(value)} AS DOUBLE PRECISION)", FLOAT
+    if name in ("INT", "SMALLINT", "BIGINT"):
+        return f"CAST({t.number(value)} AS NUMERIC(38, 0))", INTEGER
+    if name == "DECIMAL":
+        listed = ", ".join(map(str, sizes))
+        whole = bool(sizes) and (len(sizes) == 1 or sizes[1] == 0)
+        typed = f"NUMERIC({listed})" if sizes else "NUMERIC"
+        return f"CAST({t.number(value)} AS {typed})", INTEGER if whole else NUMBER
+    if name in ("VARCHAR", "NVARCHAR") and sizes:
+        return f"CAST({t.text(value)} AS VARCHAR({sizes[0]}))", TEXT
+    if name in ("CHAR", "NCHAR"):
+        length = (sizes or [1])[0] or 1
+        return f"CAST({t.text(value)} AS CHAR({length}))", Fact(ValueKind.CHAR, length)
+    if name == "TEXT":
+        return f"CAST({t.text(value)} AS TEXT)", TEXT
+    raise UntranslatableError(f"CAST to {to.sql(dialect='oracle')}")
+
+
+def _to_char_of_text(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    return f"CAST({t.text(arguments[0])} AS TEXT)", TEXT
+
+
+def _context(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    names = [(t.literal(one) or "").upper() for one in arguments[:2]]
+    found = _CONTEXT.get(names[1]) if names[0] == "USERENV" else None
+    if found is None:
+        raise UntranslatableError(f"SYS_CONTEXT of {', '.join(names)}")
+    return found, TEXT
+
+
+_CONTEXT: Final = {
+    "SESSION_USER": "UPPER(CAST(SESSION_USER AS TEXT))",
+    "CURRENT_USER": "UPPER(CAST(CURRENT_USER AS TEXT))",
+    "CURRENT_SCHEMA": "UPPER(CAST(CURRENT_SCHEMA AS TEXT))",
+    "DB_NAME": "UPPER(CAST(CURRENT_DATABASE() AS TEXT))",
+    "IP_ADDRESS": "HOST(INET_CLIENT_ADDR())",
+}
+
+
+def _size(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """VSIZE of a text: its bytes, in UTF-8."""
+    kind = t.kind(arguments[0])
+    if kind in NUMBERS or kind in MOMENTS:
+        raise UntranslatableError(f"VSIZE of a {kind.value}: PostgreSQL keeps it in another form")
+    value = t.sql(arguments[0]) if kind is ValueKind.RAW else t.text(arguments[0])
+    return f"OCTET_LENGTH({value})", INTEGER
+
+
+def _hash(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    method = string_literal(t, arguments[1], "a method").upper() if len(arguments) > 1 else "SHA1"
+    text = f"CONVERT_TO({t.text(arguments[0])}, 'UTF8')"
+    if method == "MD5":
+        return f"DECODE(MD5({text}), 'hex')", RAW
+    if method in ("SHA256", "SHA384", "SHA512"):
+        return f"{method}({text})", RAW
+    raise UntranslatableError(f"STANDARD_HASH by {method}: PostgreSQL has MD5 and SHA-2")
+
+
+NODES: Final[dict[type[exp.Expr], NodeRule]] = {
+    exp.Literal: _literal,
+    exp.DPipe: _concatenation,
+    exp.Trim: _trim,
+    exp.Chr: _character,
+    exp.Case: _case_when,
+    exp.Cast: _cast,
+}
+FUNCTIONS: Final[dict[str, Function]] = {
+    "ASCII": Function(of_text("ASCII({})", INTEGER)),
+    "COALESCE": Function(_nvl, 1, _MOST),
+    "CONCAT": Function(concatenated, 2, _MOST),
+    "DECODE": Function(_decode, 3, _MOST),
+    "EMPTY_BLOB": Function(constant("CAST('' AS BYTEA)", RAW), 0, 0),
+    "EMPTY_CLOB": Function(constant("CAST('' AS TEXT)", TEXT), 0, 0),
+    "HEXTORAW": Function(of_text("DECODE({}, 'hex')", RAW)),
+    "INITCAP": Function(_case("INITCAP")),
+    "INSTR": Function(_position, 2, 4),
+    "LENGTH": Function(of_text("LENGTH({})", INTEGER)),
+    "LENGTHB": Function(of_text("OCTET_LENGTH({})", INTEGER)),
+    "LNNVL": Function(lambda t, arguments: (f"(({t.sql(arguments[0])}) IS NOT TRUE)", BOOLEAN)),
+    "LOWER": Function(_case("LOWER")),
+    "LPAD": Function(_pad("LPAD"), 2, 3),
+    "LTRIM": Function(_strip("LTRIM"), 1, 2),
+    "NULLIF": Function(_nullif, 2, 2),
+    "NVL": Function(_nvl, 2, 2),
+    "NVL2": Function(_nvl2, 3, 3),
+    "RAWTOHEX": Function(
+        lambda t, arguments: (f"UPPER(ENCODE({t.sql(arguments[0])}, 'hex'))", TEXT)
+    ),
+    "REPLACE": Function(_replace, 2, 3),
+    "REVERSE": Function(of_text("REVERSE({})", TEXT)),
+    "RPAD": Function(_pad("RPAD"), 2, 3),
+    "RTRIM": Function(_strip("RTRIM"), 1, 2),
+    "STANDARD_HASH": Function(_hash, 1, 2),
+    "SUBSTR": Function(_substring, 2, 3),
+    "SYS_CONTEXT": Function(_context, 2, 3),
+    "SYS_GUID": Function(
+        constant("UUID_SEND(GEN_RANDOM_UUID())", Fact(ValueKind.RAW, filled=True)), 0, 0
+    ),
+    "TO_CLOB": Function(_to_char_of_text),
+    "TO_NCHAR": Function(_to_char_of_text),
+    "TO_NCLOB": Function(_to_char_of_text),
+    "TRANSLATE": Function(
+        lambda t, arguments: t.nonempty(f"TRANSLATE({', '.join(map(t.text, arguments))})"), 3, 3
+    ),
+    "UPPER": Function(_case("UPPER")),
+    "UTL_RAW.CAST_TO_RAW": Function(of_text("CONVERT_TO({}, 'UTF8')", RAW)),
+    "UTL_RAW.CAST_TO_VARCHAR2": Function(
+        lambda t, arguments: t.nonempty(f"CONVERT_FROM({t.sql(arguments[0])}, 'UTF8')")
+    ),
+    "VSIZE": Function(_size),
+}

@@ -1,0 +1,147 @@
+"""Outer joins of the old form, ``(+)``, as joins of the new one.
+
+Names are compared as Oracle resolves them, never as they are written: the case of an unquoted name,
+and the order of tables and conditions, do not matter (Oracle SQL Language Reference, “Outer
+Joins”).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from olr_pg.schema.translating import UntranslatableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.schema.scopes import Scope, Source
+    from olr_pg.schema.translating import Translator
+
+
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a condition that AND joins, in their order."""
+    found, todo = list[exp.Expr](), [condition]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, exp.And):
+            todo += [one.expression, one.this]
+        elif isinstance(one, exp.Paren) and isinstance(one.this, exp.And):
+            todo.append(one.this)
+        else:
+            found.append(one)
+    return found
+
+
+def _own_columns(node: exp.Expr) -> Iterator[exp.Column]:
+    """Return the columns that a condition names outside of its subqueries."""
+    for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
+        if isinstance(one, exp.Column):
+            yield one
+
+
+def marked_sources(t: Translator, where: exp.Where | None) -> set[str]:
+    """Return the names of the sources that a WHERE marks with ``(+)``."""
+    if where is None:
+        return set()
+    return {
+        _source_of(t, column).called
+        for column in _own_columns(where)
+        if column.args.get("join_mark")
+    }
+
+
+def _source_of(t: Translator, column: exp.Column) -> Source:
+    found = _own_source(t.scope, t, column)
+    if found is None:
+        raise UntranslatableError(f"its outer join (+) is of {column.name}, which no table has")
+    return found
+
+
+def _own_source(scope: Scope, t: Translator, column: exp.Column) -> Source | None:
+    """Find the source of this query that a column is of; None of a column of a query around."""
+    table = column.args.get("table")
+    name = t.plain(column.this)
+    for one in scope.sources:
+        if one.called == t.plain(table) if table is not None else name in one.columns:
+            return one
+    return None
+
+
+def rewrite_outer_joins(t: Translator, select: exp.Select) -> set[str]:
+    """Make joins of the conditions that ``(+)`` marks.
+
+    Returns:
+        The names of the sources whose columns may be NULL by that.
+
+    Raises:
+        UntranslatableError: it is a form that Oracle refuses, or a circle.
+    """
+    where = select.args.get("where")
+    marked = marked_sources(t, where)
+    if where is None or not marked:
+        return marked
+    joins = select.args.get("joins") or []
+    if any(one.args.get("on") or one.args.get("using") or one.args.get("side") for one in joins):
+        raise UntranslatableError("it has both (+) and JOIN, which Oracle refuses")
+    nodes = [select.args["from_"].this, *(one.this for one in joins)]
+    by_name = dict(zip((one.called for one in t.scope.sources), nodes, strict=True))
+    if len(by_name) < len(nodes):
+        raise UntranslatableError("two tables have the same name beside (+)")
+    conditions: dict[str, list[exp.Expr]] = {name: [] for name in by_name if name in marked}
+    needs: dict[str, set[str]] = {name: set() for name in conditions}
+    rest = list[exp.Expr]()
+    for one in conjuncts(where.this):
+        called = _marked_source(t, one)
+        if called is None:
+            rest.append(one)
+            continue
+        conditions[called].append(one)
+        columns = [column for column in _own_columns(one) if not column.args.get("join_mark")]
+        found = [_own_source(t.scope, t, column) for column in columns]
+        needs[called] |= {source.called for source in found if source is not None} - {called}
+    if any(not others for others in needs.values()):
+        raise UntranslatableError("a table has (+), but no condition that joins it to another")
+    _put_joins(select, by_name, conditions, needs)
+    kept = exp.and_(*rest, copy=False) if rest else None
+    select.set("where", exp.Where(this=kept) if kept is not None else None)
+    return marked
+
+
+def _marked_source(t: Translator, condition: exp.Expr) -> str | None:
+    columns = [column for column in _own_columns(condition) if column.args.get("join_mark")]
+    if not columns:
+        return None
+    if condition.find(exp.Or):
+        raise UntranslatableError("(+) in a condition with OR, which Oracle refuses")
+    names = {_source_of(t, column).called for column in columns}
+    if len(names) > 1:
+        raise UntranslatableError("a condition has (+) on two tables, which Oracle refuses")
+    for column in columns:
+        column.set("join_mark", None)
+    return names.pop()
+
+
+def _put_joins(
+    select: exp.Select,
+    by_name: dict[str, exp.Expr],
+    conditions: dict[str, list[exp.Expr]],
+    needs: dict[str, set[str]],
+) -> None:
+    """Put the preserved tables first, then each other behind those that its conditions name."""
+    made = [name for name in by_name if name not in conditions]
+    if not made:
+        raise UntranslatableError("its outer joins (+) are a circle")
+    joins = [exp.Join(this=by_name[name], kind="CROSS") for name in made[1:]]
+    waiting = list(conditions)
+    while waiting:
+        ready = next((name for name in waiting if needs[name] <= {*made}), None)
+        if ready is None:
+            raise UntranslatableError("its outer joins (+) are a circle")
+        waiting.remove(ready)
+        made.append(ready)
+        on = exp.and_(*conditions[ready], copy=False)
+        joins.append(exp.Join(this=by_name[ready], side="LEFT", on=on))
+    select.set("from_", exp.From(this=by_name[made[0]]))
+    select.set("joins", joins)

@@ -1,0 +1,254 @@
+"""A part of a query: its expressions from the leaves up, and the queries within it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from olr_pg.schema import comparisons
+from olr_pg.schema.functions import (
+    aggregates,
+    date_functions,
+    number_functions,
+    regular_expressions,
+    text_functions,
+)
+from olr_pg.schema.kept_nodes import KEPT_NODES, REFUSED_NODES, REFUSED_WORDS
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.value_kinds import TEXT, TIMESTAMPTZ, Fact, ValueKind
+
+if TYPE_CHECKING:
+    from olr_pg.schema.relation_columns import RelationColumn
+    from olr_pg.schema.translating import Function, NodeRule, Translated, Translator
+
+NODES: Final[dict[type[exp.Expr], NodeRule]] = {
+    **comparisons.NODES,
+    **text_functions.NODES,
+    **number_functions.NODES,
+    **date_functions.NODES,
+    **aggregates.NODES,
+}
+FUNCTIONS: Final[dict[str, Function]] = {
+    **text_functions.FUNCTIONS,
+    **number_functions.FUNCTIONS,
+    **date_functions.FUNCTIONS,
+    **regular_expressions.FUNCTIONS,
+    **aggregates.FUNCTIONS,
+}
+"""Oracle's functions by their names; what is not among them is refused."""
+
+_WRAPPERS: Final = (exp.Window, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Escape)
+"""Nodes that are translated together with the call within them."""
+
+_WRAPPED: Final = (*_WRAPPERS, exp.Anonymous, exp.GroupConcat, exp.Like)
+_PARSER_NOTES: Final = frozenset({"safe", "typed", "nested", "_type", "is_string", "charset"})
+
+
+def translate_part(t: Translator, root: exp.Expr, *, keep_name: bool = False) -> None:
+    """Translate what is below a node, and the node, in its place.
+
+    Args:
+        keep_name: it is an item of a select list: a column keeps its name.
+
+    Raises:
+        UntranslatableError: with the reason.
+    """
+    for node in reversed(list(_own_nodes(root))):
+        if isinstance(node, exp.Query):
+            t.translate_frame(node)
+            continue
+        name = node.name if keep_name and node is root and isinstance(node, exp.Column) else ""
+        found = _node(t, node)
+        if found is None:
+            continue
+        new: exp.Expr = t.raw(*found)
+        if name:
+            identifier = t.folded(t.plain(node.this), column=True)
+            new = exp.Alias(this=new, alias=identifier)
+        node.replace(new)
+
+
+def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes from the top, queries within as one, and calls with what wraps them."""
+    queue, calls = [root], set[int]()
+    at = 0
+    while at < len(queue):
+        node = queue[at]
+        at += 1
+        if id(node) not in calls:
+            yield node
+        if isinstance(node, exp.Query | exp.Dot):
+            continue
+        inner = node.this
+        if isinstance(node, _WRAPPERS) and isinstance(inner, _WRAPPED):
+            calls.add(id(inner))
+        queue.extend(
+            inner
+            for inner in node.iter_expressions()
+            if not isinstance(node, exp.Interval) or inner.arg_key == "this"
+        )
+
+
+class _Recorded(dict[str, Any]):
+    """The arguments of a node, which remember which of them were looked at."""
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        super().__init__(held)
+        self.seen = set[str]()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.seen.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Any:
+        self.seen.add(key)
+        return super().__getitem__(key)
+
+
+def _node(t: Translator, node: exp.Expr) -> Translated | None:
+    """Translate one node whose children are; None keeps it as it is."""
+    if isinstance(node, exp.Column):
+        return _column(t, node)
+    if isinstance(node, exp.Anonymous):
+        return call(t, node)
+    if isinstance(node, exp.Dot):
+        raise UntranslatableError(f"it names {node.sql(dialect='oracle')}")
+    rule = NODES.get(type(node))
+    if rule is None:
+        return None
+    return _looked_at(t, node, rule)
+
+
+def _looked_at(t: Translator, node: exp.Expr, rule: NodeRule) -> Translated | None:
+    """Translate a node; an argument that the rule has not looked at is an error."""
+    together = [node]
+    while isinstance(together[-1], _WRAPPERS) and isinstance(together[-1].this, _WRAPPED):
+        together.append(together[-1].this)
+    recorded = [(one, one.args, _Recorded(one.args)) for one in together]
+    for one, _, seen in recorded:
+        one.args = seen
+    try:
+        found = rule(t, node)
+    finally:
+        for one, held, _ in recorded:
+            one.args = held
+    for one, held, seen in recorded:
+        lost = {key for key, value in held.items() if value} - seen.seen - _PARSER_NOTES
+        if found is not None and lost:
+            raise UntranslatableError(f"{one.key.upper()} with {', '.join(sorted(lost))}")
+    return found
+
+
+def call(t: Translator, node: exp.Expr) -> Translated:
+    """Translate the call of a function, by its name.
+
+    Raises:
+        UntranslatableError: it is not known, or not with these arguments.
+    """
+    name = node.name.upper()
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise UntranslatableError(_unknown(t, node.name))
+    arguments = node.expressions
+    if not function.least <= len(arguments) <= function.most:
+        raise UntranslatableError(f"{name} with {len(arguments)} arguments")
+    return function.rule(t, arguments)
+
+
+def _unknown(t: Translator, name: str) -> str:
+    if "." in name or t.relations.is_code(t.owner, name.upper()):
+        return f"it calls {name}, which is PL/SQL"
+    return f"{name.upper()} has no translation"
+
+
+def _column(t: Translator, node: exp.Column) -> Translated | None:
+    """Translate a column or what looks like one: a pseudo-column, a value of a sequence."""
+    if not isinstance(node.this, exp.Identifier):
+        return None
+    name, table = t.plain(node.this), node.args.get("table")
+    if node.args.get("join_mark"):
+        raise UntranslatableError("its outer join (+) is in a place that Oracle refuses")
+    if name in ("NEXTVAL", "CURRVAL") and table is not None:
+        return _sequence(t, node, name)
+    if table is not None:
+        return _qualified(t, node, name)
+    found = t.scope.having(name)
+    if found is not None:
+        return _found(t, node, found[1], "")
+    if name in t.scope.items:
+        return t.scope.items[name]
+    if not node.this.args.get("quoted"):
+        special = _PSEUDO.get(name)
+        if special is not None:
+            return special
+        if name in REFUSED_WORDS:
+            raise UntranslatableError(REFUSED_WORDS[name])
+    if t.relations.is_code(t.owner, name):
+        raise UntranslatableError(f"it calls {name}, which is PL/SQL")
+    raise UntranslatableError(f"it names {name}, which is no column of what it reads")
+
+
+def _qualified(t: Translator, node: exp.Column, name: str) -> Translated | None:
+    table, db = node.args["table"], node.args.get("db")
+    called, owner = t.plain(table), t.plain(db) if db is not None else ""
+    source = t.scope.source(called, owner)
+    known = t.scope.column(called, name, owner)
+    if source is None or known is None:
+        if name in REFUSED_WORDS and not node.this.args.get("quoted"):
+            raise UntranslatableError(REFUSED_WORDS[name])
+        whole = node.sql(dialect="oracle")
+        raise UntranslatableError(f"it names {whole}, which is no column of what it reads")
+    return _found(t, node, known, source.alias)
+
+
+def _found(t: Translator, node: exp.Column, known: RelationColumn, alias: str) -> Translated | None:
+    """Name the column of the target; give its value back as Oracle has it."""
+    node.set("this", exp.to_identifier(known.name, quoted=True))
+    node.set("table", exp.to_identifier(alias, quoted=True) if alias else None)
+    node.set("db", None)
+    t.note(node, known.fact)
+    if known.is_plain:
+        return None
+    reading, reason = known.reading(t.sql(node))
+    if reason:
+        raise UntranslatableError(reason)
+    return reading, known.fact
+
+
+def _sequence(t: Translator, node: exp.Column, function: str) -> Translated:
+    owner, name = node.args.get("db"), t.plain(node.args["table"])
+    schema = t.plain(owner) if owner else t.owner
+    found = t.relations.sequence(schema, name)
+    if found is None:
+        raise UntranslatableError(f"there is no sequence {schema}.{name}")
+    text = ".".join(map(quoted, found)).replace("'", "''")
+    return f"{function}('{text}')", Fact(ValueKind.INTEGER, filled=True)
+
+
+_PSEUDO: Final = {
+    "USER": ("UPPER(CAST(CURRENT_USER AS TEXT))", Fact(ValueKind.TEXT, filled=True)),
+    "SESSIONTIMEZONE": ("CURRENT_SETTING('TimeZone')", TEXT),
+    "ROWNUM": ("ROW_NUMBER() OVER ()", Fact(ValueKind.INTEGER, filled=True)),
+    "SYSTIMESTAMP": ("STATEMENT_TIMESTAMP()", TIMESTAMPTZ._replace(filled=True, exact=True)),
+}
+
+
+def check_kept(tree: exp.Expr) -> None:
+    """Make sure that all that is left of Oracle's tree means the same in PostgreSQL.
+
+    Raises:
+        UntranslatableError: it has a node, or an argument of one, that nobody has looked at.
+    """
+    for node in tree.walk():
+        if type(node) in REFUSED_NODES:
+            raise UntranslatableError(REFUSED_NODES[type(node)])
+        if isinstance(node, exp.Column):
+            continue
+        kept = KEPT_NODES.get(type(node))
+        if kept is None:
+            raise UntranslatableError(f"{node.key.upper()} has no translation")
+        lost = {key for key, value in node.args.items() if value} - kept
+        if lost:
+            raise UntranslatableError(f"{node.key.upper()} with {', '.join(sorted(lost))}")
