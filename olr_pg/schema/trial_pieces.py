@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from olr_pg.schema.statement import Statement
 
-PIECE_MAX: Final = 400
+PIECE_MAX: Final = 600
 """Statements of a transaction, with those that they need."""
 
 _QUALIFIED: Final = re.compile(r'"(?:[^"]|"")+"\."(?:[^"]|"")+"')
@@ -78,17 +78,12 @@ class _Needs:
         self._behind: dict[int, frozenset[int]] = {}
 
     def order(self) -> list[int]:
-        """Return the places: first table by table, then what is of several."""
+        """Return the places: each statement behind the last table that it needs."""
         return sorted(range(len(self._statements)), key=self._place)
 
-    def _place(self, at: int) -> tuple[int, int, int]:
-        makers = [self._makers[name] for name in self._names[at] if name in self._makers]
-        kinds = [self._statements[maker].kind for maker in makers]
-        is_own = kinds.count("table") <= 1 and not {"view", "materialized view"} & {*kinds}
-        if not is_own:
-            return 1, at, at
-        tables = [maker for maker, kind in zip(makers, kinds, strict=True) if kind == "table"]
-        return 0, tables[0] if tables else at, at
+    def _place(self, at: int) -> tuple[int, int]:
+        tables = [one for one in (*self.behind(at), at) if self._statements[one].kind == "table"]
+        return max(tables, default=0), at
 
     def behind(self, at: int) -> frozenset[int]:
         """Return what a statement needs, and what that needs; not itself."""
