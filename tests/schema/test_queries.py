@@ -93,7 +93,7 @@ def _expected(*rows: Any) -> list[tuple[Any, ...]]:
     return sorted(shown, key=str)
 
 
-CASES = {
+CASES: dict[str, list[Any]] = {
     # Outer joins of the old form.
     "SELECT t.id, v.y FROM p T, q V WHERE t.id = v.id(+)": [(1, 10), (2, 20), (3, None)],
     "SELECT P.id, Q.y FROM p, q WHERE P.id = Q.id(+)": [(1, 10), (2, 20), (3, None)],
