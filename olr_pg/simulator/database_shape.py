@@ -143,5 +143,5 @@ def choose_shape(
         neighbour=drawn.neighbour and redo.has_container,
         pace=replace(drawn.pace, log_blocks=blocks),
         unlogged=unlogged,
-        modes=frozenset(modes),
+        modes=frozenset(modes) - (frozenset() if redo.is_23 else {SourceMode.STUB_IMAGES}),
     )

@@ -12,12 +12,6 @@ SECURE_OVERHEAD: Final = 132
 BASIC_OVERHEAD: Final = 60
 """Bytes of a block that are no payload (values-and-lobs §18.4)."""
 
-BASIC_PAGES: Final = {16_384: 16_264, 32_768: 32_528}
-"""What a BASICFILE page holds in larger blocks.
-
-OpenLogReplicator's word (values-and-lobs §18.4), not checked on real bytes.
-"""
-
 PAGE: Final = 8192 - SECURE_OVERHEAD
 BASIC_PAGE: Final = 8192 - BASIC_OVERHEAD
 POINTERS_MAX: Final = 12

@@ -51,6 +51,9 @@ GROUP_LAST: Final = 0x04
 GROUP_ROWID_OMITTED: Final = 0x10
 GROUP_MOVED: Final = 0x80
 
+STUB_LOCK: Final = 2
+"""The lock byte of the stubs that were seen."""
+
 SLOT_SIZE: Final = 2
 """Bytes of a row directory entry."""
 
@@ -244,6 +247,13 @@ def packed_row(redo: RedoFormat, piece: RowPiece, lock: int) -> bytes:
         else:
             parts.append(b"\xfe" + redo.pack("H", len(value)) + value)
     return b"".join(parts)
+
+
+def stub_image(piece: RowPiece) -> bytes:
+    """Encode a head without columns as the undo of 26ai has it: as it stands in its block."""
+    assert piece.nrid is not None
+    link = piece.nrid.dba.to_bytes(4, "big") + piece.nrid.slot.to_bytes(2, "big")
+    return bytes((piece.fb, STUB_LOCK, 0)) + link
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ def undo_applied(redo: RedoFormat, ktub: Ktub, offset: int) -> list[bytes]:
 class CommitMark:
     """The end of a transaction as 5.4 tells it; `undo` is None where no ktucf field is written.
 
-    `unix_time` None leaves out the last field, as 11.2 does. `parent_scn` is the commit SCN of the
+    `parent_scn` is the commit SCN of the
     parent, None where there is none; which place its field has is not known.
     """
 
@@ -206,7 +206,7 @@ class CommitMark:
     rolled_back: bool
     undo: tuple[bytes, int] | None
     long_form: bool
-    unix_time: int | None
+    unix_time: int
     parent_scn: int | None = None
     scn_place: int = 0
 
@@ -225,9 +225,8 @@ def commit_fields(redo: RedoFormat, mark: CommitMark) -> list[bytes]:
         uba, space = mark.undo
         fields.append(uba + redo.pack("HHBBH", 0, space, 0, 0, 0))
     if mark.long_form:
-        fields.append(redo.pack("IIIIII", 0, 0, mark.unix_time or 0, 0, 0, 0))
-    if mark.unix_time is not None:
-        fields.append(redo.pack("I", mark.unix_time))
+        fields.append(redo.pack("IIIIII", 0, 0, mark.unix_time, 0, 0, 0))
+    fields.append(redo.pack("I", mark.unix_time))
     if mark.parent_scn is not None:
         fields.insert(1 + mark.scn_place % len(fields), redo.scn8(mark.parent_scn))
     return fields

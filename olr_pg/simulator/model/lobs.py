@@ -15,7 +15,6 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.simulator.fields.cells import Cell, json_text
 from olr_pg.simulator.fields.lob_layout import (
     BASIC_OVERHEAD,
-    BASIC_PAGES,
     BLOB,
     POINTERS_MAX,
     SECURE_OVERHEAD,
@@ -50,9 +49,7 @@ class LobStorage:
     @property
     def page(self) -> int:
         """Bytes of a value in one block."""
-        if self.securefile:
-            return self.block_size - SECURE_OVERHEAD
-        return BASIC_PAGES.get(self.block_size, self.block_size - BASIC_OVERHEAD)
+        return self.block_size - (SECURE_OVERHEAD if self.securefile else BASIC_OVERHEAD)
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -15,6 +15,7 @@ class SourceMode(StrEnum):
     PARALLEL_DML: some statements are carried out by several transactions, which commit as one.
     ONE_RECORD: some transactions end in the record of their last changes, which stand behind it.
     FLAGLESS: the supplemental header of some changes of one piece tells neither first nor last.
+    STUB_IMAGES: undo of heads without columns has them as they stand in their blocks.
     """
 
     SHARED_UNDO = "shared-undo"
@@ -24,6 +25,7 @@ class SourceMode(StrEnum):
     PARALLEL_DML = "parallel-dml"
     ONE_RECORD = "one-record"
     FLAGLESS = "flagless"
+    STUB_IMAGES = "stub-images"
 
 
 UNDECODED_MODES = frozenset({SourceMode.ENCRYPTED, SourceMode.LEAF_LOADS})

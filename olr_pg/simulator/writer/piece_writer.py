@@ -38,6 +38,7 @@ from olr_pg.simulator.fields.row_fields import (
     insert_kdo,
     lock_kdo,
     log_kdo,
+    stub_image,
     update_fields,
     update_kdo,
 )
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
 MAX_FREE_ROW: Final = 4858
+STUB_IMAGES: Final = 0.7
+"""How many heads that only lead on are in the undo as they are where some are."""
+
 FLAGLESS: Final = 0.3
 """How many changes of one piece have no flags in the supplemental data where some have none."""
 
@@ -104,7 +108,8 @@ class PieceWriter:
 
     def row_scn_field(self, table: SimTable) -> list[bytes]:
         """Encode the row's SCN as the undo of a table with row dependencies has it."""
-        return [self._redo.scn8(self._tx.instance.scn)] if table.row_scn else []
+        size = 8 if self._redo.has_container else 6
+        return [self._redo.scn8(self._tx.instance.scn)[:size]] if table.row_scn else []
 
     def row_change(
         self,
@@ -250,7 +255,7 @@ class PieceWriter:
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_IRP | UNDO_SIDE, image, slot, lock)
             redo = delete_kdo(self._redo, base, OP_DRP, slot)
-            return [undo, *column_fields(image.columns)], [redo]
+            return [undo, *self._undo_columns(image)], [redo]
 
         def finish(committed: bool) -> None:
             if committed:
@@ -274,7 +279,7 @@ class PieceWriter:
         def fields(base: KdoBase, lock: int) -> FieldPair:
             undo = insert_kdo(self._redo, base, OP_ORP | UNDO_SIDE, old, slot, lock)
             redo = insert_kdo(self._redo, base, OP_ORP, new, slot, base.itli)
-            return [undo, *column_fields(old.columns)], [redo, *column_fields(new.columns)]
+            return [undo, *self._undo_columns(old)], [redo, *column_fields(new.columns)]
 
         def apply() -> None:
             block.used += new.size - old.size
@@ -284,6 +289,16 @@ class PieceWriter:
 
         before, after = (1 if piece.columns else 0 for piece in (old, new))
         return ChangeRecord(block, OP_ORP, OP_ORP, fields, apply, revert, before, after)
+
+    def _undo_columns(self, piece: RowPiece) -> list[bytes]:
+        """Encode the columns of a piece in the undo, or the piece itself where it has none.
+
+        What it looks like in a table with row dependencies is not known.
+        """
+        is_stub = piece.fb == FB_HEAD and not piece.row_scn
+        if is_stub and self._tx.instance.chooses(SourceMode.STUB_IMAGES, STUB_IMAGES):
+            return [stub_image(piece)]
+        return column_fields(piece.columns)
 
     def update_step(
         self, piece: StoredPiece, undo_side: ColumnChange, redo_side: ColumnChange
@@ -324,7 +339,7 @@ class PieceWriter:
         def revert() -> None:
             row.owner = owner
 
-        return ChangeRecord(row.block, OP_LKR, OP_LKR, fields, apply, revert, dependency=False)
+        return ChangeRecord(row.block, OP_LKR, OP_LKR, fields, apply, revert)
 
     def forward_step(
         self, block: DataBlock, slot: int, old: RowAddress, new: RowAddress

@@ -189,10 +189,9 @@ class TransactionWriter:
     ) -> None:
         segment = transaction.segment
         long_form = not rolled_back and self.redo.long_scn and self.rng.random() < 0.2
-        with_time = self.redo.has_container
         mark = CommitMark(
             *(transaction.slot, transaction.sequence, rolled_back, undo, long_form),
-            self.instance.unix_time if with_time else None,
+            self.instance.unix_time,
         )
         header = undo_vector_block(segment.header, record.scn, cls=segment.header_class)
         record.vector((5, 4), commit_fields(self.redo, mark), header)

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 from olr_pg.simulator.fields.cells import raw
 from olr_pg.simulator.fields.redo_format import RedoFormat
 from olr_pg.simulator.fields.row_fields import (
+    FB_HEAD,
     FB_ROW,
+    RowAddress,
     RowPiece,
     Value,
     column_fields,
@@ -14,7 +19,11 @@ from olr_pg.simulator.fields.row_fields import (
     packed_row,
     stored_columns,
     stored_size,
+    stub_image,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REDO = RedoFormat()
 
@@ -48,3 +57,13 @@ def test_a_null_has_its_bit_and_an_empty_field() -> None:
     columns = [None, *[b"x"] * 7, None]
     assert null_bitmap(columns) == b"\x01\x01"
     assert column_fields(columns) == [b"", *[b"x"] * 7, b""]
+
+
+def test_a_head_without_columns_is_in_the_undo_of_26ai_as_in_its_block(shared_dir: Path) -> None:
+    path = shared_dir / "evidence" / "row-undo-26ai.json"
+    facts = json.loads(path.read_text("utf-8"))["facts"]
+    (known,) = [one for one in facts if "cc 0" in one["case"]]
+    assert known["fields_behind_kdo"][0] == "9 bytes: 20 02 00 + nrid (6)"
+    piece = RowPiece(FB_HEAD, (), RowAddress(0x0180010A, 3))
+    assert stub_image(piece).hex(" ") == "20 02 00 01 80 01 0a 00 03"
+    assert piece.size == len(stub_image(piece)) == 9

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.row_fields import (
     FB_ROW,
     GROUP_FIRST,
@@ -128,3 +131,20 @@ def test_the_real_commit(log: ParsedLog) -> None:
     marker = marker_fields(redo, xid, 2267707, 1, 0)
     ours += change_vector(redo, (24, 4), VectorBlock(typ=6), marker, con_id=3)
     assert_same(log, ours, real_vectors(log, 582, 336), {})
+
+
+def test_the_commit_of_11_2_has_the_fields_of_a_real_record(shared_dir: Path) -> None:
+    folder, old = shared_dir / "evidence", RedoFormat(COMPATIBLE["11.2"])
+    real = json.loads((folder / "imu-11.2.0.1-record.json").read_text("utf-8"))
+    known = [bytes.fromhex(one) for one in real["vectors"]]
+    (end,) = [v for v in parse_vectors(old, b"".join(known), 0) if v.opcode == "5.4"]
+    slot, sequence = old.unpack("HxxI", end.fields[0])
+    mark = CommitMark(slot, sequence, False, (bytes(8), 0), False, 0)
+    written = commit_fields(old, mark)
+    assert [len(data) for data in written] == [len(data) for data in end.fields] == [20, 16, 4]
+    assert written[0] == end.fields[0]
+    block = VectorBlock(end.cls, end.afn, end.dba)
+    others = sum(len(data) for data in known) - len(end.raw)
+    assert 68 + others + len(change_vector(old, (5, 4), block, written)) == real["dump_len"]
+    rolled_back = replace(mark, rolled_back=True, undo=None)
+    assert [len(data) for data in commit_fields(old, rolled_back)] == [20, 4]

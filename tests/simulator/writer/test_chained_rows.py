@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
+from olr_pg.simulator.model.source_modes import SourceMode
 from tests.transactions.row_forms import Shape, SmallDatabase, wide
 
 if TYPE_CHECKING:
@@ -48,4 +50,33 @@ def test_a_chain_is_taken_back_whole(tmp_path: Path) -> None:
     session.rollback()
     assert (row.cells, row.chain) == (before, ())
     database.close()
+    database.check()
+
+
+@pytest.mark.parametrize("modes", [frozenset(), frozenset({SourceMode.STUB_IMAGES})])
+@pytest.mark.parametrize("row_dependencies", [False, True])
+def test_the_undo_of_a_head_without_columns_may_have_it_as_it_is(
+    tmp_path: Path, modes: frozenset[SourceMode], row_dependencies: bool
+) -> None:
+    shape = Shape(redo=RedoFormat(COMPATIBLE["23"]), row_dependencies=row_dependencies)
+    database = SmallDatabase(tmp_path, shape)
+    database.instance.modes = modes
+    session, table = database.session, database.table
+    rows = [
+        row
+        for key in range(1, 40)
+        for row in session.insert_many(table, [database.row(2 * key + at, 800) for at in (0, 1)])
+    ]
+    for row in rows[::2]:
+        assert session.update(row, {2: wide(1000)})
+        assert session.delete(row)
+    database.close()
+    heads = [
+        [len(data) for data in vector.fields[4:]]
+        for log in database.logs
+        for record in log.records
+        for vector in record.vectors
+        if vector.opcode == "5.1" and len(vector.fields) > 4 and len(vector.fields[3]) == 48
+    ]
+    assert any(head[0] == 9 for head in heads) == (bool(modes) and not row_dependencies)
     database.check()

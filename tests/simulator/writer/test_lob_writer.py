@@ -38,7 +38,7 @@ LOB_SIZE_MAX: Final = 100_000
 PAGE_AT: Final = 36
 """Where the bytes of a page begin in the first field of a 19.1."""
 
-BASIC_PAGES: Final = {8192: 8132, 16_384: 16_264, 32_768: 32_528}
+BASIC_PAGES: Final = {8192: 8132, 16_384: 16_324, 32_768: 32_708}
 """values-and-lobs §18.4."""
 
 INFO, LOAD_DATA, ZERO, FILL = 1, 4, 5, 6
