@@ -152,7 +152,7 @@ class LobRedo:
 
     def end(self, *, rollback: bool = False) -> None:
         """5.4."""
-        mark = CommitMark(0, self.sequence, rollback, None, False, None)
+        mark = CommitMark(0, self.sequence, rollback, None, False, 0)
         self.emit(self.vector((5, 4), commit_fields(self.redo, mark), cls=15 + 2 * self.segment))
 
     def ktub(self, obj: int, opc: tuple[int, int], record: int) -> Ktub:
