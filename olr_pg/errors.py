@@ -252,6 +252,7 @@ class Code(IntEnum):
     TABLE_STOPPED = 5128
     CUTOVER_STEP_REFUSED = 5129
     TABLE_PAUSED = 5130
+    STRUCTURE_LACKING = 5131
     LEDGER_OF_LATER_RELEASE = 5140
     HOLD_UNREADABLE = 5141
     NO_SUCH_ERROR_LINE = 5142
@@ -1371,6 +1372,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CUTOVER_STEP_REFUSED: ErrorEntry(
         "PostgreSQL refuses a step of the cut-over",
         "mend what PostgreSQL's reason above says, then start the same command again",
+    ),
+    Code.STRUCTURE_LACKING: ErrorEntry(
+        "the target lacks keys, checks, indexes, triggers or sequences of the source",
+        "`olr-pg schema apply` makes what it can, the rest is by hand; or accept what may be"
+        " missing by its name, with `*` and `?`: `olr-pg cutover --accept 'trigger SHOP.*'`",
     ),
     Code.LEDGER_OF_LATER_RELEASE: ErrorEntry(
         "the applier's tables in the target are of a later release",

@@ -17,6 +17,7 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.cutover.steps_done import DONE, FAILED, RUNNING, SKIPPED
+from olr_pg.load.cutover.structure_check import lacking_structure
 from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.load_page import load_page
 from olr_pg.load.target_structure import StructureBuilder, raise_for_failures
@@ -127,6 +128,13 @@ def needed(details: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
             found.append(
                 f"{counted(len(left), 'object')} could not be made in the step {step}:"
                 " `olr-pg migrate --plan` lists what and why"
+            )
+        lacking = detail.get("lacking", ())
+        if lacking:
+            found.append(
+                f"{counted(len(lacking), 'key, check, index, trigger or sequence')} of the source"
+                " missing in the target: make them by hand, or name them with --accept at the"
+                " cut-over"
             )
         warnings = detail.get("warnings", ())
         if warnings:
@@ -288,8 +296,9 @@ class _Migration:
             done = self._statements(
                 target, lambda one: one.kind not in BEFORE_DATA and one.kind != "index"
             )
+            lacking = lacking_structure(target.connection, self._config, target.connect_string)
             self._set_aside(target)
-            return done
+            return {**done, "lacking": [one.words for one in lacking]}
 
     def _set_aside(self, target: OpenedTarget) -> None:
         """Set aside what was made, where the applier is not to meet it before the cut-over."""

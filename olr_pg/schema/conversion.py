@@ -9,7 +9,15 @@ from psycopg import sql
 
 from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.schema.own_failures import each_safely
-from olr_pg.schema.presence import has_constraint, has_relation, has_schema, literal
+from olr_pg.schema.presence import (
+    has_constraint,
+    has_foreign_key,
+    has_index,
+    has_relation,
+    has_schema,
+    has_trigger,
+    literal,
+)
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.statement import KINDS, Statement
 from olr_pg.schema.structure_statements import (
@@ -162,37 +170,52 @@ class _Converter:
             yield made.refused("it is disabled in the source")
             return
         try:
-            yield made._replace(sql=self._constraint_text(one, relation))
+            yield self._constraint_made(one, relation, made)
         except UntranslatableError as error:
             yield made.refused(str(error))
 
-    def _constraint_text(self, one: Constraint, relation: Relation) -> str:
+    def _constraint_made(self, one: Constraint, relation: Relation, made: Statement) -> Statement:
+        """Return a constraint with its statement; keys are present under any name."""
         table = sql.Identifier(relation.schema, relation.name)
         name = self._relations.name(one.name)
         if one.kind == "check":
             text, _ = translate_expression(one.condition, self._relations, one.owner, relation)
-            return f"ALTER TABLE {_quoted(relation)} ADD CONSTRAINT {quoted(name)} CHECK ({text})"
+            return made._replace(
+                sql=f"ALTER TABLE {_quoted(relation)} ADD CONSTRAINT {quoted(name)} CHECK ({text})"
+            )
         columns = _columns(relation, one.columns)
         if one.kind == "unique":
             referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
-            return unique_key_statement(table, name, columns, referred=referred).as_string(None)
+            statement = unique_key_statement(table, name, columns, referred=referred)
+            return made._replace(
+                sql=statement.as_string(None),
+                present=has_index(_quoted(relation), columns, unique=True),
+            )
         if one.kind == "foreign key":
-            return self._foreign_key_text(one, table, name, columns)
+            return self._foreign_key(one, relation, made, columns)
         raise UntranslatableError(f"a constraint of Oracle's kind {one.oracle_kind}")
 
-    def _foreign_key_text(
-        self, one: Constraint, table: sql.Identifier, name: str, columns: list[str]
-    ) -> str:
+    def _foreign_key(
+        self, one: Constraint, relation: Relation, made: Statement, columns: list[str]
+    ) -> Statement:
         parent = self._table(one.parent_owner, one.parent_table) if one.parent_table else None
         if parent is None:
             where = f"{one.parent_owner}.{one.parent_table}" if one.parent_table else "a table"
             raise UntranslatableError(f"it refers to {where} outside of these schemas")
         rule = cast("OnDelete", one.delete_rule.lower() or "no action")
-        return foreign_key_statement(
-            *(table, name, columns),
-            *(sql.Identifier(parent.schema, parent.name), _columns(parent, one.parent_columns)),
+        parent_columns = _columns(parent, one.parent_columns)
+        statement = foreign_key_statement(
+            sql.Identifier(relation.schema, relation.name),
+            self._relations.name(one.name),
+            columns,
+            sql.Identifier(parent.schema, parent.name),
+            parent_columns,
             rule,
-        ).as_string(None)
+        )
+        return made._replace(
+            sql=statement.as_string(None),
+            present=has_foreign_key(_quoted(relation), columns, _quoted(parent), parent_columns),
+        )
 
     def _index(self, one: InventoryIndex) -> Iterator[Statement]:
         yield self._index_statement(one)
@@ -217,6 +240,9 @@ class _Converter:
         text = index_statement(table, name, composed, unique=one.unique).as_string(None)
         target = f"{quoted(relation.schema)}.{quoted(name)}"
         present = has_relation(target)
+        if not any(part.expression or part.descending for part in one.parts):
+            columns = _columns(relation, tuple(part.text for part in one.parts))
+            present = has_index(_quoted(relation), columns, unique=one.unique)
         remark = _REMARKS.get(one.kind, "")
         return made._replace(sql=text, present=present, what=remark)
 
@@ -320,10 +346,13 @@ class _Converter:
             )
         for trigger in found.triggers:
             on = f"{trigger.table_owner}.{trigger.table}" if trigger.table else trigger.base
+            relation = self._table(trigger.table_owner, trigger.table) if trigger.table else None
+            name = self._relations.name(trigger.name)
             yield Statement(
                 *("by hand", trigger.full_name, "", "its body is PL/SQL"),
                 f"CREATE TRIGGER {trigger.full_name} {trigger.kind} {trigger.event} ON {on}\n"
                 f"{trigger.body}",
+                present=has_trigger(_quoted(relation), name) if relation else "",
                 what="trigger",
             )
         for source in found.sources:

@@ -51,7 +51,7 @@ def differences(
     found += [
         Difference(one.what or one.kind, one.name, "by hand", one.reason)
         for one in statements
-        if not one.runs
+        if not one.runs and not is_present(connection, one)
     ]
     return [*found, *_columns(connection, inventory, relations)]
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 def literal(text: str) -> str:
     """Quote a text for SQL."""
@@ -33,6 +38,39 @@ def has_constraint(target: str, name: str) -> str:
     return _exists("pg_constraint", "conrelid", target, f"conname = {literal(name)}")
 
 
+def has_index(target: str, columns: Sequence[str], *, unique: bool) -> str:
+    """Return the query that tells whether a table has an index of these columns, whatever its name.
+
+    Args:
+        unique: whether it has to be a unique one.
+    """
+    is_unique = "i.indisunique" if unique else "true"
+    return (
+        "SELECT EXISTS (SELECT FROM pg_index i WHERE"  # noqa: S608 - quoted
+        f" i.indrelid = to_regclass({literal(target)}) AND i.indisvalid AND {is_unique}"
+        " AND i.indpred IS NULL AND i.indexprs IS NULL"
+        f" AND {_names('i.indrelid', 'i.indkey[0:i.indnkeyatts - 1]')} = {_array(columns)})"
+    )
+
+
+def has_foreign_key(
+    target: str, columns: Sequence[str], parent: str, parent_columns: Sequence[str]
+) -> str:
+    """Return the query that tells whether a table has a foreign key, whatever its name."""
+    return (
+        "SELECT EXISTS (SELECT FROM pg_constraint c WHERE c.contype = 'f'"  # noqa: S608 - quoted
+        f" AND c.conrelid = to_regclass({literal(target)})"
+        f" AND c.confrelid = to_regclass({literal(parent)})"
+        f" AND {_names('c.conrelid', 'c.conkey')} = {_array(columns)}"
+        f" AND {_names('c.confrelid', 'c.confkey')} = {_array(parent_columns)})"
+    )
+
+
+def has_trigger(target: str, name: str) -> str:
+    """Return the query that tells whether a table has a trigger of that name."""
+    return _exists("pg_trigger", "tgrelid", target, f"tgname = {literal(name)}")
+
+
 def has_comment(target: str, column: str = "") -> str:
     """Tell whether a table, view or column has a comment, whoever wrote it."""
     number = "0"
@@ -42,6 +80,17 @@ def has_comment(target: str, column: str = "") -> str:
             f" AND attname = {literal(column)})"
         )
     return _exists("pg_description", "objoid", target, f"objsubid = {number}")
+
+
+def _names(table: str, numbers: str) -> str:
+    return (
+        f"ARRAY(SELECT a.attname::text FROM unnest({numbers}) WITH ORDINALITY k (number, place)"  # noqa: S608 - no input
+        f" JOIN pg_attribute a ON a.attrelid = {table} AND a.attnum = k.number ORDER BY k.place)"
+    )
+
+
+def _array(names: Sequence[str]) -> str:
+    return f"ARRAY[{', '.join(map(literal, names))}]::text[]"
 
 
 def _exists(catalogue: str, key: str, target: str, condition: str) -> str:

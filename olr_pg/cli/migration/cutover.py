@@ -48,6 +48,15 @@ def cutover(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
     ] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept",
+            metavar="NAME",
+            help="Accept that the target lacks this of the source, such as 'trigger SHOP.*';"
+            " repeatable.",
+        ),
+    ] = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget the steps so far and begin anew.")
     ] = False,
@@ -83,6 +92,7 @@ def cutover(
         dictionary=dictionary or (),
         final_scn=final_scn,
         unverified=unverified,
+        accept=accept or (),
         until=until,
         progress=(lambda _: None) if as_json else _announce,
     )

@@ -34,6 +34,15 @@ def migrate(
     cutover: Annotated[
         bool, typer.Option("--cutover", help="Cut over, once the target is ready.")
     ] = False,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept",
+            metavar="NAME",
+            help="Accept that the target lacks this of the source, such as 'trigger SHOP.*';"
+            " repeatable.",
+        ),
+    ] = None,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,7 +59,7 @@ def migrate(
         _plan(loaded, as_json=as_json)
         return
     if cutover:
-        _cut_over(loaded, as_json=as_json)
+        _cut_over(loaded, accept or (), as_json=as_json)
         return
     _steps(loaded, as_json=as_json)
     states = state_of(loaded)
@@ -154,7 +163,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
     _show(states, as_json=False)
 
 
-def _cut_over(config: Config, *, as_json: bool) -> None:
+def _cut_over(config: Config, accept: Sequence[str], *, as_json: bool) -> None:
     from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.target import data_directory
     from olr_pg.cli.migration.cutover import show_cutover
@@ -175,9 +184,10 @@ def _cut_over(config: Config, *, as_json: bool) -> None:
             config,
             lambda: spark_session_of(config, PRELOAD),
             CutoverOptions(
+                accept=accept,
                 progress=(lambda _: None)
                 if as_json
-                else lambda step: print_line(f"{step.name}: {step.title} …", at_once=True)
+                else lambda step: print_line(f"{step.name}: {step.title} …", at_once=True),
             ),
         )
     finally:

@@ -34,6 +34,7 @@ from olr_pg.load.cutover.steps_done import (
     note_step,
     read_steps,
 )
+from olr_pg.load.cutover.structure_check import accepted, lacking_structure
 from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verification.verification import verify
 from olr_pg.postgres.sqlstates import target_error
@@ -118,6 +119,8 @@ class CutoverOptions(NamedTuple):
         dictionary: of an offline source, exported at the end; a file for each container.
         final_scn: of an offline source, where it ends.
         unverified: leave the comparison out.
+        accept: what the target may lack of the source's structure: names with ``*`` and ``?``, as
+            `structure_check.Lacking` has them.
         until: the last step to do; None does all.
         progress: called with (step, its title) as each one begins.
     """
@@ -126,6 +129,7 @@ class CutoverOptions(NamedTuple):
     dictionary: Sequence[Path] = ()
     final_scn: int | None = None
     unverified: bool = False
+    accept: Sequence[str] = ()
     until: str | None = None
     progress: Callable[[CutOverStep], None] = lambda _step: None
 
@@ -353,15 +357,32 @@ class _Cutover:
                 # Also of an attempt before this one, of which no line is left.
                 others += _referring(connection, oids)
             found = check_constraints(connection, [*oids, *others])
-        problems = [*back.lost, *found.problems]
-        if problems:
-            raise OlrPgError(Code.CONSTRAINTS_NOT_READY, "; ".join(problems))
+            problems = [*back.lost, *found.problems]
+            if problems:
+                raise OlrPgError(Code.CONSTRAINTS_NOT_READY, "; ".join(problems))
+            allowed = self._check_structure(target)
         return DONE, {
             "put_back": [one.title for one in back.done],
             "validated": found.validated,
             "checked": found.checked,
             "remarks": found.remarks,
+            "accepted": allowed,
         }
+
+    def _check_structure(self, target: OpenedTarget) -> list[str]:
+        """Compare the source's structure with the target's; return what may be missing.
+
+        Raises:
+            OlrPgError: 5131, something is missing that nobody has accepted.
+        """
+        lacking = lacking_structure(
+            target.connection, self._config, target.connect_string, self._options.dictionary
+        )
+        allowed = accepted(lacking, self._options.accept)
+        missing = [one.words for one in lacking if one not in allowed]
+        if missing:
+            raise OlrPgError(Code.STRUCTURE_LACKING, f"{len(missing)}: {'; '.join(missing)}")
+        return [one.name for one in allowed]
 
     def _report(self) -> tuple[str, dict[str, Any]]:
         found = self._ledger()

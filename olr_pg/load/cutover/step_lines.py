@@ -72,6 +72,8 @@ def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
         for name in detail.get(key, ()):
             yield f"{name}: {words}"
     yield from detail.get("remarks", ())
+    for name in detail.get("accepted", ()):
+        yield f"{name}: is missing, and accepted"
 
 
 def _report(detail: Mapping[str, Any]) -> Iterator[str]:

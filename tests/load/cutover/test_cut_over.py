@@ -57,7 +57,12 @@ def ready(project: Project) -> Project:
 def cut(project: Project, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs the command: what it prints, or (the same, its error's code)."""
     final = project.source.folder / "final"
-    given: dict[str, Any] = {"tables": final, "dictionary": [final / "dictionary.json"]}
+    # A load alone makes no checks and no triggers (`test_structure_check`).
+    given: dict[str, Any] = {
+        "tables": final,
+        "dictionary": [final / "dictionary.json"],
+        "accept": ["check *", "trigger *", "index *"],
+    }
 
     def run(**options: Any) -> Any:
         code = None

@@ -28,6 +28,7 @@ DETAILS: dict[str, dict[str, Any]] = {
         "validated": ["orders_fk"],
         "checked": [],
         "remarks": ["no trigger fires"],
+        "accepted": ["check SHOP.T.C"],
     },
     "report": {
         "scn": 5_000,
@@ -57,7 +58,12 @@ def test_each_step_says_what_it_found() -> None:
             "SHOP.T is at 9 already",
             "SHOP.U is not in the target",
         ],
-        "constraints": ["trigger t: put back", "orders_fk: validated", "no trigger fires"],
+        "constraints": [
+            "trigger t: put back",
+            "orders_fk: validated",
+            "no trigger fires",
+            "check SHOP.T.C: is missing, and accepted",
+        ],
         "report": ["nothing has changed since SCN 5000 in 1 table"],
     }
 
