@@ -14,7 +14,7 @@ from psycopg import sql
 
 from olr_pg.observability.redaction import mask
 from olr_pg.postgres.error_text import text_without_values
-from olr_pg.postgres.sqlstates import is_of_statement
+from olr_pg.postgres.sqlstates import Meaning, is_of_statement, meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,8 +133,8 @@ def _check(connection: Connection[Any], constraint: TargetConstraint, found: Che
     except psycopg.errors.CheckViolation:
         found.problems.append(f"{constraint.title}: rows break this check")
     except psycopg.Error as error:
-        if not is_of_statement(error, connection):
-            raise
+        if not is_of_statement(error, connection) or meant(error).meaning is Meaning.OPERATOR:
+            raise  # a right or a limit: its own error says what to do
         found.problems.append(f"{constraint.title}: {mask(text_without_values(error))}")
     else:
         found.validated.append(constraint.title)
