@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.encrypted_segments import is_known
+from olr_pg.dictionary.stored_segments import is_encryption_known
 from olr_pg.observability.findings import Finding, error, warning
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
@@ -67,7 +67,7 @@ def check_encryption(snapshot: Snapshot) -> Iterator[Finding]:
     Without the rows of the SYS tables, `refusal` of its tables says it.
     """
     for member in snapshot.containers:
-        if member.sys_rows is not None and not is_known(member.sys_rows):
+        if member.sys_rows is not None and not is_encryption_known(member.sys_rows):
             name = f" of {member.database.con_name}" if member.database.con_name else ""
             yield warning(
                 ENCRYPTION,

@@ -74,6 +74,7 @@ LIVE: Final = (
     Check("oracle.timezone", "the time zone is known", _ORACLE),
     Check("oracle.tables", "the tables of `apply.tables` are there", _ORACLE, of_tables=True),
     Check("oracle.encryption", "redo shows what DDL does", _LIVE_TABLES, of_tables=True),
+    Check("oracle.compression", "no table is compressed", _LIVE_TABLES, of_tables=True),
     Check("oracle.columns", "every column can be replicated", _LIVE_TABLES, of_tables=True),
     Check(
         "oracle.supplemental", "redo has the key of every changed row", _LIVE_TABLES, of_tables=True

@@ -306,6 +306,9 @@ class FollowedDictionary:
         for row in self._rows["LOBCOMPPART$"].all():
             if row.part_obj == obj:
                 yield from self._roots(row.l_obj)
+        for row in self._rows["TABSUBPART$"].all():
+            if row.obj == obj:
+                yield from self._roots(row.p_obj)
         for name in ("TABPART$", "TABCOMPART$"):
             for row in self._rows[name].all():
                 if row.obj == obj:
@@ -353,7 +356,7 @@ class FollowedDictionary:
             "sys_lob_frag": fragments,
             "sys_ts": self._rows["TS$"].all(),
             "sys_ecol": self._rows["ECOL$"].of(obj),
-            "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj),
+            "sys_deferredstg": self._rows["DEFERRED_STG$"].of(obj, *named),
             "sys_ind": table_indexes,
             "sys_icol": self._rows["ICOL$"].of(obj),
             "sys_indpart": index_parts,

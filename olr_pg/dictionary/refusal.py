@@ -38,11 +38,8 @@ def table_refusal(
     table_flags: int,
     object_flags: int,
     cluster_columns: int,
-    compressed: bool = False,
-    all_columns_logged: bool = True,
-    hybrid_columnar: bool = False,
     index_obstacle: str | None = None,
-    encryption_obstacle: str | None = None,
+    storage_obstacle: str | None = None,
 ) -> str | None:
     """Tell why the table cannot be replicated, from TAB$ and OBJ$; None where it can.
 
@@ -50,12 +47,8 @@ def table_refusal(
         table_properties, table_flags: TAB$.PROPERTY and FLAGS.
         object_flags: OBJ$.FLAGS.
         cluster_columns: TAB$.CLUCOLS.
-        compressed: basic or advanced row compression.
-        all_columns_logged: supplemental logging of ALL columns, at any level: compressed rows are
-            logged by their values then.
-        hybrid_columnar: hybrid columnar compression.
         index_obstacle: of an index-organised table, what `index_organised` says.
-        encryption_obstacle: of a table in encrypted tablespaces, what `encrypted_segments` says.
+        storage_obstacle: of encrypted or compressed segments, what `stored_segments` says.
 
     Oracle's own clustered tables (the core of the dictionary) are not refused: following the
     dictionary through redo needs them (dictionary §1.3, §10).
@@ -70,15 +63,8 @@ def table_refusal(
             return reason
     if index_obstacle is not None:
         return index_obstacle
-    if encryption_obstacle is not None:
-        return encryption_obstacle
-    if hybrid_columnar:
-        return "it has hybrid columnar compression: its rows cannot be read from redo"
-    if compressed and not all_columns_logged:
-        return (
-            "its rows are compressed and logged without their values: ALTER TABLE … ADD"
-            " SUPPLEMENTAL LOG DATA (ALL) COLUMNS"
-        )
+    if storage_obstacle is not None:
+        return storage_obstacle
     if cluster_columns > 0 and not is_oracle_schema(owner):
         return "it is stored in a cluster"
     return None

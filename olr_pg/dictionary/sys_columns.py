@@ -81,7 +81,7 @@ SYS_COLUMNS: Final[dict[str, dict[str, str]]] = {
         "guard_id": "GUARD_ID",
         "default": "BINARYDEFVAL",
     },
-    "sys_deferredstg": {"obj": "OBJ#", "flags_stg": "FLAGS_STG"},
+    "sys_deferredstg": {"obj": "OBJ#", "flags_stg": "FLAGS_STG", "cmp_flag": "CMPFLAG_STG"},
     "sys_ind": {
         **_PARTITION,
         "type": "TYPE#",
@@ -98,6 +98,7 @@ _ABSENT: Final[dict[str, Any]] = {
     "scale": -1,
     "guard_id": -1,
     "default": None,
+    "cmp_flag": None,
     "subname": "",
 }
 

@@ -195,10 +195,11 @@ class TablespaceRow(SysRow):
 
 
 class DeferredRow(SysRow):
-    """DEFERRED_STG$."""
+    """DEFERRED_STG$; `cmp_flag` None where it is not told."""
 
     obj: Number
     flags_stg: Bits
+    cmp_flag: Bits | None = None
 
 
 class EcolRow(SysRow):

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
-from olr_pg.dictionary.encrypted_segments import EncryptedSegments, lob_place, rows_obstacle
 from olr_pg.dictionary.index_organised import (
     index_obstacle,
     is_index_organised,
@@ -24,6 +23,7 @@ from olr_pg.dictionary.lob import Lob, LobSegment
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import AddedColumn, Column, KeyKind, Table
 from olr_pg.dictionary.refusal import table_refusal
+from olr_pg.dictionary.stored_segments import NOT_TOLD, Compression, StoredSegments
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ _LOG_ALL: Final = 17
 _LOG_ALL_OF_USER: Final = 1 << 3
 """Bit of USER$.SPARE1 (dictionary §2.2)."""
 
-_COMPRESSED: Final = 4
-"""Bit of DEFERRED_STG$.FLAGS_STG (dictionary §2.10)."""
-
 _OPAQUE: Final = 58
 
 _INDEX: Final = 1
@@ -78,27 +75,12 @@ _ABSENT_SCALES: Final = (-1, -127)
 """-1 is the file's NULL; −127 is how clients of Oracle print the scale of FLOAT."""
 
 
-class Compression(NamedTuple):
-    """Tables with compressed segments, which rows here do not tell; by OBJ#.
-
-    Attributes:
-        compressed: in any way.
-        hybrid_columnar: of these, in this way.
-    """
-
-    compressed: frozenset[int] = frozenset()
-    hybrid_columnar: frozenset[int] = frozenset()
-
-
-_NOT_TOLD: Final = Compression()
-
-
 def join_tables(
     rows: SysRows,
     path: str,
     *,
     all_columns_logged: bool = True,
-    compression: Compression = _NOT_TOLD,
+    compression: Compression = NOT_TOLD,
 ) -> tuple[Table, ...]:
     """Join the rows of SYS tables into the tables that they define.
 
@@ -119,7 +101,6 @@ class _TableReader:
     def __init__(
         self, rows: SysRows, path: str, all_columns_logged: bool, compression: Compression
     ) -> None:
-        self._compression = compression
         self._rows = rows
         self._path = path
         self._objects = {row.obj: row for row in rows.sys_obj}
@@ -137,14 +118,12 @@ class _TableReader:
         self._index_parts: dict[int, list[PartitionRow]] = defaultdict(list)
         for part in rows.sys_indpart:
             self._index_parts[part.bo].append(part)
-        deferred = {row.obj for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED}
-        self._compressed = deferred | compression.compressed
         self._all_logged = all_columns_logged
         self._logged_tables = {row.obj for row in rows.sys_cdef if row.type == _LOG_ALL}
         self._logged_users = {row.user for row in rows.sys_user if row.spare1 & _LOG_ALL_OF_USER}
         self._added = {(row.tab_obj, row.col_num): _added(row) for row in rows.sys_ecol}
-        self._encrypted = EncryptedSegments(rows)
-        self._lobs = _lobs(rows, self._objects, self._encrypted)
+        self._stored = StoredSegments(rows, compression)
+        self._lobs = _lobs(rows, self._objects, self._stored)
 
     def tables(self) -> Iterable[Table]:
         for i, tab in enumerate(self._rows.sys_tab):
@@ -185,15 +164,12 @@ class _TableReader:
             table_flags=tab.flags,
             object_flags=obj.flags,
             cluster_columns=tab.clu_cols,
-            compressed=not self._compressed.isdisjoint({tab.obj, *(part.obj for part in parts)}),
-            hybrid_columnar=tab.obj in self._compression.hybrid_columnar,
-            all_columns_logged=self._all_logged
-            or tab.obj in self._logged_tables
-            or obj.owner in self._logged_users,
             index_obstacle=index_obstacle(tab, index, index_parts, index_key, columns)
             if organised
             else None,
-            encryption_obstacle=rows_obstacle(self._encrypted, tab.obj, owner, obj.name),
+            storage_obstacle=self._stored.obstacle(
+                tab.obj, owner, obj.name, all_columns_logged=self._logs_all_columns(obj)
+            ),
         )
         fault = column_fault(columns)
         if refusal is None and fault is not None:
@@ -218,6 +194,10 @@ class _TableReader:
             refusal=refusal,
             index_organised=organised,
         )
+
+    def _logs_all_columns(self, table: ObjectRow) -> bool:
+        logs = table.obj in self._logged_tables or table.owner in self._logged_users
+        return self._all_logged or logs
 
     def _unique_key(self, obj: int, columns: Sequence[Column]) -> tuple[int, ...]:
         """Choose the unique key that finds a row best: one without NULLs, of the fewest columns."""
@@ -335,7 +315,7 @@ def _partitions(rows: SysRows) -> dict[int, list[PartitionRow | SubPartitionRow]
 
 
 def _lobs(
-    rows: SysRows, objects: dict[int, ObjectRow], encrypted: EncryptedSegments
+    rows: SysRows, objects: dict[int, ObjectRow], stored: StoredSegments
 ) -> dict[tuple[int, int], Lob]:
     """LOBs by (OBJ#, INTCOL#).
 
@@ -376,7 +356,7 @@ def _lobs(
             for one, of_name in zip(ordered, named, strict=True)
         ]
         segments = (segment(row.l_obj, row.ts, index), *parts)
-        place = lob_place(encrypted.of_lob(row.obj, row.int_col))
+        place = stored.lob_place(row.obj, row.int_col)
         found[row.obj, row.int_col] = _describe_lob(row, segments, place)
     return found
 
@@ -428,8 +408,8 @@ def _carry_column(known: Column, before: Column, after: Column) -> Column:
     place: dict[str, Any] = {"segcol": after.segcol, "intcol": after.intcol, "col": after.col}
     lob = after.lob
     if lob is not None and known.lob is not None:
-        same = before.lob == lob
-        lob = known.lob if same else replace(known.lob, segments=lob.segments)
+        place_of_lob: dict[str, Any] = {"segments": lob.segments, "encrypted_in": lob.encrypted_in}
+        lob = known.lob if before.lob == lob else replace(known.lob, **place_of_lob)
     if replace(before, **place, lob=None) == replace(after, lob=None):
         return replace(known, **place, lob=lob)
     return replace(after, lob=lob)

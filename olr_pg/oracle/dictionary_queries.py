@@ -13,10 +13,10 @@ from sqlalchemy import select
 from olr_pg.datatypes.binary_xml import NO_TOKENS
 from olr_pg.dictionary import sys_rows
 from olr_pg.dictionary.consistency import check_unique_tables
-from olr_pg.dictionary.encrypted_segments import ENCRYPTED, is_encrypted
 from olr_pg.dictionary.index_organised import holds_rows
 from olr_pg.dictionary.lob_delivery import BLOB
 from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.stored_segments import ENCRYPTED, StoredSegments
 from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
@@ -89,8 +89,11 @@ def read_snapshot(
     """
     wanted = dict.fromkeys((*names, *((SYS, table.name) for table in tables.SYS_TABLES)))
     encrypted = encrypted_now(connection, database)
-    rows = _Reader(connection, scn, encrypted).rows(list(wanted))
+    reader = _Reader(connection, scn, encrypted)
+    rows = reader.rows(list(wanted))
     compression = read_compression(connection, rows, scn)
+    names_of_parts = reader.objects(StoredSegments(rows, compression).unnamed)
+    rows = rows.model_copy(update={"sys_obj": [*rows.sys_obj, *names_of_parts]})
     levels = map(int, read_levels(connection))
     rows = rows.model_copy(update=dict(zip(sys_rows.DATABASE_LEVELS, levels, strict=True)))
     all_logged = rows.supp_log_db_all == 1
@@ -170,28 +173,13 @@ class _Reader:
         )
         parents = [*lob_objs, *(row.part_obj for row in lob_parts)]
         fragments = self._where("sys_lob_frag", sys_rows.LobFragmentRow, "PARENTOBJ#", parents)
-        index_parts = self._where(
-            "sys_indpart",
-            sys_rows.PartitionRow,
-            "BO#",
-            [row.obj for row in indexes if holds_rows(row)],
-        )
-        tablespaces = self._tablespaces()
-        encrypted = {row.ts for row in tablespaces if is_encrypted(row)}
-        divided: list[sys_rows.PartitionRow | sys_rows.SubPartitionRow]
-        divided = [*parts, *subparts, *index_parts]
         segments = {
             *lob_objs,
             *(row.ind for row in lobs),
             *(row.frag_obj for row in fragments),
             *(row.ind for row in fragments),
-            # The names of partitions, which nothing else needs.
-            *(row.obj for row in divided if row.ts in encrypted),
-            *(row.table_part for row in fragments if row.ts in encrypted),
         }
-        segment_objects = self._where(
-            "sys_obj", sys_rows.ObjectRow, "OBJ#", sorted(segments - {0, *objs})
-        )
+        segment_objects = self.objects(segments - {0, *objs})
         return sys_rows.SysRows(
             sys_user=users,
             sys_obj=[*objects, *segment_objects],
@@ -205,13 +193,22 @@ class _Reader:
             sys_lob=lobs,
             sys_lob_comp_part=lob_parts,
             sys_lob_frag=fragments,
-            sys_ts=tablespaces,
+            sys_ts=self._tablespaces(),
             sys_ecol=self._where("sys_ecol", sys_rows.EcolRow, "TABOBJ#", objs),
             sys_deferredstg=self._where("sys_deferredstg", sys_rows.DeferredRow, "OBJ#", with_rows),
             sys_ind=indexes,
             sys_icol=self._where("sys_icol", sys_rows.IndexColumnRow, "BO#", objs),
-            sys_indpart=index_parts,
+            sys_indpart=self._where(
+                "sys_indpart",
+                sys_rows.PartitionRow,
+                "BO#",
+                [row.obj for row in indexes if holds_rows(row)],
+            ),
         )
+
+    def objects(self, numbers: Iterable[int]) -> list[sys_rows.ObjectRow]:
+        """Read the rows of OBJ$ of segments, which have the names of partitions."""
+        return self._where("sys_obj", sys_rows.ObjectRow, "OBJ#", sorted(numbers))
 
     def _tablespaces(self) -> list[sys_rows.TablespaceRow]:
         return [

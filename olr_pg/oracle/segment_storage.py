@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
-from olr_pg.dictionary.sys_tables import Compression
+from olr_pg.dictionary.stored_segments import Compression
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import rows_if_allowed
 from olr_pg.oracle.facts import FIRST_CDB
@@ -37,22 +37,17 @@ _BATCH: Final = 500
 
 
 def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compression:
-    """Find the tables of `rows` with a compressed segment of their own or of a partition.
+    """Find the compressed segments of the tables of `rows`, and of their partitions.
 
     Raises:
         sqlalchemy.exc.DBAPIError: what Oracle reports.
     """
     objs = [row.obj for row in rows.sys_tab]
-    table_of = {row.obj: row.bo for row in rows.sys_tabcompart}
+    composite = [row.obj for row in rows.sys_tabcompart]
     found = [
         *_segments(connection, scn, (tables.TAB, "OBJ#"), objs),
         *_segments(connection, scn, (tables.TABPART, "BO#"), objs),
-        *(
-            (table_of[part], bits)
-            for part, bits in _segments(
-                connection, scn, (tables.TABSUBPART, "POBJ#"), list(table_of)
-            )
-        ),
+        *_segments(connection, scn, (tables.TABSUBPART, "POBJ#"), composite),
     ]
     return Compression(
         frozenset(obj for obj, _ in found),
@@ -63,15 +58,14 @@ def read_compression(connection: Connection, rows: SysRows, scn: int) -> Compres
 def _segments(
     connection: Connection, scn: int, owner: tuple[Table, str], objs: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Return (owner, SPARE1) of the compressed segments of tables or partitions."""
+    """Return (OBJ#, SPARE1) of the compressed segments of tables or partitions."""
     part, segment = as_of(owner[0], scn, "t"), as_of(tables.SEG, scn, "s")
     place = [part.c[name] == segment.c[name] for name in ("FILE#", "BLOCK#", "TS#")]
-    number = part.c[owner[1]]
     for at in range(0, len(objs), _BATCH):
         query = (
-            select(number, segment.c.SPARE1)
+            select(part.c["OBJ#"], segment.c.SPARE1)
             .select_from(part.join(segment, place[0] & place[1] & place[2]))
-            .where(number.in_(among(objs[at : at + _BATCH])))
+            .where(part.c[owner[1]].in_(among(objs[at : at + _BATCH])))
             .where(func.bitand(segment.c.SPARE1, bound(_COMPRESSED)) == bound(_COMPRESSED))
         )
         yield from ((int(obj), int(bits)) for obj, bits in connection.execute(query))

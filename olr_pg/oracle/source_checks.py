@@ -19,11 +19,11 @@ from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
 from olr_pg.oracle.driver_failures import PRIVILEGE
-from olr_pg.oracle.encryption_checks import Moves, dictionary_findings
 from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files
 from olr_pg.oracle.online_checks import check_online
+from olr_pg.oracle.storage_checks import Storage
 from olr_pg.oracle.supplemental import (
     NO_MINIMAL_LOGGING,
     logged_columns,
@@ -461,8 +461,8 @@ def _conditions(
 def _tables(
     connection: Connection, snapshot: Snapshot, names: Iterable[tuple[str, str]]
 ) -> list[Finding]:
-    found = list(dictionary_findings(snapshot))
-    moves = Moves(snapshot)
+    found: list[Finding] = []
+    storage = Storage(connection, snapshot)
     chosen: list[SourceTable] = []
     for name in names:
         table = snapshot.find(*name)
@@ -479,7 +479,7 @@ def _tables(
                 error(
                     "oracle.tables",
                     f"{table.full_name} cannot be replicated: {table.refusal}",
-                    *moves.of_table(table),
+                    *storage.mend_table(table),
                     "leave it out of `apply.tables`",
                 )
             )
@@ -489,10 +489,11 @@ def _tables(
                 warning(
                     "oracle.columns",
                     f"{table.full_name}.{column.name} is left out: {column.unsupported}",
-                    *moves.of_column(table, column),
+                    *storage.mend_column(table, column),
                 )
                 for column in table.left_out
             )
+    found += storage.findings(chosen)
     for table, level in unlogged_tables(connection, snapshot, chosen):
         found.append(error("oracle.supplemental", *without_key_words(table, level)))
     return found

@@ -81,7 +81,7 @@ LOBFRAG: Final = _sys("LOBFRAG$", "FRAGOBJ# PARENTOBJ# TABFRAGOBJ# INDFRAGOBJ# T
 LOBCOMPPART: Final = _sys("LOBCOMPPART$", "PARTOBJ# LOBJ#")
 TS: Final = _sys("TS$", "TS# BLOCKSIZE ONLINE$ FLAGS", "NAME")
 SEG: Final = _sys("SEG$", "TS# FILE# BLOCK# SPARE1")
-DEFERRED_STG: Final = _sys("DEFERRED_STG$", "OBJ# FLAGS_STG")
+DEFERRED_STG: Final = _sys("DEFERRED_STG$", "OBJ# FLAGS_STG CMPFLAG_STG")
 ECOL: Final = _sys("ECOL$", "TABOBJ# COLNUM GUARD_ID")
 ECOL.append_column(Column(quoted_name("BINARYDEFVAL", quote=True), LargeBinary))
 

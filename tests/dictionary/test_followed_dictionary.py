@@ -43,8 +43,7 @@ def dictionary() -> FollowedDictionary:
 
 def change(table: str, operation: SysRowOperation, row_id: str, **fields: Any) -> SysRowChange:
     """A change of a row by its fields' names."""
-    section = {"OBJ$": "sys_obj", "TAB$": "sys_tab", "COL$": "sys_col", "TS$": "sys_ts",
-               "TABPART$": "sys_tabpart"}[table]  # fmt: skip
+    section = f"sys_{table.removesuffix('$').replace('_', '').lower()}"
     values = {
         SYS_COLUMNS[section][name]: value.encode() if isinstance(value, str)
         else None if value is None else encode_number(value)
@@ -158,3 +157,22 @@ def test_a_partition_that_comes_in_an_encrypted_tablespace_refuses_its_table() -
     assert table is not None
     assert table.refusal is not None
     assert table.refusal.startswith('partition "P2" is in the encrypted tablespace SECURE')
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2], ids=["table", "partition", "subpartition"])
+def test_a_segment_that_will_be_columnar_refuses_its_table(depth: int) -> None:
+    followed = dictionary()
+    part, sub = ({"obj": TABLE + n, "data_obj": TABLE + n} for n in (1, 2))
+    followed.apply(
+        transaction(
+            change("OBJ$", INSERT, "o2", **part, owner=APP, name="T", type=19, flags=0),
+            change("OBJ$", INSERT, "o3", **sub, owner=APP, name="T", type=34, flags=0),
+            change("TABCOMPART$" if depth == 2 else "TABPART$", INSERT, "p2", **part, bo=TABLE),
+            change("TABSUBPART$", INSERT, "p3", **sub, p_obj=TABLE + 1),
+        )
+    )
+    stored = change("DEFERRED_STG$", INSERT, "d", obj=TABLE + depth, flags_stg=4, cmp_flag=0)
+    assert followed.apply(transaction(stored)) == {TABLE}
+    table = followed.table(TABLE)
+    assert table is not None
+    assert "hybrid columnar" in str(table.refusal)

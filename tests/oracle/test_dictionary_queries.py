@@ -229,3 +229,4 @@ def test_a_compressed_segment_refuses_its_table_unless_all_columns_are_logged(
     (refused,) = read_dictionary(oracle, name).tables
     assert refused.refusal is not None
     assert "hybrid columnar" in refused.refusal
+    assert ('partition "P2" has' if parts else "it has") in refused.refusal

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.dictionary.sys_tables import Compression
+from olr_pg.dictionary.stored_segments import Compression
 from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.segment_storage import read_compression
 from tests.oracle.conftest import LOOSE, NOTES, ORDERS, SCN
@@ -30,7 +30,7 @@ COLUMNAR = 0x2000000
         (
             COMPRESSED | COLUMNAR,
             ("TABPART$", "BO#", NOTES.obj),
-            Compression(frozenset({NOTES.obj}), frozenset({NOTES.obj})),
+            Compression(frozenset(NOTES.partitions), frozenset(NOTES.partitions)),
         ),
         (COLUMNAR, ("TAB$", "OBJ#", ORDERS.obj), Compression(frozenset(), frozenset())),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.dictionary.encrypted_segments import ENCRYPTED
+from olr_pg.dictionary.stored_segments import ENCRYPTED
 from olr_pg.simulator.oracle_net.faults import OraError
 
 if TYPE_CHECKING:

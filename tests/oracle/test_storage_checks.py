@@ -15,13 +15,13 @@ from olr_pg.appliance.all_checks import diagnose
 from olr_pg.cli.main import app
 from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import OracleSource
-from olr_pg.dictionary.encrypted_segments import ENCRYPTED, PLACE
-from olr_pg.dictionary.model import Table
+from olr_pg.dictionary.model import Snapshot, Table
+from olr_pg.dictionary.stored_segments import ENCRYPTED, PLACE
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.oracle.dictionary_queries import read_dictionary
-from olr_pg.oracle.encryption_checks import Moves
 from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.storage_checks import Storage
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.oracle_net.tablespace_rows import insert_tablespace, move_segment
@@ -68,6 +68,7 @@ def make_composite(catalogue: Catalogue) -> None:
     for number, name in ((72_711, "S1"), (72_712, "S2")):
         own = {"OBJ": number, "DATAOBJ": number}
         catalogue.put("TABSUBPART$", **own, POBJ=72_710, TS=6, FILE=12, BLOCK=number)
+        catalogue.put("SEG$", TS=6, FILE=12, BLOCK=number, SPARE1=0x400001)
         catalogue.put("OBJ$", **own, OWNER=136, NAME="SALES", SUBNAME=name, TYPE=34, FLAGS=0)
 
 
@@ -95,7 +96,12 @@ def found(oracle: OracleDatabase, name: str) -> tuple[Table, tuple[str, ...]]:
     table = snapshot.find("SHOP", name)
     assert table is not None
     assert [one.name for one in snapshot.tables if one.refusal] in ([], [name])
-    return table, Moves(snapshot).of_table(table)[:-1]
+    lines = mends(oracle, snapshot).mend_table(table)
+    return table, tuple(line for line in lines if line.startswith("ALTER"))
+
+
+def mends(oracle: OracleDatabase, snapshot: Snapshot) -> Storage:
+    return oracle.read("testing", lambda connection: Storage(connection, snapshot))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -127,7 +133,7 @@ def test_a_lob_column_is_left_out_until_the_printed_sql_has_moved_it(
         'the LOB is stored in the encrypted tablespace SECURE (partition "P1"): redo holds cipher'
         " text"
     )
-    (move, *_) = Moves(snapshot).of_column(notes, body)
+    (move, *_) = mends(oracle, snapshot).mend_column(notes, body)
     assert move == f"{LOB} {PLACE});"
     state.command(move.rstrip(";").replace(PLACE, "USERS"))
     assert found(oracle, "Notes")[0].left_out == NOTES.left_out
@@ -156,6 +162,21 @@ def test_without_the_view_the_dictionary_tells(state: OracleState, oracle: Oracl
     state.catalogue.denied.add("V$ENCRYPTED_TABLESPACES")
     assert move_segment(state.catalogue, f"{KINDS['heap'][0]} SECURE")
     assert found(oracle, "ORDERS")[0].refusal is not None
+
+
+@pytest.mark.parametrize("kind", [one for one in KINDS if "index" not in one])
+def test_a_columnar_segment_is_named_until_it_is_uncompressed(
+    state: OracleState, oracle: OracleDatabase, kind: str
+) -> None:
+    move, table = KINDS[kind]
+    parts = {"heap": table.dataobj, "partition": NOTES.segments[1], "subpartition": 72_712}
+    change = 'UPDATE SYS."SEG$" SET "SPARE1" = ? WHERE "BLOCK#" = ?'
+    assert state.catalogue.update(change, 0x2000800, parts[kind]) == 1
+    refused, moves = found(oracle, table.name)
+    assert refused.refusal is not None
+    assert "hybrid columnar compression" in refused.refusal
+    assert moves == (move.replace("TABLESPACE", "NOCOMPRESS;"),)
+    assert moves[0] in refused.refusal
 
 
 # --- commands ---
@@ -229,6 +250,26 @@ def test_doctor_tells_of_the_dictionary_and_of_undo(
     refused = [one for one in findings(config) if one.check == "oracle.tables"]
     assert len(refused) == len(live.summary.tables)
     assert all("the undo tablespace UNDOTBS1 is encrypted" in one.what for one in refused)
+
+
+def test_doctor_warns_of_a_compressed_table_that_is_replicated(
+    live: LiveSource, tmp_path: Path, postgres_database: str
+) -> None:
+    live.archive_all()
+    config = live.write_config(tmp_path, postgres_database)
+    orders = next(table for table in live.summary.tables if table.name == "ORDERS")
+    change = 'UPDATE SYS."SEG$" SET "SPARE1" = "SPARE1" | ? WHERE "BLOCK#" = ?'
+    assert live.state.catalogue.update(change, 0x800, orders.dataobj) == 1
+    (finding,) = findings(config)
+    assert (finding.check, finding.severity) == ("oracle.compression", Severity.WARNING)
+    assert finding.what.startswith("SHOP.ORDERS is compressed: a direct-path load")
+    assert finding.mend[0] == 'ALTER TABLE "SHOP"."ORDERS" MOVE NOCOMPRESS;'
+    # Without ALL columns logged it is refused, as it was.
+    live.state.catalogue.update('UPDATE SYS."V$DATABASE" SET "SUPPLEMENTAL_LOG_DATA_ALL" = ?', "NO")
+    live.state.catalogue.update('UPDATE SYS."USER$" SET "SPARE1" = 1')
+    (finding,) = findings(config)
+    assert finding.check == "oracle.tables"
+    assert "it is compressed, and rows are logged without their values" in finding.what
 
 
 COMMANDS: Final = {

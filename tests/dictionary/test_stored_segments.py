@@ -6,8 +6,13 @@ from typing import Any, Final
 
 import pytest
 
-from olr_pg.dictionary.encrypted_segments import ENCRYPTED, EncryptedSegments, is_known
 from olr_pg.dictionary.model import Table
+from olr_pg.dictionary.stored_segments import (
+    ENCRYPTED,
+    Compression,
+    StoredSegments,
+    is_encryption_known,
+)
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.dictionary.sys_tables import join_tables
 
@@ -273,8 +278,9 @@ def test_a_column_with_a_lob_segment_there_is_left_out(
     (column,) = table.left_out
     assert column.name == "DOC"
     assert column.unsupported == f"the LOB is stored in {place}: {CIPHER}"
-    (segment,) = EncryptedSegments(rows(**sections)).of_lob(OBJ, 2)
-    assert segment.statement("APP", "T", "DOC") == f'ALTER TABLE "APP"."T" {move} ({TO[:-1]});'
+    (segment,) = StoredSegments(rows(**sections)).encrypted_lob(OBJ, 2)
+    to = f'LOB ("DOC") STORE AS ({TO[:-1]})'
+    assert segment.move("APP", "T", to) == f'ALTER TABLE "APP"."T" {move} ({TO[:-1]});'
 
 
 def test_the_default_of_a_partitioned_lob_is_no_segment() -> None:
@@ -283,9 +289,91 @@ def test_the_default_of_a_partitioned_lob_is_no_segment() -> None:
 
 
 def test_rows_that_do_not_tell_refuse_nothing_and_say_so() -> None:
-    assert is_known(rows())
+    assert is_encryption_known(rows())
     untold = [{"ts": SECURE, "block-size": 8192}]
     for unknown in (rows(sys_ts=untold), rows(sys_ts=[]), rows(sys_tab=tab(None))):
-        assert not is_known(unknown)
+        assert not is_encryption_known(unknown)
         (table,) = join_tables(unknown, "d.json")
         assert table.refusal is None
+
+
+def compressed(*objs: int, columnar: bool = False) -> Compression:
+    return Compression(frozenset(objs), frozenset(objs if columnar else ()))
+
+
+SUBPARTITIONS: Final = COMPOSITE | {
+    "sys_tabsubpart": [
+        {"obj": number, "data-obj": number, "p-obj": 710, "ts": PLAIN} for number in (711, 712)
+    ]
+}
+
+
+def deferred(obj: int, flag: int | None) -> dict[str, list[dict[str, Any]]]:
+    told = {} if flag is None else {"cmp-flag": flag}
+    return {"sys_deferredstg": [{"obj": obj, "flags-stg": 4} | told]}
+
+
+@pytest.mark.parametrize(
+    ("sections", "of", "subject", "part"),
+    [
+        ({}, (OBJ,), "it {}", ""),
+        (partitions(P1=PLAIN, P2=PLAIN), (712,), 'partition "P2" {}', ' PARTITION "P2"'),
+        (SUBPARTITIONS, (711,), 'subpartition "S1" {}', ' SUBPARTITION "S1"'),
+    ],
+    ids=["heap", "partition", "subpartition"],
+)
+def test_a_compressed_segment_is_named_with_the_sql(
+    sections: dict[str, list[dict[str, Any]]], of: tuple[int, ...], subject: str, part: str
+) -> None:
+    made = rows(**sections)
+    logged = "ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;"
+    for all_columns_logged, expected in (
+        (True, None),
+        (
+            False,
+            subject.format("is")
+            + " compressed, and rows are logged without their values: ALTER TABLE"
+            + f' "APP"."T" {logged}',
+        ),
+    ):
+        (table,) = join_tables(
+            made, "", all_columns_logged=all_columns_logged, compression=compressed(*of)
+        )
+        assert table.refusal == expected
+    (table,) = join_tables(made, "", compression=compressed(*of, columnar=True))
+    assert table.refusal == (
+        subject.format("has")
+        + " hybrid columnar compression: its rows cannot be read from redo; uncompress it:"
+        + f' ALTER TABLE "APP"."T" MOVE{part} NOCOMPRESS;'
+    )
+
+
+@pytest.mark.parametrize(
+    ("sections", "obj"),
+    [({}, OBJ), (partitions(P1=PLAIN, P2=PLAIN), 712), (SUBPARTITIONS, 711)],
+    ids=["heap", "partition", "subpartition"],
+)
+@pytest.mark.parametrize(
+    ("flag", "word"),
+    [
+        # DBA_TABLES.COMPRESS_FOR: BASIC, ADVANCED; QUERY and ARCHIVE; and where nobody told.
+        (1, "compressed, and rows"),
+        (2, "compressed, and rows"),
+        (0, "hybrid columnar"),
+        (None, "compressed, and rows"),
+    ],
+)
+def test_a_segment_that_is_not_there_yet_will_be_compressed(
+    sections: dict[str, list[dict[str, Any]]], obj: int, flag: int | None, word: str
+) -> None:
+    made = rows(**sections, **deferred(obj, flag))
+    (table,) = join_tables(made, "", all_columns_logged=False)
+    assert table.refusal is not None
+    assert word in table.refusal
+
+
+def test_encryption_is_told_before_compression() -> None:
+    (table,) = join_tables(
+        rows(sys_tab=tab(SECURE)), "", compression=compressed(OBJ, columnar=True)
+    )
+    assert table.refusal == refused(f"it is {IN_SECURE}")

@@ -1,0 +1,296 @@
+"""The segments of tables, and what in their storage keeps redo from showing the rows.
+
+- Encryption: TS$.FLAGS says which tablespaces are encrypted, and the TS# of each segment's row says
+  where it is (dictionary §2.10). Redo of such a segment is cipher text. A table with one is
+  refused, a column with a LOB segment there is left out.
+- Compression: of existing segments SEG$ tells, which is read of a live database only; of others
+  DEFERRED_STG$. Rows with hybrid columnar compression are not in redo. Other compressed rows are
+  logged with their values if ALL columns are logged supplementally.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.dictionary.index_organised import holds_rows, is_index_organised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.dictionary.sys_rows import DeferredRow, SysRows, TablespaceRow
+
+ENCRYPTED: Final = 0x4000
+_UNDO: Final = 0x10
+"""Bits of TS$.FLAGS."""
+
+_ONLINE: Final = 1
+"""TS$.ONLINE$."""
+
+_PARTITIONED: Final = 0x20
+_INDEX_PARTITIONED: Final = 0x2
+"""Bits of TAB$.PROPERTY and IND$.PROPERTY."""
+
+_COMPRESSED: Final = 4
+"""Bit of DEFERRED_STG$.FLAGS_STG."""
+
+_BY_ROWS: Final = 3
+"""Bits of DEFERRED_STG$.CMPFLAG_STG: 1 basic, 2 advanced; 0 of a compressed segment is columnar."""
+
+PLACE: Final = "<unencrypted tablespace>"
+"""Stands for a name that the database's administrator chooses."""
+
+UNENCRYPTED: Final = f"TABLESPACE {PLACE}"
+UNCOMPRESSED: Final = "NOCOMPRESS"
+"""What a segment is moved to."""
+
+_SHOWN_MAX: Final = 3
+
+
+class Compression(NamedTuple):
+    """Compressed segments that the rows of a dictionary do not tell; by OBJ# of table or partition.
+
+    Attributes:
+        compressed: in any way.
+        hybrid_columnar: of these, in this way.
+    """
+
+    compressed: frozenset[int] = frozenset()
+    hybrid_columnar: frozenset[int] = frozenset()
+
+
+NOT_TOLD: Final = Compression()
+
+
+class NamedSegment(NamedTuple):
+    """A segment of a table, or of one of its LOB columns.
+
+    Attributes:
+        kind: ``PARTITION``, ``SUBPARTITION``, or empty for the table's own segment.
+        part: the name of the partition in quotes; its OBJ# in angle brackets if the dictionary
+            does not name it.
+        tablespace: the name of its tablespace, if that is encrypted.
+    """
+
+    kind: str = ""
+    part: str = ""
+    tablespace: str = ""
+
+    def move(self, owner: str, table: str, to: str) -> str:
+        """Return the SQL that moves the segment: to another tablespace, or into another form."""
+        words = ["MOVE", *([self.kind, self.part] if self.kind else []), to]
+        return f'ALTER TABLE "{owner}"."{table}" {" ".join(words)};'
+
+
+class _Segment(NamedTuple):
+    """A segment that holds rows.
+
+    Attributes:
+        table: OBJ# of the table.
+        obj: OBJ# of the table, its partition, or its index.
+        ts: its TS#; None if it is not told.
+    """
+
+    table: int
+    obj: int
+    ts: int | None
+    kind: str = ""
+
+
+class StoredSegments:
+    """The segments of all tables of a dictionary whose storage hides rows from redo.
+
+    Args:
+        rows: the tables' rows. If they do not say which tablespaces are encrypted, no segment is
+            taken to be in one; see `is_encryption_known`.
+
+    Attributes:
+        undo: the name of an undo tablespace that is encrypted; empty if there is none.
+        unnamed: OBJ# of the partitions among the segments that the rows do not name.
+    """
+
+    def __init__(self, rows: SysRows, compression: Compression = NOT_TOLD) -> None:
+        self._names = {
+            row.ts: row.name or f"with TS# {row.ts}" for row in rows.sys_ts if is_encrypted(row)
+        }
+        self.undo = next(
+            (self._names[row.ts] for row in rows.sys_ts if is_encrypted(row) and _is_undo(row)), ""
+        )
+        deferred = [row for row in rows.sys_deferredstg if row.flags_stg & _COMPRESSED]
+        self._compression = Compression(
+            compression.compressed.union(row.obj for row in deferred),
+            compression.hybrid_columnar.union(row.obj for row in deferred if _is_columnar(row)),
+        )
+        self._encrypted: dict[int, list[NamedSegment]] = defaultdict(list)
+        self._compressed: dict[int, list[NamedSegment]] = defaultdict(list)
+        self._columnar: dict[int, list[NamedSegment]] = defaultdict(list)
+        self._lobs: dict[tuple[int, int], list[NamedSegment]] = defaultdict(list)
+        self._parts: dict[int, str] = {}
+        self.unnamed = set[int]()
+        if self._names or self._compression.compressed:
+            self._parts = {row.obj: f'"{row.subname}"' for row in rows.sys_obj if row.subname}
+            self._read(rows)
+
+    def encrypted(self, obj: int) -> Sequence[NamedSegment]:
+        """Return the encrypted segments that hold rows of the table with that OBJ#."""
+        return self._encrypted.get(obj, ())
+
+    def encrypted_lob(self, obj: int, intcol: int) -> Sequence[NamedSegment]:
+        """Return the encrypted segments that hold values of a LOB column of that table."""
+        return self._lobs.get((obj, intcol), ())
+
+    def compressed(self, obj: int) -> Sequence[NamedSegment]:
+        """Return the compressed segments of the table with that OBJ#, in whatever way."""
+        return self._compressed.get(obj, ())
+
+    def columnar(self, obj: int) -> Sequence[NamedSegment]:
+        """Return its segments with hybrid columnar compression."""
+        return self._columnar.get(obj, ())
+
+    def lob_place(self, obj: int, intcol: int) -> str:
+        """Tell in words where the encrypted segments of a LOB column are; empty if it has none."""
+        segments = self.encrypted_lob(obj, intcol)
+        if not segments:
+            return ""
+        parts = _parts(segments)
+        return _places(segments) + (f" ({parts})" if parts else "")
+
+    def obstacle(self, obj: int, owner: str, table: str, *, all_columns_logged: bool) -> str | None:
+        """Tell why redo does not show the rows of a table; None if it does.
+
+        Args:
+            all_columns_logged: supplementally, at any level.
+        """
+        if self.undo:
+            return (
+                f"the undo tablespace {self.undo} is encrypted: redo holds the undo of every"
+                " transaction as cipher text"
+            )
+        name = owner, table
+        if found := self.encrypted(obj):
+            return (
+                f"{_subject(found, 'is', 'are')} in {_places(found)}: redo holds cipher text; move"
+                f" it out: {_first_move(found, name, UNENCRYPTED)}"
+            )
+        if found := self.columnar(obj):
+            return (
+                f"{_subject(found, 'has', 'have')} hybrid columnar compression: its rows cannot be"
+                f" read from redo; uncompress it: {_first_move(found, name, UNCOMPRESSED)}"
+            )
+        found = self.compressed(obj)
+        if found and not all_columns_logged:
+            return (
+                f"{_subject(found, 'is', 'are')} compressed, and rows are logged without their"
+                f' values: ALTER TABLE "{owner}"."{table}" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;'
+            )
+        return None
+
+    # --- reading ---
+
+    def _read(self, rows: SysRows) -> None:
+        compressed, columnar = self._compression
+        for one in _segments(rows):
+            self._add(self._encrypted[one.table], one.ts, one.kind, one.obj)
+            named = NamedSegment(one.kind, self._name(one.obj) if one.kind else "")
+            if one.obj in compressed:
+                self._compressed[one.table].append(named)
+            if one.obj in columnar:
+                self._columnar[one.table].append(named)
+        lob_of_part = {row.part_obj: row.l_obj for row in rows.sys_lob_comp_part}
+        column_of = {row.l_obj: (row.obj, row.int_col) for row in rows.sys_lob}
+        divided = set[int]()
+        for fragment in rows.sys_lob_frag:
+            lob = lob_of_part.get(fragment.parent_obj, fragment.parent_obj)
+            divided.add(lob)
+            if lob in column_of:
+                kind = "SUBPARTITION" if fragment.parent_obj in lob_of_part else "PARTITION"
+                number = fragment.table_part or fragment.frag_obj
+                self._add(self._lobs[column_of[lob]], fragment.ts, kind, number)
+        for row in rows.sys_lob:
+            if row.l_obj not in divided:
+                self._add(self._lobs[row.obj, row.int_col], row.ts, "", row.l_obj)
+
+    def _add(self, found: list[NamedSegment], ts: int | None, kind: str, obj: int) -> None:
+        if ts in self._names:
+            part = self._name(obj) if kind else ""
+            found.append(NamedSegment(kind, part, self._names[ts]))
+
+    def _name(self, obj: int) -> str:
+        if obj not in self._parts:
+            self.unnamed.add(obj)
+        return self._parts.get(obj, f"<OBJ# {obj}>")
+
+
+def _segments(rows: SysRows) -> Iterator[_Segment]:
+    """Yield every segment that holds rows.
+
+    A partitioned table has none of its own, nor has an index-organised one: its index holds the
+    rows. TS# of what has no segment is 0, which is that of SYSTEM, too.
+    """
+    organised = {tab.obj for tab in rows.sys_tab if is_index_organised(tab)}
+    for tab in rows.sys_tab:
+        if tab.obj not in organised and not tab.property & _PARTITIONED:
+            yield _Segment(tab.obj, tab.obj, tab.ts)
+    for part in rows.sys_tabpart:
+        if part.bo not in organised:
+            yield _Segment(part.bo, part.obj, part.ts, "PARTITION")
+    table_of_composite = {row.obj: row.bo for row in rows.sys_tabcompart}
+    for sub in rows.sys_tabsubpart:
+        if sub.p_obj in table_of_composite:
+            yield _Segment(table_of_composite[sub.p_obj], sub.obj, sub.ts, "SUBPARTITION")
+    table_of_index = {row.obj: row.bo for row in rows.sys_ind if holds_rows(row)}
+    for index in rows.sys_ind:
+        if index.obj in table_of_index and not index.property & _INDEX_PARTITIONED:
+            yield _Segment(index.bo, index.obj, index.ts)
+    for part in rows.sys_indpart:
+        if part.bo in table_of_index:
+            yield _Segment(table_of_index[part.bo], part.obj, part.ts, "PARTITION")
+
+
+def is_encrypted(row: TablespaceRow) -> bool:
+    """Tell whether a tablespace is encrypted, as far as its row says."""
+    return bool((row.flags or 0) & ENCRYPTED)
+
+
+def is_encryption_known(rows: SysRows) -> bool:
+    """Tell whether the rows say which segments are in encrypted tablespaces.
+
+    A schema checkpoint does not, nor does a snapshot that an older version wrote.
+    """
+    told = all(row.flags is not None for row in rows.sys_ts)
+    return bool(rows.sys_ts) and told and all(row.ts is not None for row in rows.sys_tab)
+
+
+def _is_undo(row: TablespaceRow) -> bool:
+    return bool((row.flags or 0) & _UNDO) and row.state == _ONLINE
+
+
+def _is_columnar(row: DeferredRow) -> bool:
+    return row.cmp_flag is not None and not row.cmp_flag & _BY_ROWS
+
+
+# --- words ---
+
+
+def _subject(segments: Sequence[NamedSegment], verb: str, verb_of_several: str) -> str:
+    """Return ``it is``, ``partition "P1" is``, or ``partition "P1", partition "P2" are``."""
+    return f"{_parts(segments) or 'it'} {verb if len(segments) == 1 else verb_of_several}"
+
+
+def _parts(segments: Iterable[NamedSegment]) -> str:
+    return _listed(f"{one.kind.lower()} {one.part}" for one in segments if one.kind)
+
+
+def _places(segments: Sequence[NamedSegment]) -> str:
+    names = sorted({one.tablespace for one in segments})
+    return f"the encrypted tablespace{'s' if len(names) > 1 else ''} {_listed(names)}"
+
+
+def _first_move(segments: Sequence[NamedSegment], name: tuple[str, str], to: str) -> str:
+    return segments[0].move(*name, to) + (" …" if len(segments) > 1 else "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    rest = len(every) - _SHOWN_MAX
+    return ", ".join(every[:_SHOWN_MAX]) + (f" and {rest} more" if rest > 0 else "")
