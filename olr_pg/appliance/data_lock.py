@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.owned import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ def hold_data_lock(data: Path) -> Iterator[None]:
     """
     path = data / FILE_NAME
     try:
-        file = path.open("ab")
+        file = open_plain(path, "ab")
     except OSError as error:
         raise OlrPgError(
             Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(data)

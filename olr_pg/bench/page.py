@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.files.owned import written_whole
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -42,7 +44,8 @@ def write_page(path: Path, results: Sequence[Result], command: str) -> None:
         command: what was run.
     """
     lines = [_INTRODUCTION, f"    {command}\n", *_machine(), "", *_table(results), ""]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    with written_whole(path) as file:
+        file.write("\n".join(lines).encode())
 
 
 def _machine() -> Iterable[str]:

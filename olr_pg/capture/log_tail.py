@@ -31,6 +31,9 @@ FIRST_BYTES: Final = 64 << 10
 MOST_BYTES: Final = 32 << 20
 """How much is taken at once: what is behind is more than is wanted in memory."""
 
+TAIL_SUFFIX: Final = ".log"
+"""Of the name of a copy."""
+
 
 class _Unverified(NamedTuple):
     """Blocks that were read once, and are to be read again from a time on."""
@@ -64,7 +67,7 @@ class LogTail:
         self.problem: OlrPgError | None = None
         self._verify_seconds = verify_seconds
         self._unverified: _Unverified | None = None
-        name = f"{header.thread}_{header.sequence}_{header.resetlogs_id}.log"
+        name = f"{header.thread}_{header.sequence}_{header.resetlogs_id}{TAIL_SUFFIX}"
         self._path = folder / name
         self._handle = -1
 
@@ -196,7 +199,7 @@ class LogTail:
     def _write(self, data: npt.NDArray[np.uint8], offset: int) -> None:
         try:
             if self._handle < 0:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
                 self._handle = os.open(self._path, flags, 0o600)
             rest = memoryview(data.tobytes())
             while rest:

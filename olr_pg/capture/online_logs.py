@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from olr_pg.capture.archived_log import LogPosition
-from olr_pg.capture.log_tail import LogTail
+from olr_pg.capture.log_tail import TAIL_SUFFIX, LogTail
 from olr_pg.capture.online_file import OnlineFile
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.owned import remove_plain
 from olr_pg.files.private import make_private_directory
 
 if TYPE_CHECKING:
@@ -135,8 +136,8 @@ class OnlineLogs:
         self._searches = 0
         try:
             make_private_directory(folder)
-            for left in folder.iterdir():
-                left.unlink()
+            for left in folder.glob(f"*{TAIL_SUFFIX}"):
+                remove_plain(left)
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,

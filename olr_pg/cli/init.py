@@ -75,7 +75,7 @@ def init(
     """Write a first configuration file; what no option says is asked for on a terminal."""
     from olr_pg.config.reading import parse_text
     from olr_pg.config.starter import SECRETS, LiveSource, starter_text
-    from olr_pg.files.durable import replace_file
+    from olr_pg.files.owned import written_whole
 
     if out.exists() and not force:
         raise OlrPgError(Code.CONFIG_FILE_EXISTS, "nothing was written", file=str(out))
@@ -95,7 +95,8 @@ def init(
     # Before it is written; the secrets need not be known yet.
     parse_text(text, out.absolute().parent, dict.fromkeys(SECRETS, "secret"), file=str(out))
     try:
-        replace_file(out, text.encode())
+        with written_whole(out) as file:
+            file.write(text.encode())
     except OSError as error:
         raise OlrPgError(Code.CONFIG_UNWRITABLE, plain_reason(error), file=str(out)) from error
     print_line(f"{out} is written. What comes next:")

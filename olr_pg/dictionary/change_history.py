@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import orjson
 import structlog
@@ -22,9 +22,9 @@ from olr_pg.dictionary.committed_changes import (
     SysRowOperation,
 )
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.owned import check_plain, open_plain
 
 if TYPE_CHECKING:
-    from io import FileIO
     from pathlib import Path
 
 _log = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ class DictionaryHistory:
     def _append(self, document: dict[str, Any]) -> None:
         line = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
         try:
-            with self._path.open("ab", buffering=0) as file:
+            with open_plain(self._path, "ab", 0) as file:
                 size = file.tell()
                 try:
                     _write_all(file, line)
@@ -102,6 +102,7 @@ class DictionaryHistory:
 
     def _load(self, database: str, snapshot_scn: int) -> None:
         try:
+            check_plain(self._path)
             lines = self._path.read_bytes().splitlines(keepends=True)
             if lines and not lines[-1].endswith(b"\n"):
                 # A write that a crash cut off: nothing behind it has left.
@@ -144,12 +145,12 @@ class DictionaryHistory:
             raise ValueError(f"it is of the database {head['database']!r}, not {database!r}")
 
     def _truncate(self, size: int) -> None:
-        with self._path.open("r+b") as file:
+        with open_plain(self._path, "r+b") as file:
             file.truncate(size)
             os.fsync(file.fileno())
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
+def _write_all(file: IO[bytes], data: bytes) -> None:
     """Write all bytes: a write to a disk that becomes full takes a part; the next one says why."""
     view = memoryview(data)
     while view:

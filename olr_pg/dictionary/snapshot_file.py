@@ -29,8 +29,6 @@ Reading what was written gives an equal snapshot.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -46,6 +44,7 @@ from olr_pg.dictionary.model import AddedColumn, Column, Database, KeyKind, Snap
 from olr_pg.dictionary.structure import NO_STRUCTURE, Structure
 from olr_pg.dictionary.sys_rows import SysRows
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.owned import written_whole
 from olr_pg.scalars import MAX_SCN
 
 FORMAT_PREFIX: Final = "olr-pg-dictionary/"
@@ -320,34 +319,27 @@ def _write_structure(structure: Structure) -> bytes:
     return b',"structure":' + orjson.dumps(structure.model_dump(exclude_defaults=True))
 
 
-def write_snapshot(snapshot: Snapshot, path: str) -> None:
+def write_snapshot(snapshot: Snapshot, path: str, mode: int = 0o644) -> None:
     """Write the snapshot to `path`, whole or not at all.
+
+    Args:
+        mode: the rights of the file.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.
     """
-    write_whole(dump_snapshot(snapshot), path)
+    write_whole(dump_snapshot(snapshot), path, mode)
 
 
-def write_whole(written: bytes, path: str) -> None:
+def write_whole(written: bytes, path: str, mode: int = 0o644) -> None:
     """Write a file of the dictionary, whole or not at all.
 
     Raises:
         OlrPgError: 3007, the file cannot be written.
     """
-    target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=target.name, dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(written)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(target)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with written_whole(Path(path), mode) as file:
+            file.write(written)
     except OSError as error:
         raise OlrPgError(Code.DICTIONARY_UNWRITABLE, system_reason(error), file=path) from error
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.owned import check_plain, open_plain, remove_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +41,14 @@ def check_version(data: bytes, newest: int, path: Path, *, within: str = "") -> 
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path`, durably: the old file or the new one, never a part.
+    """Put `data` in the place of a file of our directory, durably: the old file or the new one.
 
     Raises:
-        OSError: it cannot be done.
+        OSError: it cannot be done, or the path is no plain file.
     """
+    check_plain(path)
     with removed_on_failure(path.with_name(path.name + ".new")) as new:
-        with new.open("wb") as file:
+        with open_plain(new, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -61,7 +63,7 @@ def removed_on_failure(path: Path) -> Iterator[Path]:
         yield path
     except OSError:
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            remove_plain(path)
         raise
 
 

@@ -1,4 +1,4 @@
-"""Files that hold rows are closed to other users, whatever the umask and whoever made them."""
+"""Files that hold rows are closed to other users, whatever the umask; those of others are named."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import stat
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from olr_pg.files.owned import set_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +59,7 @@ def make_private_directory(path: Path, *, passable: bool = False) -> None:
     with private_umask():
         path.mkdir(parents=True, exist_ok=True)
     if passable:
-        path.chmod(_PASSABLE_MODE)
+        set_mode(path, _PASSABLE_MODE)
 
 
 def close_to_others(data: Path, *, passable: bool = False) -> list[Path]:
@@ -105,9 +107,12 @@ def _close(path: Path, mode: int) -> list[Path]:
     try:
         if path.is_symlink() or not _is_readable(path, mode):
             return []
-        if path.lstat().st_mode & stat.S_ISVTX:  # a place for everybody
+        status = path.lstat()
+        if status.st_mode & stat.S_ISVTX:  # a place for everybody
             return [path]
-        path.chmod(stat.S_IMODE(path.lstat().st_mode) & (mode | ~0o777))
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            return [path]  # a device or pipe is nothing that we made
+        set_mode(path, stat.S_IMODE(status.st_mode) & (mode | ~0o777))
     except FileNotFoundError:  # of a process that ends
         return []
     except OSError:

@@ -202,7 +202,7 @@ def _write_program(target: Path, script: str) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(script)
-        Path(name).chmod(0o700)
+            os.fchmod(file.fileno(), 0o700)
         Path(name).replace(target)
     except OSError:
         with contextlib.suppress(FileNotFoundError):

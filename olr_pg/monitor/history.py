@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import structlog
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.owned import check_plain, remove_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -212,6 +213,8 @@ class HistoryStore:
         return self._connection
 
     def _opened(self) -> sqlite3.Connection:
+        for path in self._files():
+            check_plain(path)
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -235,8 +238,12 @@ class HistoryStore:
 
     def _remove(self) -> None:
         self._disconnect()
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        for path in self._files():
+            remove_plain(path)
+
+    def _files(self) -> list[Path]:
+        """Return the files that SQLite makes."""
+        return [self._path.with_name(self._path.name + one) for one in ("", "-wal", "-shm")]
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -30,6 +30,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from olr_pg.config.address import Address, is_allowed, listen
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import replace_file
 from olr_pg.monitor.control import ANSWER_SECONDS, RequestRefusedError
 from olr_pg.monitor.history import LEVELS, SERIES, level_of, series_document
 from olr_pg.monitor.status_values import overall_health
@@ -186,7 +187,7 @@ class StatusService:
         self._thread.start()
         if self._announcement is not None:
             document = {"url": self.url, "pid": os.getpid(), "instance": self._instance}
-            self._announcement.write_text(json.dumps(document) + "\n", "utf-8")
+            replace_file(self._announcement, json.dumps(document).encode() + b"\n")
         _log.info("status page", url=self.url)
 
     def stop(self) -> None:

@@ -194,8 +194,7 @@ class LiveDatabase:
         """Read the dictionary of each container, all as of one SCN, and keep them."""
         found = self._dictionaries_at_start()
         for file, snapshot in zip(self._files(), found, strict=False):
-            write_snapshot(snapshot, str(file))
-            file.chmod(0o600)  # as all that the data directory holds
+            write_snapshot(snapshot, str(file), 0o600)  # as all that the data directory holds
         return found
 
     def _dictionaries_at_start(self) -> list[Snapshot]:

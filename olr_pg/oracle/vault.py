@@ -20,6 +20,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import read_blocks
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import removed_on_failure, sync_directory
+from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import check_listed, open_listed
 from olr_pg.oracle.transport.log_fetching import LogFetching
 
@@ -117,7 +118,7 @@ class LogVault:
     def _copy(self, source: Path, target: Path, size: int) -> None:
         read = hashlib.blake2b()
         with removed_on_failure(target.with_suffix(_UNFINISHED)) as unfinished:
-            with source.open("rb") as original, unfinished.open("wb") as copy:
+            with source.open("rb") as original, open_plain(unfinished, "wb") as copy:
                 while size > 0 and (piece := original.read(min(_PIECE, size))):
                     read.update(piece)
                     copy.write(piece)

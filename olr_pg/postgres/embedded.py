@@ -28,6 +28,8 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.durable import replace_file
+from olr_pg.files.owned import open_plain
 from olr_pg.postgres.server_process import clear_remains, find_server, read_pid_file
 
 if TYPE_CHECKING:
@@ -230,7 +232,7 @@ def start_embedded(directory: Path) -> EmbeddedPostgres:
     account = _account()
     directory = _prepare_directory(directory.absolute(), account)
     tools = _Tools(_reachable_binaries(account), account)
-    lock = (directory / "lock").open("ab")
+    lock = open_plain(directory / "lock", "ab")
     try:
         with _exclusive(directory / "creating"):
             fcntl.flock(lock, fcntl.LOCK_SH)
@@ -283,7 +285,7 @@ def _start_or_take_over(tools: _Tools, directory: Path, password: str) -> int:
             if attempt == _START_ATTEMPTS - 1:
                 raise
             port = 0
-    remembered.write_text(str(port))
+    replace_file(remembered, str(port).encode())
     return port
 
 
@@ -349,14 +351,17 @@ def _prepare_directory(directory: Path, account: Account | None) -> Path:
         place = directory.resolve()
         if account and not _reachable(place.parent, account):
             place = _linked_state_directory(directory)
-        if not place.exists():
+        is_new = not place.exists()
+        if is_new:
             place.mkdir(mode=0o700)
         elif not (place / "lock").exists() and any(place.iterdir()):
             raise OlrPgError(
                 Code.EMBEDDED_FOLDER_UNUSABLE, "the folder holds other files", file=str(place)
             )
-        if account and place.stat().st_uid == 0:
-            os.chown(place, account.uid, account.gid)
+        # An empty directory that a link leads to is somebody's, for another purpose.
+        is_ours = is_new or not directory.is_symlink()
+        if account and is_ours and place.stat().st_uid == 0:
+            os.chown(place, account.uid, account.gid, follow_symlinks=False)
     except OSError as error:
         raise OlrPgError(
             Code.EMBEDDED_FOLDER_UNUSABLE, plain_reason(error), file=str(directory)
@@ -458,7 +463,7 @@ def _copy_installation(installation: Path, target: Path) -> None:
 @contextmanager
 def _exclusive(file: Path) -> Iterator[None]:
     """Hold a lock that one process at a time has."""
-    with file.open("ab") as stream:
+    with open_plain(file, "ab") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 

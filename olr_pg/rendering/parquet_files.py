@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import sync_directory
+from olr_pg.files.owned import check_owned, remove_plain
 from olr_pg.rendering.arrow_batches import SESSION_FIELDS, TableBatches, delivered_column
 from olr_pg.rendering.arrow_changes import BATCH_BYTES, ChangeReader
 
@@ -324,6 +325,8 @@ class _TableFile:
         """
         if self._writer is None:
             self.path.parent.mkdir(exist_ok=True)
+            check_owned(self.path)
+            check_owned(self._hidden)
             self._writer = _parquet.ParquetWriter(
                 self._hidden,
                 self.schema,
@@ -345,7 +348,7 @@ class _TableFile:
             if self._writer is not None:
                 self._writer.close()
         with suppress(OSError):
-            self._hidden.unlink(missing_ok=True)
+            remove_plain(self._hidden)
 
 
 class _Writing:

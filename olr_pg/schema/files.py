@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olr_pg.files.owned import remove_plain, written_whole
 from olr_pg.schema.statement import KINDS
 
 if TYPE_CHECKING:
@@ -19,9 +20,17 @@ def file_texts(statements: Iterable[Statement]) -> dict[str, str]:
     for one in statements:
         by_kind.setdefault(one.kind, []).append(one)
     return {
-        f"{KINDS.index(kind) + 1:02}-{kind.replace(' ', '-')}.sql": _text(kind, found)
+        _file_name(kind): _text(kind, found)
         for kind, found in sorted(by_kind.items(), key=lambda item: KINDS.index(item[0]))
     }
+
+
+def _file_name(kind: str) -> str:
+    return f"{KINDS.index(kind) + 1:02}-{_of_file(kind)}.sql"
+
+
+def _of_file(kind: str) -> str:
+    return kind.replace(" ", "-")
 
 
 def _text(kind: str, statements: Sequence[Statement]) -> str:
@@ -52,10 +61,12 @@ def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = file_texts(statements)
-    for path in folder.glob("[0-9][0-9]-*.sql"):
-        path.unlink()
-    for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
+    for kind in KINDS:
+        for old in folder.glob(f"[0-9][0-9]-{_of_file(kind)}.sql"):
+            if old.name not in texts:  # of an earlier run, perhaps with another order
+                remove_plain(old)
     whole = "\\set ON_ERROR_STOP on\n" + "".join(f"\\ir {name}\n" for name in texts)
-    (folder / "all.sql").write_text(whole, "utf-8")
+    for name, text in {**texts, "all.sql": whole}.items():
+        with written_whole(folder / name) as file:
+            file.write(text.encode())
     return [folder / name for name in (*texts, "all.sql")]

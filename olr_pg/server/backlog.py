@@ -17,6 +17,7 @@ import structlog
 
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import removed_on_failure
+from olr_pg.files.owned import open_plain, remove_plain
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Backlog:
         self.transactions = 0
         self.size = 0
         for left in directory.glob(f"*{_SUFFIX}"):
-            left.unlink(missing_ok=True)
+            remove_plain(left)
 
     def has_room(self, size: int) -> bool:
         """Tell whether so many bytes more fit, and may be written: not soon after a failure."""
@@ -113,7 +114,7 @@ class Backlog:
     def clear(self) -> None:
         """Forget all of them."""
         for segment in self._segments:
-            segment.path.unlink(missing_ok=True)
+            remove_plain(segment.path)
         self._segments.clear()
         self._open = []
         self._open_bytes = self.transactions = self.size = 0
@@ -127,7 +128,7 @@ class Backlog:
         )
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            with removed_on_failure(path), path.open("wb") as file:
+            with removed_on_failure(path), open_plain(path, "wb") as file:
                 file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
                 file.write(heads)
                 file.write(batch.blob)

@@ -13,9 +13,11 @@ from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import report_html
 from olr_pg.assessment.report import Carrier, Effort, MeasuredRates, RedoRates, Report
 from olr_pg.assessment.text_form import report_json, report_lines, whole_report
+from olr_pg.cli.migration.assess import _write as write_report
 from olr_pg.datatypes.choices import Choices
 from olr_pg.dictionary.inventory import Inventory, LogDay, SchemaObject
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import OlrPgError
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.relations import Relations
 from olr_pg.simulator.model.shop_inventory import shop_inventory
@@ -23,6 +25,8 @@ from olr_pg.simulator.simulation import simulate
 from tests.schema.shop_relations import SETTINGS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.model import Snapshot
 
@@ -178,3 +182,15 @@ def test_names_are_escaped(snapshot: Snapshot) -> None:
     page = report_html(_report(inventory.model_copy(update={"objects": (odd,)}), snapshot))
     assert "&lt;b&gt;&amp;" in page
     assert "<b>&" not in page
+
+
+def test_a_report_is_written_over_no_link_to_something_else(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("theirs")
+    (tmp_path / "report.json").symlink_to(tmp_path / "other")
+    with pytest.raises(OlrPgError) as caught:
+        write_report(report, tmp_path)
+    assert "it is a symbolic link" in caught.value.detail
+    assert (tmp_path / "other").read_text() == "theirs"
+    (tmp_path / "report.json").unlink()
+    write_report(report, tmp_path)
+    assert {"report.html", "report.json", "report.txt"} < {one.name for one in tmp_path.iterdir()}

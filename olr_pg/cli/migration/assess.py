@@ -101,12 +101,18 @@ def _write(report: Report, out: Path) -> None:
     from olr_pg.assessment.html_form import report_html
     from olr_pg.assessment.text_form import report_json, whole_report
     from olr_pg.errors import Code, OlrPgError, system_reason
+    from olr_pg.files.owned import written_whole
 
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "report.html").write_text(report_html(report), "utf-8")
-        (out / "report.json").write_text(json.dumps(report_json(report), indent=2) + "\n", "utf-8")
-        (out / "report.txt").write_text("\n".join(whole_report(report)) + "\n", "utf-8")
+        texts = {
+            "report.html": report_html(report),
+            "report.json": json.dumps(report_json(report), indent=2) + "\n",
+            "report.txt": "\n".join(whole_report(report)) + "\n",
+        }
+        for name, text in texts.items():
+            with written_whole(out / name) as file:
+                file.write(text.encode())
     except OSError as error:
         raise OlrPgError(
             Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {system_reason(error)}"

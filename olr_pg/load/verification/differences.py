@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.private import private_umask
+from olr_pg.files import owned
 from olr_pg.load.composite import fields_of, shown
 from olr_pg.load.verification.verification import RowDifference
 
@@ -105,11 +105,8 @@ def check_writable(path: Path) -> None:
     Raises:
         OlrPgError: 5112, it cannot be written.
     """
-    is_new = not path.exists()
     try:
-        path.open("ab").close()
-        if is_new:
-            path.unlink()
+        owned.check_writable(path)
     except OSError as error:
         raise OlrPgError(
             Code.DIFFERENCES_FILE_UNUSABLE,
@@ -126,8 +123,7 @@ def write_differences(path: Path, lines: Iterable[dict[str, Any]]) -> None:
         OlrPgError: 5112, it cannot be written.
     """
     try:
-        with private_umask(), path.open("wb") as file:
-            path.chmod(0o600)  # one that was there already, too: it is to hold rows
+        with owned.written_whole(path, 0o600) as file:  # it is to hold rows
             for line in lines:
                 file.write(orjson.dumps(line, default=str) + b"\n")
     except OSError as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import oracledb
 
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import not_brought
 from olr_pg.oracle.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
@@ -82,7 +83,7 @@ class DirectoryLogs:
         place = self._place(first, listed)
         lobs = [_opened(first, place)]
         size = lobs[0].size()
-        with into.open("ab") as local:
+        with open_plain(into, "ab") as local:
             done = min(local.tell(), size)
             local.truncate(done)
             pieces = [(at, min(_PIECE, size - at)) for at in range(done, size, _PIECE)]

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.errors import plain_reason
+from olr_pg.files.owned import open_plain, remove_plain
 from olr_pg.observability.redaction import mask
 from olr_pg.oracle.archive import not_brought
 
@@ -49,10 +50,10 @@ class LogCommand:
         }
         command = [_filled(part, words) for part in self._section.command]
         is_output = not any("{file}" in part for part in self._section.command)
-        into.unlink(missing_ok=True)
+        remove_plain(into)
         try:
             if is_output:
-                with into.open("wb") as output:
+                with open_plain(into, "wb") as output:
                     said = self._run(command, listed, output.fileno())
             else:
                 said = self._run(command, listed, subprocess.DEVNULL)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import paramiko
 
 from olr_pg.errors import system_reason
+from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import map_path, not_brought
 from olr_pg.ordered_window import in_order
 
@@ -98,7 +99,7 @@ class SftpLogs:
             # says so on stderr.
             ExitStack() as opened,
             ThreadPoolExecutor(_CHANNELS_MAX, "olr-sftp") as pool,
-            into.open("ab") as local,
+            open_plain(into, "ab") as local,
         ):
 
             def open_file() -> paramiko.SFTPFile:

@@ -29,6 +29,7 @@ from olr_pg.files.durable import (
     replace_file,
     sync_directory,
 )
+from olr_pg.files.owned import open_plain
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class PartWriter:
         kept: dict[int, _Written] = {}
         fresh = [batch for batch in batches if id(batch.events) not in self._written]
         if fresh:
-            with removed_on_failure(self._directory / name) as path, path.open("wb") as file:
+            with removed_on_failure(self._directory / name) as path, open_plain(path, "wb") as file:
                 for batch in fresh:
                     crc = 0
                     offset = file.tell()

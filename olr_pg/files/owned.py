@@ -1,0 +1,155 @@
+"""Files that are ours: only those are written, replaced, closed to other users or removed.
+
+A path may name anything: a device, a pipe, a directory, a link to a file of somebody else, that
+file itself. Whoever runs as root could write into each of them, take rights away from it or put a
+plain file in its place (``/dev/null`` for everybody on the machine). So a path that a user names is
+either free or a plain file of this user; a new file is made under another name, and gets its rights
+by its own descriptor before it takes the place of the path. Links are not followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_KINDS: Final = (
+    (stat.S_ISLNK, "it is a symbolic link: name the file itself"),
+    (stat.S_ISDIR, "it is a directory"),
+    (stat.S_ISFIFO, "it is a pipe, not a file"),
+    (stat.S_ISCHR, "it is a device, not a file"),
+    (stat.S_ISBLK, "it is a device, not a file"),
+    (stat.S_ISSOCK, "it is a socket, not a file"),
+)
+
+
+def check_plain(path: Path) -> os.stat_result | None:
+    """Return the status of the plain file at `path`; None where there is nothing.
+
+    Raises:
+        OSError: there is something else, or it cannot be looked at.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    _check_kind(status, path)
+    return status
+
+
+def _check_kind(status: os.stat_result, path: Path) -> None:
+    for is_kind, words in _KINDS:
+        if is_kind(status.st_mode):
+            raise OSError(errno.EINVAL, words, str(path))
+
+
+def check_owned(path: Path) -> None:
+    """See that there is nothing at `path`, or a plain file of this user.
+
+    Raises:
+        OSError: it is something else, or a file of somebody else.
+    """
+    status = check_plain(path)
+    if status is not None and status.st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "it is a file of another user", str(path))
+
+
+def check_writable(path: Path) -> None:
+    """See that a file can be put at `path`, before the work that leads to it.
+
+    Raises:
+        OSError: it cannot.
+    """
+    check_owned(path)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}."):
+        pass
+
+
+@contextmanager
+def written_whole(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of `path` when the context ends: the whole of it, or none.
+
+    Args:
+        path: free, or a plain file of this user.
+        mode: of the file; None as the umask says.
+
+    Raises:
+        OSError: `path` is something else, or the file cannot be written.
+    """
+    check_owned(path)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(new, flags, 0o666 if mode is None else mode & 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        check_owned(path)
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+
+
+def open_plain(path: Path, mode: str, buffering: int = -1) -> IO[bytes]:
+    """Open a file of our own directory in a binary mode, where it is a plain file or is made now.
+
+    Args:
+        buffering: as of `open`.
+
+    Raises:
+        OSError: it is something else, or cannot be opened.
+    """
+    # Path.open takes no opener.
+    return cast("IO[bytes]", open(path, mode, buffering, opener=_open_plain))
+
+
+def _open_plain(path: str, flags: int) -> int:
+    # Not to wait for the other end of a pipe.
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    try:
+        _check_kind(os.fstat(handle), Path(path))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def remove_plain(path: Path) -> None:
+    """Remove a plain file; nothing where there is none.
+
+    Raises:
+        OSError: it is something else, or cannot be removed.
+    """
+    if check_plain(path) is not None:
+        path.unlink(missing_ok=True)
+
+
+def set_mode(path: Path, mode: int) -> None:
+    """Set the rights of a plain file or directory of this user, by its own descriptor.
+
+    Raises:
+        OSError: it is something else, of somebody else, or not to be changed.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISDIR(status.st_mode):
+            _check_kind(status, path)
+        if status.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "it is of another user", str(path))
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
