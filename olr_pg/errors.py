@@ -223,6 +223,7 @@ class Code(IntEnum):
     TARGET_LIMIT = 5095
     STATEMENT_REFUSED = 5096
     TARGET_FAULT = 5097
+    STATEMENT_BLOCKED = 5098
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -1233,6 +1234,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "look which session holds the lock (pg_stat_activity, pg_blocking_pids) and end it or wait"
         " for it; if the role or the database has a lock_timeout, raise it; then start the same"
         " command again",
+    ),
+    Code.STATEMENT_BLOCKED: ErrorEntry(
+        "a statement of the applier waits for another session or for a standby",
+        "let the session that is named finish, or end it: SELECT pg_terminate_backend(PID); for a"
+        " prepared transaction ROLLBACK PREPARED or COMMIT PREPARED; for a standby start it, or"
+        " take it out of synchronous_standby_names. The table continues by itself",
     ),
     Code.TARGET_LIMIT: ErrorEntry(
         "a limit of PostgreSQL is too low for a statement",

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.monitor.lag import Milestones, held_lag, split_lag
 from olr_pg.monitor.problems import with_problems
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from olr_pg.appliance.target import RunningTarget
     from olr_pg.applier.batches.table_progress import TableProgress
+    from olr_pg.applier.target.blockers import Blocked
     from olr_pg.capture.capture_state import CaptureState
     from olr_pg.config.model import Config
     from olr_pg.errors import OlrPgError
@@ -178,7 +180,8 @@ class Observer:
         # What waits for room is told by its state.
         is_full = parts.target.full is not None
         unsaved = None if is_full else parts.target.checkpoint.failure
-        warnings = (listener.silence, ahead, unsaved)
+        own = [] if applier is None else [b.error for b in applier.blocked if not _is_of_table(b)]
+        warnings = (listener.silence, ahead, unsaved, *own)
         failure = None if is_full else parts.target.failure
         return with_problems(status.moved(clock_shift()), failure, warnings)
 
@@ -227,6 +230,9 @@ class Observer:
             return str(session.ahead)
         if target.failure is not None:
             return "the bundled applier has ended and is started again"
+        blocked = [table.name for table in tables if table.blocked]
+        if blocked:
+            return f"blocked in PostgreSQL: {some(blocked)}"
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
             waiting = counted(unconfirmed, "transaction")
@@ -284,7 +290,11 @@ class Observer:
             return ()
         found = {table.name: table for table in applier.tables}
         names = sorted({*applier.table_names, *found})
-        return tuple(self._table(name, found.get(name), taken_scn, now) for name in names)
+        blocked = {one.table: _advised(one.error) for one in applier.blocked}
+        return tuple(
+            replace(self._table(name, found.get(name), taken_scn, now), blocked=blocked.get(name))
+            for name in names
+        )
 
     def _table(
         self, name: str, found: TableProgress | None, taken_scn: int, now: float
@@ -315,6 +325,10 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def _is_of_table(blocked: Blocked) -> bool:
+    return blocked.table not in ("", STREAM)
 
 
 def held_tables(tables: Sequence[TableStatus]) -> str | None:

@@ -180,5 +180,7 @@ def _stopped(table: dict[str, Any]) -> str:
     if table.get("paused"):
         return f"paused at SCN {table['held_scn']}" if table["held_scn"] else "paused"
     if not table["stopped"]:
+        if table.get("blocked"):
+            return "BLOCKED in PostgreSQL"
         return f"lacks {table['incomplete']:,} LOB values" if table["incomplete"] else ""
     return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"

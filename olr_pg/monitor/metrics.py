@@ -120,6 +120,11 @@ _TABLE_VALUES = (
     _TableValue("table_stopped", "1 where an error stopped it", lambda t: t.stopped is not None),
     _TableValue("table_paused", "1 where somebody has paused it", lambda t: t.paused),
     _TableValue(
+        "table_blocked",
+        "1 where somebody in PostgreSQL holds it up",
+        lambda t: t.blocked is not None,
+    ),
+    _TableValue(
         "table_held_scn",
         "Commit SCN of the first change that a stopped table lacks, where there is one",
         lambda t: t.held_scn,

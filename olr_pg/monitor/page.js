@@ -161,7 +161,7 @@ function tableRow(t, largest) {
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["reading", "decoding", "queue", "apply"].map(cause =>
     [cause, largest && t.lag ? t.lag[cause] / largest : 0, cause + " " + lag(t.lag && t.lag[cause])]);
-  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : "") + lag(t.lag_seconds), t.stopped ? "n lag stopped" : "n lag"),
+  return [title, cell((t.stopped ? "stopped, " : t.paused ? "paused, " : t.blocked ? "blocked, " : "") + lag(t.lag_seconds), t.stopped ? "n lag stopped" : "n lag"),
     cell(meter(waits), "waits"), count("waiting", t.waiting), count("inserted", t.inserted),
     count("updated", t.updated), count("deleted", t.deleted), count("conflicts", t.conflicts, "warning"),
     cell(scn(t.applied_scn), "n count", "applied SCN")];

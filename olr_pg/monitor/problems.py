@@ -88,6 +88,7 @@ def _problems(
         text = f"{status.state.words} ({status.state.name}): {reason}"
         found.append(Problem(text, commands))
     found += _stopped([table for table in status.tables if table.stopped], command)
+    found += _blocked(status.tables)
     found += [
         Problem(
             f"table {table.name} lacks {table.incomplete} LOB values that redo did not hold",
@@ -132,6 +133,15 @@ def _stopped(tables: Sequence[TableStatus], command: _Commands) -> list[Problem]
     for table in tables:
         by_code.setdefault((table.stopped or "").partition(":")[0], []).append(table)
     return [_stopped_together(group, command) for group in by_code.values()]
+
+
+def _blocked(tables: Sequence[TableStatus]) -> list[Problem]:
+    """Say who holds tables up: what has one cause is one problem."""
+    by_reason: dict[str, list[str]] = {}
+    for table in tables:
+        if table.blocked is not None:
+            by_reason.setdefault(table.blocked, []).append(table.name)
+    return [Problem(f"{some(names)}: {reason}") for reason, names in by_reason.items()]
 
 
 def _stopped_together(tables: Sequence[TableStatus], command: _Commands) -> Problem:

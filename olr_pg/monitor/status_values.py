@@ -226,6 +226,7 @@ class TableStatus:
         incomplete: LOB values that it lacks, as olr_pg.incomplete lists them.
         paused: somebody has paused it: its changes are held until it is resumed.
         error_id: of a stopped table the number of its error in olr_pg.error.
+        blocked: who holds it up in PostgreSQL, with what to do; None where nobody does.
     """
 
     name: str
@@ -245,6 +246,7 @@ class TableStatus:
     incomplete: int = 0
     error_id: int | None = None
     paused: bool = False
+    blocked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,13 @@ class BoundedConnection(psycopg.Connection[Any]):
         waiting_since: since when the thread waits for an answer (`time.monotonic`); None while it
             does not.
         given_up: why the connection was given up; None while it was not.
+        serves: what its statements are for, for whoever watches them.
     """
 
     answer_seconds: float | None = None
     waiting_since: float | None = None
     given_up: str | None = None
+    serves: str = ""
     _reason: str | None = None
     _cancels = False
 

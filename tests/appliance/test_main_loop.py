@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -110,3 +112,47 @@ def lags(status: dict[str, object], name: str) -> bool:
     tables = status["tables"]
     assert isinstance(tables, list)
     return any(one["name"] == name and (one["lag_seconds"] or 0) > 0.5 for one in tables)
+
+
+@pytest.mark.timeout(600)
+def test_a_lock_in_the_target_is_told_with_who_has_it(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    """Where an operator looks: the page's status, the health, the metrics, the command."""
+    source = two_tables(tmp_path / "s")
+    fill(source, range(40))
+    config = write_config(
+        source, [entry("one", postgres_database, "AB", apply={**BOUNDS, "workers": 1})]
+    )
+    log = tmp_path / "log"
+    with (
+        psycopg.connect(postgres_database, application_name="night job") as locker,
+        running(config, log) as process,
+    ):
+        await_status(config, process, lambda s: is_caught_up(s, "SHOP.A", "SHOP.B"))
+        locker.execute("LOCK TABLE shop.a")
+        fill(source, range(40, 80))
+        source.finish()
+        told = await_status(config, process, lambda s: any(t["blocked"] for t in s["tables"]))
+        assert told["health"] == "degraded"
+        (problem,) = told["problems"]
+        assert "SHOP.A: OLR-05098" in problem
+        assert f"pid {locker.info.backend_pid} ('night job'" in problem
+        assert [t["name"] for t in told["tables"] if t["blocked"]] == ["SHOP.A"]
+        behind = await_status(
+            config, process, lambda s: lags(s, "SHOP.A") and not lags(s, "SHOP.B")
+        )
+        assert behind["health"] == "degraded"
+        assert keys_of(postgres_database, "b") == list(range(80))
+        assert 'olr_pg_table_blocked{table="SHOP.A"' in metrics(config)
+        locker.rollback()
+        after = await_status(config, process, lambda s: s["state"]["name"] == "CAUGHT_UP")
+        assert (after["health"], after["problems"]) == ("ok", [])
+    assert keys_of(postgres_database, "a") == list(range(80))
+
+
+def metrics(config: Path) -> str:
+    place = json.loads((config.parent / "data" / "status.json").read_text("utf-8"))["url"]
+    with urllib.request.urlopen(place + "metrics", timeout=60) as answer:
+        text: bytes = answer.read()
+    return text.decode()

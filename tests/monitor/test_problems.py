@@ -54,6 +54,21 @@ def test_a_stopped_table_comes_with_its_commands_complete(quiet: Status) -> None
     )
 
 
+def test_tables_that_somebody_holds_up_are_named_with_who_does(quiet: Status) -> None:
+    tables = (
+        TableStatus("A.T", blocked="OLR-05098: x: blocked by pid 7; end it"),
+        TableStatus("A.U", blocked="OLR-05098: x: blocked by pid 7; end it"),
+        TableStatus("A.V", blocked="OLR-05098: x: blocked by pid 8; end it"),
+        TableStatus("A.W"),
+    )
+    told = with_problems(replace(quiet, tables=tables), None, ())
+    assert told.health == "degraded"
+    assert told.problems == (
+        "A.T, A.U: OLR-05098: x: blocked by pid 7; end it",
+        "A.V: OLR-05098: x: blocked by pid 8; end it",
+    )
+
+
 def test_one_cause_is_one_problem(quiet: Status) -> None:
     tables = tuple(TableStatus(f"A.T{n}", stopped="OLR-05008: x", error_id=n) for n in range(9))
     ((text, commands),) = found(replace(quiet, tables=tables)).items()

@@ -7,6 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.statements.table_changes import Selection, join
+from olr_pg.applier.target.blockers import Blocked
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.protocol import TRANSACTION_BYTES
 
@@ -18,10 +20,16 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.table_writer import Prepared
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.errors import OlrPgError
 
 _ENOUGH: Final = 2
 """While nothing is applied, a batch begins with half of the changes that it may have: the server
 should not wait, and while it works there come more."""
+
+_BLOCKED_SECONDS: Final = 2.0
+"""How long a batch that somebody holds up is left alone before it is tried again."""
+
+_PATIENT_TRY: Final = 10
 
 _TIGHT: Final = 8
 """So many times sooner a batch is due where memory is tight."""
@@ -53,6 +61,7 @@ class TableBatch(NamedTuple):
         event: an event of the table's definition; None where it is changes.
         spooled: changes that are in the spool; None where they are here.
         prepared: their statements, where those could be made ahead.
+        is_retry: whether it was set aside before, since somebody holds the table up.
     """
 
     queue: TableQueue
@@ -61,6 +70,7 @@ class TableBatch(NamedTuple):
     selection: Selection | None = None
     prepared: Prepared | None = None
     spooled: SpooledChanges | None = None
+    is_retry: bool = False
 
     @property
     def held(self) -> int:
@@ -81,6 +91,9 @@ class TableBatch(NamedTuple):
 class TableQueue:
     """The changes and events that wait for one table; guarded by its worker's condition.
 
+    Where somebody holds a batch up, by a lock say, it is set aside with all that is taken behind
+    it, and comes again after a pause: the other tables of the worker go on.
+
     Attributes:
         name: ``OWNER.NAME``, or `changes_by_table.STREAM`.
         waiting: what no batch has taken: changes, here or in the spool, and events of the table's
@@ -90,6 +103,7 @@ class TableQueue:
         since: when the oldest of them came (`time.monotonic`).
         pending: the first commit SCN of every entry that is not durable, ascending.
         applier: brings them in.
+        blocked: who holds the table up; None where nobody does.
     """
 
     def __init__(self, name: str, applier: BatchApplier) -> None:
@@ -100,6 +114,10 @@ class TableQueue:
         self.waiting_bytes = 0
         self.since = 0.0
         self.pending: deque[int] = deque()
+        self.blocked: Blocked | None = None
+        self._set_aside: deque[TableBatch] = deque()
+        self._tries = 0
+        self._again_at = float("inf")
 
     def append(
         self, part: QueuedChanges | SchemaEvent | SpooledChanges, commit_scn: int, changes: int
@@ -116,10 +134,47 @@ class TableQueue:
         """Return how far the table, or a stream's tables, are; call it without the condition."""
         pending = self.pending[0] if self.pending else None
         waiting = [part.selection for part in self.waiting if isinstance(part, QueuedChanges)]
-        return self.applier.progress(waiting, self.waiting_changes, pending)
+        aside = sum(len(b.selection) for b in self._set_aside if b.selection is not None)
+        return self.applier.progress(waiting, self.waiting_changes + aside, pending)
+
+    # --- what is set aside ---
+
+    def set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
+        """Set the first batch aside that somebody holds up; `take` gives it again after a pause.
+
+        Args:
+            error: who does (5098).
+        """
+        since = steady_time() if self.blocked is None else self.blocked.since
+        self.blocked = Blocked(self.name, since, error)
+        self._set_aside.appendleft(batch._replace(is_retry=True))
+        self._tries += 1
+        self._again_at = time.monotonic() + _BLOCKED_SECONDS
+
+    def put_behind(self, batch: TableBatch) -> None:
+        """Keep a batch that was taken behind one that is set aside."""
+        self._set_aside.append(batch)
+
+    def passed(self) -> None:
+        """Note that a batch went in: nobody holds the table up any more."""
+        self.blocked = None
+        self._tries = 0
+
+    @property
+    def waits_patiently(self) -> bool:
+        """Whether the next try may stand in the queue for a lock, as the first one did.
+
+        Most tries are short, since the other tables of the worker wait meanwhile. A long one now
+        and then gets its turn among sessions that follow each other, and sees who is in front.
+        """
+        return self._tries % _PATIENT_TRY == 0
 
     def forget(self) -> None:
         """Drop everything: it is delivered again."""
+        for batch in self._set_aside:
+            batch.give_back()
+        self._set_aside.clear()
+        self.passed()
         self.waiting.clear()
         self.waiting_changes = self.waiting_bytes = 0
         self.pending.clear()
@@ -141,6 +196,10 @@ class TableQueue:
                 that came since from being confirmed.
             busy: a batch is being applied, so that this one may become as large as it may.
         """
+        if self.blocked is not None:
+            return self._again_at - time.monotonic()
+        if self._set_aside:
+            return 0.0
         if not self.waiting:
             return float("inf")
         if at_once or self._is_urgent or self._is_enough(settings, 1 if busy else _ENOUGH):
@@ -162,6 +221,9 @@ class TableQueue:
 
     def take(self, settings: ApplierSettings) -> TableBatch:
         """Return the next changes, or the event that comes before them."""
+        if self._set_aside:
+            self._again_at = float("inf")  # until its outcome is known
+            return self._set_aside.popleft()
         parts: list[QueuedChanges] = []
         changes = size = 0
         while self.waiting and (

@@ -18,9 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
+import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
+from olr_pg.applier.batches.lock_patience import BlockedError, unless_blocked, wait_briefly
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
@@ -31,6 +33,7 @@ from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.crash_watch import watched
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.postgres.sqlstates import is_transient, plain_words, target_error
 
 if TYPE_CHECKING:
@@ -45,10 +48,13 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.unapplied_bound import UnappliedBound
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.applier.target.blockers import Blocked
     from olr_pg.applier.target.connection import OutageWatch
     from olr_pg.applier.target.statement_watch import StatementWatch
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
+
+_log = structlog.get_logger(__name__)
 
 _SETTLE_SECONDS: Final = 0.02
 """How long a commit that did not wait for the disk is left alone where nothing follows it."""
@@ -110,11 +116,12 @@ class Worker:
         self._target = KeptConnection(
             settings.connect_string,
             self._forget,
-            watched(settings.subscription, self._applied.check),
+            watched(settings.subscription, self._begin_session),
             outage,
             replica=settings.is_replica,
             watch=watch,
         )
+        self._watch = watch
         self._at_once = False
         self._at_work = 0  # batches in the hands of a thread
         self._ahead: TableBatch | None = None
@@ -264,11 +271,14 @@ class Worker:
     def _prepare_batches(self) -> None:
         while (batch := self._take_due()) is not None:
             selection = batch.selection
-            if selection is not None:
+            if selection is not None and batch.prepared is None:
                 batch = batch._replace(prepared=batch.queue.applier.prepare(selection))
                 selection.release_pages()
             with self._changed:
-                self._ahead = batch
+                if batch.queue.blocked is None or batch.is_retry:
+                    self._ahead = batch
+                else:
+                    batch.queue.put_behind(batch)
                 self._at_work -= 1
                 self._changed.notify_all()
 
@@ -332,6 +342,9 @@ class Worker:
                 written, flushed = self._target.use(durability.places)
                 place = written if durability.lags else 0
             reached = batch.queue.applier.reached()
+        except BlockedError as error:
+            self._set_aside(batch, error.error)
+            return
         except psycopg.Error as error:
             failure = target_error(error)
         with self._changed:
@@ -339,10 +352,30 @@ class Worker:
             self._queued_bytes -= batch.held
             self.failure = failure
             if failure is None:
+                self._note_passed(batch.queue)
                 self._committed.append(_Committed(batch.queue, batch.parts, place, reached))
                 self._note_flushed(flushed)
             batch.give_back()
         self._room.give_back(batch.held)
+        self._notify()
+
+    def _note_passed(self, queue: TableQueue) -> None:
+        if queue.blocked is not None:
+            seconds = round(steady_time() - queue.blocked.since, 1)
+            _log.info("a table is held up no more", table=queue.name, held_up_seconds=seconds)
+        queue.passed()
+
+    def _set_aside(self, batch: TableBatch, error: OlrPgError) -> None:
+        """Set a batch aside that somebody holds up, and what was taken of its table behind it."""
+        queue = batch.queue
+        with self._changed:
+            self._at_work -= 1
+            if queue.blocked is None:
+                _log.warning("a table is held up", table=queue.name, error=error)
+            queue.set_aside(batch, error)
+            if self._ahead is not None and self._ahead.queue is queue:
+                queue.put_behind(self._ahead)
+                self._ahead = None
         self._notify()
 
     def _settle(self) -> None:
@@ -392,7 +425,8 @@ class Worker:
                 applier.apply(connection, batch.selection, batch.prepared, durability)
 
         try:
-            self._target.use(do)
+            trying = partial(unless_blocked, batch, self._settings, self._watch, do)
+            self._target.use(trying, applier.name)
         except psycopg.Error as error:
             if is_transient(error):
                 raise
@@ -400,6 +434,16 @@ class Worker:
                 Code.LEDGER_UNUSABLE, plain_words(error), table=applier.name
             ) from error
         return durability
+
+    def _begin_session(self, connection: Connection[Any]) -> None:
+        wait_briefly(connection, self._settings)
+        self._applied.check(connection)
+
+    def blocked(self) -> list[Blocked]:
+        """Return which tables somebody holds up, and who."""
+        with self._changed:
+            found = [queue.blocked for queue in self._queues.values()]
+        return [one for one in found if one is not None]
 
     def _with_retries(
         self, queue: TableQueue, work: Callable[[], CommitDurability]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.batches.unapplied_bound import UnappliedBound
     from olr_pg.applier.batches.worker import Worker
     from olr_pg.applier.statements.table_changes import Selection
+    from olr_pg.applier.target.blockers import Blocked
     from olr_pg.errors import OlrPgError
 
 
@@ -45,6 +46,10 @@ class Workers:
     def progress(self) -> list[TableProgress]:
         """Return how far the tables are; from any thread."""
         return [table for worker in self._workers for table in worker.progress()]
+
+    def blocked(self) -> list[Blocked]:
+        """Return which tables somebody holds up, and who; from any thread."""
+        return [one for worker in self._workers for one in worker.blocked()]
 
     def of(self, table: str) -> Worker:
         """Return the table's worker."""

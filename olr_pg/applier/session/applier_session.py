@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.stopped.pausing import Pause
+    from olr_pg.applier.target.blockers import Blocked
     from olr_pg.applier.target.loads_under_way import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.dictionary.model import Table
@@ -160,6 +161,12 @@ class Applier:
     def loads(self) -> Sequence[TableLoad]:
         """The initial loads that were under way a moment ago; from any thread."""
         return self._loads.loads
+
+    @property
+    def blocked(self) -> Sequence[Blocked]:
+        """What somebody in PostgreSQL holds up, by table, and who; from any thread."""
+        found = {one.table: one for one in (*self._watch.blocked, *self._workers.blocked())}
+        return sorted(found.values(), key=lambda one: one.table)
 
     @property
     def pause(self) -> Pause | None:

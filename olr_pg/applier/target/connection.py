@@ -157,8 +157,11 @@ class KeptConnection:
         self._check = check
         self._connection: BoundedConnection | None = None
 
-    def use(self, work: Callable[[Connection[Any]], T]) -> T:
+    def use(self, work: Callable[[Connection[Any]], T], serves: str = "") -> T:
         """Call `work` with the connection, which is opened where there is none.
+
+        Args:
+            serves: the table that it is for, where it is for one.
 
         Raises:
             what `connect`, `check` and `work` raise.
@@ -166,6 +169,7 @@ class KeptConnection:
         try:
             if self._connection is None:
                 self._connection = self._open()
+            self._connection.serves = serves
             result = work(self._connection)
         except psycopg.Error as error:
             met = self._reason(error)

@@ -5,7 +5,8 @@ network lost the request or its answer, nothing would ever come. No timeout of a
 one from the other; PostgreSQL can. When a statement has got no answer for `LOOK_SECONDS`, the watch
 asks about its session over a connection of its own:
 
-- PostgreSQL works on the statement, or the statement waits there: it goes on.
+- PostgreSQL works on the statement, or the statement waits there: it goes on. Where it waits for
+  others, `blocked` says who they are.
 - PostgreSQL waits for the client, as the client waits for PostgreSQL, or has no such session:
   request or answer are lost. After `answer_seconds` the connection is given up.
 - PostgreSQL answers nobody: after `answer_seconds` the connection is given up.
@@ -27,15 +28,22 @@ import psycopg
 import structlog
 from psycopg.rows import namedtuple_row
 
+from olr_pg.applier.target.blockers import Blocked, is_blocked, who_blocks
 from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.keepalive import with_timeouts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from olr_pg.errors import OlrPgError
 
 LOOK_SECONDS: Final = 3.0
 """After so long without an answer PostgreSQL is asked what it does."""
+
+BLOCKED_SECONDS: Final = 5.0
+"""After so long a statement that waits for others is told of."""
 
 _TICK_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
@@ -119,6 +127,8 @@ class StatementWatch:
         self._ended: list[tuple[int, object]] = []
         self._is_abandoned = False
         self._own: BoundedConnection | None = None
+        self._blocked: tuple[Blocked, ...] = ()
+        self._seen: dict[str, OlrPgError] = {}
         self._looked_at = 0.0
         self._answered_at = 0.0
         self._ticking: Periodic | None = None
@@ -142,6 +152,16 @@ class StatementWatch:
             open_now = list(self._watched)
         for connection in open_now:
             connection.give_up("given up, since the appliance ends", cancel=True)
+
+    @property
+    def blocked(self) -> Sequence[Blocked]:
+        """The statements that wait for others now, since `BLOCKED_SECONDS` at least."""
+        now = steady_time()
+        return [one for one in self._blocked if now - one.since >= BLOCKED_SECONDS]
+
+    def last_seen(self, serves: str) -> OlrPgError | None:
+        """Return who held up a statement for a table when it was looked at last."""
+        return self._seen.get(serves)
 
     # --- for the threads that connect ---
 
@@ -191,6 +211,7 @@ class StatementWatch:
             watched = list(self._watched.values())
         silent = [one for one in watched if one.silent_seconds(now) >= self._look_seconds]
         if not silent:
+            self._blocked = ()
             self._disconnect()
             return
         if now - self._looked_at < min(_AGAIN_SECONDS, self._look_seconds):
@@ -198,6 +219,7 @@ class StatementWatch:
         self._looked_at = now
         try:
             found = self._ask([one.session[0] for one in silent if one.session is not None])
+            self._blocked = tuple(self._name_blockers(silent, found))
         except psycopg.Error as error:
             self._disconnect()
             if not _is_answer(error):
@@ -217,6 +239,20 @@ class StatementWatch:
         cursor = self._own.cursor(row_factory=namedtuple_row)
         rows: Sequence[Any] = cursor.execute(_SESSIONS, (list(pids),)).fetchall()
         return {row.pid: _Session(*row) for row in rows}
+
+    def _name_blockers(
+        self, silent: Sequence[_Watched], found: Mapping[int, _Session]
+    ) -> Iterator[Blocked]:
+        """Give the statements that wait for others, with who these are."""
+        assert self._own is not None  # it was asked over it
+        for one in silent:
+            session = None if one.session is None else found.get(one.session[0])
+            if session is None or not is_blocked(session.wait_event_type, session.wait_event):
+                continue
+            error = who_blocks(self._own, session.pid, session.wait_event)
+            serves = one.connection.serves
+            self._seen[serves] = error
+            yield Blocked(serves, steady_time() - one.silent_seconds(time.monotonic()), error)
 
     def _disconnect(self) -> None:
         if self._own is not None:

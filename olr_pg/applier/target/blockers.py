@@ -1,0 +1,115 @@
+"""Who holds a statement of ours up in PostgreSQL, in words that a DBA can act on."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from psycopg.rows import namedtuple_row
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.wording import some, span
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import Connection
+
+_SESSIONS: Final = """
+SELECT pid, usename, application_name, state, query,
+    extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
+FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids(%s)) ORDER BY xact_start, pid
+"""
+"""A prepared transaction has no session: its pid is 0."""
+
+_PREPARED: Final = """
+SELECT p.gid, p.owner, extract(epoch FROM clock_timestamp() - p.prepared)::float8 AS seconds
+FROM pg_prepared_xacts p WHERE 0 = ANY(pg_blocking_pids(%(pid)s)) AND EXISTS (
+    SELECT FROM pg_locks own
+    JOIN pg_locks held ON held.pid IS NULL AND held.granted
+        AND held.virtualtransaction = own.virtualtransaction
+    JOIN pg_locks wanted ON held.locktype = wanted.locktype
+        AND held.database IS NOT DISTINCT FROM wanted.database
+        AND held.relation IS NOT DISTINCT FROM wanted.relation
+        AND held.transactionid IS NOT DISTINCT FROM wanted.transactionid
+    WHERE own.locktype = 'transactionid' AND own.transactionid = p.transaction AND own.pid IS NULL
+        AND wanted.pid = %(pid)s AND NOT wanted.granted
+) ORDER BY p.prepared
+"""
+_STANDBYS: Final = "SHOW synchronous_standby_names"
+
+_KINDS: Final = re.compile(
+    r"(?:\s|/\*.*?\*/|--[^\n]*\n)*"
+    r"((?:LOCK|ALTER|CREATE(?:\s+UNIQUE)?|DROP|REFRESH|COMMENT|REINDEX|TRUNCATE)\s+[A-Z]+|[A-Z]+)",
+    re.DOTALL | re.IGNORECASE,
+)
+_BLOCKING_TYPES: Final = frozenset({"Lock", "BufferPin"})
+_STANDBY: Final = "SyncRep"
+
+
+class Blocked(NamedTuple):
+    """A statement of ours that somebody holds up.
+
+    Attributes:
+        table: ``OWNER.NAME`` that it is for, `STREAM` of a whole stream, empty for the applier's
+            own.
+        since: since when, in seconds of Unix time (`steady_time`).
+        error: 5098, with who does.
+    """
+
+    table: str
+    since: float
+    error: OlrPgError
+
+
+def is_blocked(wait_event_type: str | None, wait_event: str | None) -> bool:
+    """Tell whether a session waits for others, by its columns of pg_stat_activity."""
+    return wait_event_type in _BLOCKING_TYPES or wait_event == _STANDBY
+
+
+def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) -> OlrPgError:
+    """Find out who holds a session up.
+
+    Args:
+        pid: of the session.
+        wait_event: what it waits for.
+
+    Returns:
+        5098.
+
+    Raises:
+        psycopg.Error: PostgreSQL cannot be asked.
+    """
+    if wait_event == _STANDBY:
+        names = connection.execute(_STANDBYS).fetchone()
+        assert names is not None
+        text = f"no standby confirms the commit; synchronous_standby_names is {names[0]!r}"
+        return OlrPgError(Code.STATEMENT_BLOCKED, text)
+    cursor = connection.cursor(row_factory=namedtuple_row)
+    sessions = [_session(row) for row in cursor.execute(_SESSIONS, (pid,)).fetchall()]
+    prepared = [_prepared(row) for row in cursor.execute(_PREPARED, {"pid": pid}).fetchall()]
+    by: Sequence[str] = [*sessions, *prepared] or ["a session that PostgreSQL does not name"]
+    return OlrPgError(Code.STATEMENT_BLOCKED, f"blocked by {some(by)}")
+
+
+def statement_kind(query: str | None) -> str:
+    """Name the kind of a statement, without anything that is in it; empty where nobody may see."""
+    found = _KINDS.match(query or "")
+    return "" if found is None else " ".join(found[1].upper().split())
+
+
+def _session(row: Any) -> str:
+    kind = statement_kind(row.query)
+    parts = [
+        f"pid {row.pid}",
+        repr(row.application_name) if row.application_name else "",
+        f"user {row.usename}" if row.usename else "",
+        row.state or "",
+        f"in its transaction for {span(row.seconds)}" if row.seconds is not None else "",
+        f"last statement {kind}" if kind else "",
+    ]
+    return parts[0] + f" ({', '.join(part for part in parts[1:] if part)})"
+
+
+def _prepared(row: Any) -> str:
+    return f"the prepared transaction {row.gid!r} of user {row.owner}, {span(row.seconds)} old"

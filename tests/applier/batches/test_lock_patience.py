@@ -1,0 +1,153 @@
+"""Tables that somebody locks: they wait and say for whom, and the others of their worker go on."""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+import structlog.testing
+
+from olr_pg.applier.batches import lock_patience
+from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.settings import Consistency
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import Connection
+
+Replication = Any  # tests/applier/conftest.py
+
+UPDATES = 400
+PATIENCE = 30.0
+APPLIED = (2 * UPDATES + 2, 0)
+QUICK = {"answer_seconds": 1.5, "batch_changes": 20, "batch_milliseconds": 1}
+
+
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_patience, "_PATIENT_MILLISECONDS", 1_500)
+    monkeypatch.setattr(lock_patience, "_SHORT_MILLISECONDS", 50)
+
+
+@pytest.fixture
+def two(replication: Replication) -> Replication:
+    """A replication of two tables that one worker has, with updates that follow each other."""
+    r = replication
+    r.execute("CREATE TABLE s.u (id bigint PRIMARY KEY, n numeric)")
+    for table in ("T", "U"):
+        r.transaction(r.insert({"ID": 1, "N": 0}, table))
+    r.apply()
+    for i in range(UPDATES):
+        for table in ("T", "U"):
+            r.transaction(r.update({"ID": 1, "N": i}, {"N": i + 1}, table))
+    r.serve()
+    return r
+
+
+@contextmanager
+def applying(r: Replication, **options: Any) -> Iterator[Applier]:
+    """The applier at work, to the end of what there is."""
+    applier = Applier(r.settings(**QUICK, **options))
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            applier.run(once=True, drained=r.script.complete.is_set)
+        except Exception as error:  # noqa: BLE001 - looked at below
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield applier
+        thread.join(60)
+        assert not thread.is_alive()
+    finally:
+        applier.abandon()
+        thread.join(60)
+    assert failures == []
+
+
+def locked(r: Replication, table: str) -> Connection[Any]:
+    locker = psycopg.connect(r.target, application_name="night job")
+    locker.execute(f"LOCK TABLE s.{table}".encode())
+    return locker
+
+
+def last(r: Replication, table: str) -> int:
+    return int(r.rows(f"SELECT n FROM s.{table}")[0][0])
+
+
+def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None:
+    locker = locked(two, "t")
+    with structlog.testing.capture_logs() as events, applying(two) as applier:
+        wait_until(lambda: last(two, "u") == UPDATES, PATIENCE)
+        wait_until(lambda: bool(applier.blocked), PATIENCE)
+        (blocked,) = applier.blocked
+        assert (blocked.table, blocked.error.label) == ("S.T", "OLR-05098")
+        text = str(blocked.error)
+        assert f"pid {locker.info.backend_pid} ('night job'" in text
+        assert "idle in transaction" in text
+        assert "last statement LOCK TABLE" in text
+        by_name = {table.name: table for table in applier.tables}
+        assert by_name["S.T"].pending is not None
+        assert by_name["S.U"].pending is None
+        locker.close()
+        wait_until(lambda: not applier.blocked)
+    assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
+    assert two.rows("SELECT sum(transactions), sum(conflicts) FROM olr_pg.ledger") == [APPLIED]
+    told = [event["event"] for event in events if event.get("table") == "S.T"]
+    assert told.count("a table is held up") == told.count("a table is held up no more") == 1
+
+
+def test_a_row_that_somebody_has_locked_holds_its_table_up_only(two: Replication) -> None:
+    with psycopg.connect(two.target) as locker:
+        locker.execute("UPDATE s.t SET n = n WHERE id = 1")
+        with applying(two) as applier:
+            wait_until(lambda: last(two, "u") == UPDATES, PATIENCE)
+            wait_until(lambda: [one.table for one in applier.blocked] == ["S.T"])
+            locker.rollback()
+    assert last(two, "t") == UPDATES
+
+
+def test_a_stream_waits_in_its_place_and_says_for_whom(
+    two: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.applier.target.statement_watch.BLOCKED_SECONDS", 0.5)
+    locker = locked(two, "t")
+    with applying(two, consistency=Consistency.TRANSACTION) as applier:
+        wait_until(lambda: bool(applier.blocked), PATIENCE)
+        assert "'night job'" in str(applier.blocked[0].error)
+        locker.close()
+    assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
+
+
+def test_what_the_applier_itself_writes_down_may_be_locked(
+    two: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.applier.target.statement_watch.BLOCKED_SECONDS", 0.5)
+    with psycopg.connect(two.target) as locker:
+        locker.execute("LOCK TABLE olr_pg.subscription")
+        with applying(two) as applier:
+            wait_until(lambda: bool(applier.blocked), PATIENCE)
+            assert [one.table for one in applier.blocked] == [""]
+            locker.rollback()
+    assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_locks_at_random_lose_and_double_nothing(two: Replication, seed: int) -> None:
+    drawn = random.Random(seed)
+    with applying(two, workers=1):
+        for _ in range(12):
+            locker = locked(two, drawn.choice("tu"))
+            threading.Event().wait(drawn.choice((0.02, 0.3, 1.8)))  # the lock's time, no condition
+            locker.close()
+    assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
+    assert two.rows("SELECT sum(transactions), sum(conflicts) FROM olr_pg.ledger") == [APPLIED]
