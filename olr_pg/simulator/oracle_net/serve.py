@@ -20,6 +20,7 @@ from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.session import PASSWORD, USER
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA, UNDO_RETENTION, OracleState
+from olr_pg.simulator.oracle_net.tablespace_rows import encrypt_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -93,6 +94,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
 def _states(summary: Summary, dbid: int, directory: Path) -> dict[str, OracleState]:
     """Return what each container knows, by its name."""
     levels = {table.full_name: table.logging for table in summary.tables}
+    encrypted = [table.full_name for table in summary.tables if table.encrypted]
     states: dict[str, OracleState] = {}
     for snapshot in (summary.snapshot, *summary.others):
         name = snapshot.database.con_name or ""
@@ -103,6 +105,8 @@ def _states(summary: Summary, dbid: int, directory: Path) -> dict[str, OracleSta
             if table.startswith(prefix)
         }
         state = _state(snapshot, dbid, directory, own)
+        names = [table.removeprefix(prefix) for table in encrypted if table.startswith(prefix)]
+        encrypt_tables(state.catalogue, names)
         _Rows(state, snapshot, directory, prefix).read_more()
         states[name] = state
     return states

@@ -12,9 +12,12 @@ from olr_pg.dictionary.stored_segments import ENCRYPTED
 from olr_pg.simulator.oracle_net.faults import OraError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
 
 TABLESPACE: Final = 6
+SECURE: Final = 7
 BLOCK_SIZE: Final = 8192
 
 _MOVE: Final = re.compile(
@@ -23,6 +26,16 @@ _MOVE: Final = re.compile(
     r'(?:LOB\s*\(\s*"?([\w$#]+)"?\s*\)\s*STORE\s+AS\s*\(\s*)?TABLESPACE\s+"?([\w$#]+)"?\s*\)?\s*$',
     re.IGNORECASE,
 )
+_PARTS: Final = """
+SELECT "OBJ#", BO FROM (
+    SELECT "OBJ#", "BO#" BO FROM SYS."TABPART$"
+    UNION ALL SELECT s."OBJ#", c."BO#" FROM SYS."TABSUBPART$" s
+        JOIN SYS."TABCOMPART$" c ON c."OBJ#" = s."POBJ#"
+    UNION ALL SELECT p."OBJ#", i."BO#" FROM SYS."INDPART$" p JOIN SYS."IND$" i ON i."OBJ#" = p."BO#"
+)
+"""
+"""OBJ# of partitions that may hold rows, with that of their table."""
+
 _OF_ROWS: Final = {"TAB$": "OBJ#", "TABPART$": "OBJ#", "TABSUBPART$": "OBJ#", "INDPART$": "OBJ#"}
 
 
@@ -66,6 +79,24 @@ def move_segment(catalogue: Catalogue, sql: str) -> bool:
     return True
 
 
+def encrypt_tables(catalogue: Catalogue, names: Iterable[str]) -> None:
+    """Put all segments of the tables named ``OWNER.NAME`` into an encrypted tablespace."""
+    for number, name in enumerate(names):
+        if number == 0:
+            insert_tablespace(catalogue, SECURE, "SECURE", encrypted=True)
+        owner, _, table = name.partition(".")
+        (obj,) = _objects(catalogue, owner, table, None)
+        parts = catalogue.rows(f"{_PARTS} WHERE BO = ?", obj)
+        for one in (obj, *(part for part, _ in parts)):
+            _move_rows(catalogue, one, SECURE)
+        catalogue.update('UPDATE SYS."LOB$" SET "TS#" = ? WHERE "OBJ#" = ?', SECURE, obj)
+        catalogue.update(
+            'UPDATE SYS."LOBFRAG$" SET "TS#" = ? WHERE "PARENTOBJ#" IN'
+            ' (SELECT "LOBJ#" FROM SYS."LOB$" WHERE "OBJ#" = ?)',
+            *(SECURE, obj),
+        )
+
+
 def _objects(catalogue: Catalogue, owner: str, table: str, part: str | None) -> list[object]:
     """Find OBJ# of a table, or of the partitions of that name of its own and of its rows' index."""
     own = (
@@ -75,11 +106,7 @@ def _objects(catalogue: Catalogue, owner: str, table: str, part: str | None) -> 
     if part is None:
         return [obj for (obj,) in catalogue.rows(own, owner, table)]
     parts = (
-        f'SELECT "OBJ#", BO FROM (SELECT "OBJ#", "BO#" BO FROM SYS."TABPART$"'  # noqa: S608
-        ' UNION ALL SELECT s."OBJ#", c."BO#" FROM SYS."TABSUBPART$" s'
-        ' JOIN SYS."TABCOMPART$" c ON c."OBJ#" = s."POBJ#"'
-        ' UNION ALL SELECT p."OBJ#", i."BO#" FROM SYS."INDPART$" p'
-        f' JOIN SYS."IND$" i ON i."OBJ#" = p."BO#") WHERE BO IN ({own})'
+        f"{_PARTS} WHERE BO IN ({own})"  # noqa: S608
         ' AND "OBJ#" IN (SELECT "OBJ#" FROM SYS."OBJ$" WHERE "SUBNAME" = ?)'
     )
     return [obj for obj, _ in catalogue.rows(parts, owner, table, part)]

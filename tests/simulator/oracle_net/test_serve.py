@@ -19,10 +19,13 @@ from olr_pg.config.reading import load_config
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import map_path
+from olr_pg.oracle.dictionary_queries import read_dictionary
 from olr_pg.oracle.large_row import LargeRow
+from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.table_query import query_schema, read_rows
-from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.database_shape import choose_shape, demo_shape
 from olr_pg.simulator.live import LiveOptions, simulate_live
+from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.oracle_net.serve import LiveServer, read_header, served
 from olr_pg.simulator.simulation import simulate
 from olr_pg.simulator.table_files import read_table
@@ -68,6 +71,31 @@ def test_a_simulation_is_served_until_interrupted(tmp_path: Path) -> None:
             assert process.wait(60) == 130
         finally:
             process.kill()
+
+
+def test_tables_in_encrypted_tablespaces_are_refused(tmp_path: Path) -> None:
+    """Of every kind that the simulator has: with partitions, index-organised, with LOBs."""
+    kinds: set[tuple[bool, bool, bool]] = set()
+    for seed in range(12):
+        folder = tmp_path / str(seed)
+        modes = {SourceMode.ENCRYPTED}
+        shape = choose_shape(seed, "random", version=0x13000000, modes=modes)
+        made = simulate(seed, folder, size=2_000, shape=shape, truth=False)
+        encrypted = {table.full_name for table in made.tables if table.encrypted}
+        kinds |= {
+            (table.is_partitioned, table.index_organised, bool(table.lobs))
+            for table in made.tables
+            if table.encrypted
+        }
+        with served(made, folder, port=0, every=0) as server:
+            document = {"user": "olr", "password": "olr", "server": server.connect_string}
+            oracle = OracleDatabase(OracleSource.model_validate(document))
+            names = [(table.owner, table.name) for table in made.tables]
+            read = read_dictionary(oracle, names)
+            oracle.close()
+        refused = {table.full_name for table in read.tables if table.refusal is not None}
+        assert refused == encrypted
+    assert len(kinds) > 3
 
 
 def test_logs_are_archived_one_after_the_other(tmp_path: Path) -> None:
