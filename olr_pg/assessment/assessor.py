@@ -128,12 +128,14 @@ class _Assessor:
     def _converted(self, one: SchemaObject) -> Item:
         """Tell of what `olr-pg schema` makes with a statement of its own."""
         found = self._by_name[_BY_STATEMENT[one.kind], one.full_name]
+        if one.kind == "INDEX":
+            found = found or self._by_name["materialized view", one.full_name]
         if not found:
             reason = "made with its identity column" if one.kind == "SEQUENCE" else "no statement"
             return _plain(one, Carrier.WITH_TABLE, reason)
         statement = found[0]
         if statement.runs:
-            remarks = (statement.what,) if statement.what else ()
+            remarks = tuple(text for text in (statement.what, statement.remark) if text)
             return Item(one.kind, one.full_name, Carrier.CONVERTED, Effort.NONE, 0, remarks)
         effort = Effort.LOW if one.kind == "INDEX" else Effort.MEDIUM
         reasons = (statement.reason,)
@@ -234,7 +236,8 @@ def _part(kind: str, name: str, carrier: Carrier) -> Item:
 
 def _by_statement(kind: str, name: str, found: Sequence[Statement]) -> Item:
     if found and found[0].runs:
-        return _part(kind, name, Carrier.CONVERTED)
+        reasons = (found[0].remark,) if found[0].remark else ()
+        return _part(kind, name, Carrier.CONVERTED)._replace(reasons=reasons)
     reason = found[0].reason if found else "its table is not made"
     reasons = (reason,)
     low = Effort.LOW

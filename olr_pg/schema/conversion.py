@@ -13,6 +13,7 @@ from olr_pg.schema.presence import (
     has_constraint,
     has_foreign_key,
     has_index,
+    has_index_named,
     has_relation,
     has_schema,
     has_trigger,
@@ -36,23 +37,28 @@ from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.translation import translate_expression, translate_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.inventory import (
         Constraint,
         IndexPart,
         Inventory,
+        InventoryColumn,
         InventoryIndex,
         InventoryTable,
         InventoryView,
         MaterializedView,
+        Owned,
     )
     from olr_pg.dictionary.structure import OnDelete
     from olr_pg.schema.relations import Relation
 
 _PRIVILEGES: Final = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "REFERENCES"})
 _INDEX_KINDS: Final = ("NORMAL", "FUNCTION-BASED NORMAL", "BITMAP", "NORMAL/REV")
+_PARTLY_NULL: Final = (
+    "Oracle refuses rows that are equal in all but {}, where that is NULL; PostgreSQL takes them"
+)
 _REMARKS: Final = {
     "BITMAP": "a bitmap index becomes a B-tree; PostgreSQL combines indexes in bitmaps by itself",
     "NORMAL/REV": "a reverse-key index becomes a plain one",
@@ -73,6 +79,7 @@ class _Converter:
     def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
         self._inventory = inventory
         self._relations = Relations(inventory, settings)
+        self._materialized = {(one.owner, one.name) for one in inventory.materialized_views}
         self._referred = {
             (one.parent_owner, one.parent_table, frozenset(one.parent_columns))
             for one in inventory.constraints
@@ -89,16 +96,23 @@ class _Converter:
         for one in found.constraints:
             name = f"{one.owner}.{one.table}.{one.name}"
             yield from each_safely(one.kind, name, one.condition, partial(self._constraint, one))
-        for index in found.indexes:
-            if not index.constraint:
-                make = partial(self._index, index)
-                yield from each_safely("index", index.full_name, _index_text(index), make)
+        own = [one for one in found.indexes if not one.constraint]
+        for index in own:
+            if (index.table_owner, index.table) not in self._materialized:
+                yield from self._safe_index(index)
         yield from self._views()
         for view in found.materialized_views:
             make = partial(self._materialized_view, view)
             yield from each_safely("materialized view", view.full_name, view.query, make)
+        for index in own:
+            if (index.table_owner, index.table) in self._materialized:
+                yield from self._safe_index(index)
         yield from self._grants()
         yield from self._by_hand()
+
+    def _safe_index(self, index: InventoryIndex) -> Iterator[Statement]:
+        make = partial(self._index, index)
+        return each_safely("index", index.full_name, _index_text(index), make)
 
     def _of_table(self, table: InventoryTable) -> Iterator[Statement]:
         return table_statements(self._inventory, table, self._relations)
@@ -150,34 +164,73 @@ class _Converter:
                 "sequence",
                 one.full_name,
                 text,
-                present=has_relation(target),
+                present=has_relation(target, "S"),
             )
 
     def _constraint(self, one: Constraint) -> Iterator[Statement]:
+        name = f"{one.owner}.{one.table}.{one.name}"
+        if (one.owner, one.table) in self._materialized and one.kind in ("primary key", "unique"):
+            reason = "PostgreSQL has no keys of materialized views: make a unique index"
+            yield Statement("by hand", name, "", reason, ", ".join(one.columns), what=one.kind)
         relation = self._table(one.owner, one.table)
-        if relation is None or (one.kind == "primary key" and one.enabled) or one.not_null:
+        if relation is None or (one.not_null and self._is_not_null(one)):
             return
-        kind = {"unique": "unique key", "primary key": "primary key"}.get(one.kind, one.kind)
+        kind = {"unique": "unique key"}.get(one.kind, one.kind)
         kind = "by hand" if kind == "other" else kind
-        made = Statement(
-            kind,
-            f"{one.owner}.{one.table}.{one.name}",
-            "",
-            source=one.condition,
-            present=has_constraint(_quoted(relation), self._relations.name(one.name)),
-        )
+        present = has_constraint(_quoted(relation), self._constraint_name(one, relation))
+        made = Statement(kind, name, "", source=one.condition, present=present)
+        if one.kind == "primary key" and one.enabled:
+            if one.deferrable or not one.validated:
+                lost = "DEFERRABLE" if one.deferrable else "NOVALIDATE"
+                reason = f"its table has it, but without {lost}, which replication does not allow"
+                yield made._replace(kind="by hand", what="primary key").refused(reason)
+            return
         if not one.enabled:
             yield made.refused("it is disabled in the source")
             return
         try:
-            yield self._constraint_made(one, relation, made)
+            made = self._constraint_made(one, relation, made)
         except UntranslatableError as error:
             yield made.refused(str(error))
+            return
+        if not one.validated and one.kind in ("check", "unique"):
+            late = " NOT VALID" if one.kind == "check" else ""
+            yield made._replace(sql=made.sql + late).refused(
+                "it is NOVALIDATE in the source, so that rows may break it: clean them, or add it"
+                " behind the load"
+            )
+            return
+        yield made._replace(remark=self._constraint_remark(one, relation))
+
+    def _is_not_null(self, one: Constraint) -> bool:
+        """Tell whether the column itself is NOT NULL: not where the constraint is NOVALIDATE."""
+        table = self._inventory.table(one.owner, one.table)
+        assert table is not None
+        named = [column for column in table.columns if column.name in one.columns]
+        return not named or not named[0].nullable
+
+    def _constraint_name(self, one: Constraint, relation: Relation) -> str:
+        name = self._relations.name(one.name)
+        if one.kind != "unique":
+            return name
+        return self._relations.free_name(relation.schema, relation.name, name, "key")
+
+    def _constraint_remark(self, one: Constraint, relation: Relation) -> str:
+        """Say what PostgreSQL has otherwise."""
+        referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
+        if one.deferrable and (one.kind == "check" or (one.kind == "unique" and referred)):
+            return "DEFERRABLE in the source; here it is checked at once"
+        if one.kind != "unique" or len(one.columns) < 2:
+            return ""
+        table = self._inventory.table(one.owner, one.table)
+        assert table is not None
+        nullable = [c.name for c in table.columns if c.name in one.columns and c.nullable]
+        return _PARTLY_NULL.format(nullable[0]) if nullable else ""
 
     def _constraint_made(self, one: Constraint, relation: Relation, made: Statement) -> Statement:
         """Return a constraint with its statement; keys are present under any name."""
         table = sql.Identifier(relation.schema, relation.name)
-        name = self._relations.name(one.name)
+        name = self._constraint_name(one, relation)
         if one.kind == "check":
             text, _ = translate_expression(one.condition, self._relations, one.owner, relation)
             return made._replace(
@@ -211,6 +264,8 @@ class _Converter:
             sql.Identifier(parent.schema, parent.name),
             parent_columns,
             rule,
+            deferrable=one.deferrable,
+            deferred=one.deferred,
         )
         return made._replace(
             sql=statement.as_string(None),
@@ -223,7 +278,7 @@ class _Converter:
     def _index_statement(self, one: InventoryIndex) -> Statement:
         what = "index" if one.kind == "NORMAL" else f"{one.kind.lower()} index"
         made = Statement("index", one.full_name, "", source=_index_text(one), what=what)
-        relation = self._table(one.table_owner, one.table)
+        relation = self._indexed(one)
         if relation is None:
             return made.refused(f"its table {one.table_owner}.{one.table} is not made")
         if one.kind not in _INDEX_KINDS:
@@ -235,16 +290,26 @@ class _Converter:
         except UntranslatableError as error:
             return made.refused(str(error))
         table = sql.Identifier(relation.schema, relation.name)
-        name = self._relations.name(one.name)
+        name = self._relations.free_name(
+            relation.schema, relation.name, self._relations.name(one.name), "idx"
+        )
         composed = sql.SQL(", ").join(parts)
         text = index_statement(table, name, composed, unique=one.unique).as_string(None)
-        target = f"{quoted(relation.schema)}.{quoted(name)}"
-        present = has_relation(target)
+        present = has_index_named(f"{quoted(relation.schema)}.{quoted(name)}", _quoted(relation))
         if not any(part.expression or part.descending for part in one.parts):
             columns = _columns(relation, tuple(part.text for part in one.parts))
             present = has_index(_quoted(relation), columns, unique=one.unique)
         remark = _REMARKS.get(one.kind, "")
-        return made._replace(sql=text, present=present, what=remark)
+        kind = made.kind
+        if (one.table_owner, one.table) in self._materialized:
+            kind, remark = "materialized view", "an index of a materialized view"
+        return made._replace(kind=kind, sql=text, present=present, what="", remark=remark)
+
+    def _indexed(self, one: InventoryIndex) -> Relation | None:
+        """Find the table, or materialized view, that an index is of."""
+        view = (one.table_owner, one.table) in self._materialized
+        found = self._relations.find(one.table_owner, one.table) if view else None
+        return found or self._table(one.table_owner, one.table)
 
     def _index_part(
         self, part: IndexPart, one: InventoryIndex, relation: Relation
@@ -261,23 +326,39 @@ class _Converter:
         waiting: dict[str, tuple[Statement, set[str]]] = {}
         for view in self._inventory.views:
             waiting[view.full_name] = self._view(view)
-        comments = [view for view in self._inventory.views if view.comment]
         while waiting:
             ready = [name for name, (_, reads) in waiting.items() if not reads & waiting.keys()]
             for name in ready or list(waiting):
                 yield waiting.pop(name)[0]
-        for view in comments:
-            relation = self._relations.find(view.owner, view.name)
-            assert relation is not None
-            target = _quoted(relation)
-            yield comment_statement("VIEW", view.full_name, target, view.comment)
+        for view in self._inventory.views:
+            yield from self._view_comments("VIEW", view, view.comment, view.columns)
+
+    def _view_comments(
+        self, what: str, view: Owned, comment: str, columns: Iterable[InventoryColumn]
+    ) -> Iterator[Statement]:
+        relation = self._relations.find(view.owner, view.name)
+        assert relation is not None
+        target = _quoted(relation)
+        if comment:
+            yield comment_statement(what, view.full_name, target, comment)
+        for column in columns:
+            if column.comment and column.name in relation.columns:
+                name = relation.columns[column.name].name
+                made = comment_statement(
+                    "COLUMN", f"{view.full_name}.{column.name}", target, column.comment, name
+                )
+                yield made._replace(kind="view comment")
 
     def _view(self, view: InventoryView) -> tuple[Statement, set[str]]:
         relation = self._relations.find(view.owner, view.name)
         assert relation is not None
         target = _quoted(relation)
-        present = has_relation(target)
+        present = has_relation(target, "v")
         made = Statement("view", view.full_name, "", source=view.text, present=present)
+        if view.read_only:
+            made = made._replace(
+                remark="WITH READ ONLY: PostgreSQL has no such option; grant no more than SELECT"
+            )
         try:
             text, reads = translate_query(view.text, self._relations, view.owner)
         except UntranslatableError as error:
@@ -288,13 +369,18 @@ class _Converter:
         return made._replace(sql=f"CREATE VIEW {target}{columns} AS\n{text}{option}"), reads
 
     def _materialized_view(self, view: MaterializedView) -> Iterator[Statement]:
-        yield self._materialized_view_statement(view)
+        made = self._materialized_view_statement(view)
+        yield made
+        table = self._inventory.table(view.owner, view.name)
+        if table is not None and made.runs:
+            for one in self._view_comments("MATERIALIZED VIEW", view, table.comment, table.columns):
+                yield one._replace(kind="materialized view", what="comment")
 
     def _materialized_view_statement(self, view: MaterializedView) -> Statement:
         relation = self._relations.find(view.owner, view.name)
         assert relation is not None
         target = _quoted(relation)
-        present = has_relation(target)
+        present = has_relation(target, "m")
         made = Statement("materialized view", view.full_name, "", source=view.query)
         made = made._replace(present=present, what=f"refreshed on {view.refresh_mode.lower()}")
         try:
@@ -351,7 +437,8 @@ class _Converter:
             yield Statement(
                 *("by hand", trigger.full_name, "", "its body is PL/SQL"),
                 f"CREATE TRIGGER {trigger.full_name} {trigger.kind} {trigger.event} ON {on}\n"
-                f"{trigger.body}",
+                + (f"WHEN ({trigger.when})\n" if trigger.when else "")
+                + trigger.body,
                 present=has_trigger(_quoted(relation), name) if relation else "",
                 what="trigger",
             )

@@ -43,7 +43,7 @@ def statement_text(one: Statement) -> str:
     """Write a statement; one that does not run as a comment, with the reason and its source."""
     title = f"{one.what}: {one.name}" if one.what and not one.runs else one.name
     if one.runs:
-        remark = f"-- {one.what}\n" if one.what else ""
+        remark = "".join(f"-- {text}\n" for text in (one.what, one.remark) if text)
         return f"-- {title}\n{remark}{one.sql};\n"
     lines = [f"NOT CREATED: {title}", f"Reason: {one.reason}"]
     if one.sql:

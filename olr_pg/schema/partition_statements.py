@@ -36,6 +36,13 @@ def partition_clause(
     if unknown:
         return "", f"partitioned by {unknown[0]}: the table is made without partitions"
     columns = (*parted.columns, *parted.subcolumns)
+    by_list = [parted.columns] if parted.method == "LIST" else []
+    by_list += [parted.subcolumns] if parted.submethod == "LIST" else []
+    if any(len(one) > 1 for one in by_list):
+        return "", (
+            "partitioned by a list of several columns, which PostgreSQL has not: the table is made"
+            " without partitions"
+        )
     if key is not None and not set(columns) <= set(key.columns):
         return "", (
             "its primary key does not have the partition key's columns, which PostgreSQL asks for:"
@@ -74,16 +81,21 @@ def partition_statements(
                 parted.submethod,
                 *(inner, below, number, len(part.subpartitions), relations, table.owner),
             )
-            parent = (relation.schema, _part_name(relation.name, part.name, relations))
+            parent = (
+                relation.schema,
+                _part_name(relation.schema, relation.name, part.name, relations),
+            )
             yield _one(table, parent, inner.name, bound_inner, "", relations)
     if parted.interval:
         parent = (relation.schema, relation.name)
         yield _one(table, parent, "DEFAULT", "DEFAULT", "", relations)
 
 
-def _part_name(table: str, part: str, relations: Relations) -> str:
+def _part_name(schema: str, table: str, part: str, relations: Relations) -> str:
     """Name a partition: those of different tables may have one name in Oracle."""
-    return relations.name(f"{table}_{relations.name(part)}")
+    return relations.free_name(
+        schema, table, relations.name(f"{table}_{relations.name(part)}"), "part"
+    )
 
 
 def _one(
@@ -95,12 +107,12 @@ def _one(
     relations: Relations,
 ) -> Statement:
     schema, over = parent
-    target = f"{quoted(schema)}.{quoted(_part_name(over, part, relations))}"
+    target = f"{quoted(schema)}.{quoted(_part_name(schema, over, part, relations))}"
     return Statement(
         "partition",
         f"{table.owner}.{table.name}.{part}",
         f"CREATE TABLE {target} PARTITION OF {quoted(schema)}.{quoted(over)} {bound}{sub}",
-        present=has_relation(target),
+        present=has_relation(target, "rp"),
     )
 
 

@@ -18,9 +18,21 @@ def has_schema(name: str) -> str:
     return f"SELECT to_regnamespace({literal(_quoted(name))}) IS NOT NULL"
 
 
-def has_relation(target: str) -> str:
-    """Return the query that tells whether a relation exists, by its quoted name."""
-    return f"SELECT to_regclass({literal(target)}) IS NOT NULL"
+def has_relation(target: str, kinds: str) -> str:
+    """Return the query that tells whether a relation of some kinds exists, by its quoted name.
+
+    Args:
+        kinds: `relkind`: ``r`` and ``p`` are tables, ``v`` views, ``m`` materialized views, ``S``
+            sequences, ``i`` and ``I`` indexes.
+    """
+    letters = ", ".join(map(literal, kinds))
+    return _exists("pg_class", "oid", target, f"relkind IN ({letters})")
+
+
+def has_index_named(target: str, table: str) -> str:
+    """Return the query that tells whether a table has an index of a name."""
+    condition = f"indrelid = to_regclass({literal(table)})"
+    return _exists("pg_index", "indexrelid", target, condition)
 
 
 def has_column(target: str, column: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
 
 
+_NAME_BYTES: Final = 63
 _OF_QUERY: Final = "materialized view"
 """The kind of a table whose rows are those of a query."""
 
@@ -64,6 +65,9 @@ class Relations:
             (one.owner, one.name): (one.target_owner, one.target, one.link)
             for one in inventory.synonyms
         }
+        self._taken = {(one.schema, one.name) for one in self._found.values()}
+        self._taken |= {target_name(settings, *one) for one in self._sequences}
+        self._free: dict[tuple[str, str, str, str], str] = {}
         self._code = {(one.owner, one.name) for one in inventory.sources}
 
     def _relation(
@@ -90,6 +94,26 @@ class Relations:
         """Return the target's name of what the source calls `name`, where nothing maps it."""
         return self._settings.choices.name(name, column=column)
 
+    def free_name(self, schema: str, of: str, name: str, suffix: str) -> str:
+        """Return a name for an index, the index of a key, or a partition.
+
+        In Oracle these have names of their own; in PostgreSQL they share those of tables, views and
+        sequences, of at most 63 bytes. The same arguments give the same name.
+
+        Args:
+            of: the table that it belongs to.
+            suffix: what is added where the name is taken.
+        """
+        key = (schema, of, name, suffix)
+        if key not in self._free:
+            found, number = _cut(name, ""), 0
+            while (schema, found) in self._taken:
+                number += 1
+                found = _cut(name, f"_{suffix}" + (str(number) if number > 1 else ""))
+            self._taken.add((schema, found))
+            self._free[key] = found
+        return self._free[key]
+
     def find(self, owner: str, name: str) -> Relation | None:
         """Find a table or view, through synonyms, or None."""
         return self._found.get(self._behind(owner, name))
@@ -114,3 +138,9 @@ class Relations:
                 return key
             key = target[0], target[1]
         return key
+
+
+def _cut(name: str, end: str) -> str:
+    """Return a name with an end, within the bytes that PostgreSQL keeps of one."""
+    kept = name.encode()[: _NAME_BYTES - len(end)].decode(errors="ignore")
+    return kept + end

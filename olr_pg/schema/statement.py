@@ -40,6 +40,7 @@ class Statement(NamedTuple):
         source: what it came from, in Oracle's words, where that is text.
         present: a query that tells whether the target has it: one boolean.
         what: the source's kind of object, where `kind` does not say it.
+        remark: what is otherwise in the target, of a statement that runs.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Statement(NamedTuple):
     source: str = ""
     present: str = ""
     what: str = ""
+    remark: str = ""
 
     @property
     def runs(self) -> bool:

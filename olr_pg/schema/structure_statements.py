@@ -67,8 +67,13 @@ def foreign_key_statement(
     parent: sql.Identifier,
     parent_columns: Sequence[str],
     on_delete: OnDelete,
+    *,
+    deferrable: bool = False,
+    deferred: bool = False,
 ) -> sql.Composed:
-    """Add a foreign key that the cut-over validates."""
+    """Add a foreign key that the cut-over validates; it is deferrable where the source's is."""
+    when = " DEFERRABLE" if deferrable else ""
+    when += " INITIALLY DEFERRED" if deferred else ""
     return sql.SQL(
         "ALTER TABLE {} ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {} ({}){}" + NOT_VALID
     ).format(
@@ -77,7 +82,7 @@ def foreign_key_statement(
         listed(columns),
         parent,
         listed(parent_columns),
-        sql.SQL(_ON_DELETE[on_delete]),
+        sql.SQL(_ON_DELETE[on_delete] + when),
     )
 
 

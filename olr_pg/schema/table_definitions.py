@@ -14,7 +14,7 @@ from olr_pg.schema.partition_statements import partition_clause, partition_state
 from olr_pg.schema.presence import has_column, has_comment, has_default, has_relation, literal
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.translating import UntranslatableError, quoted
-from olr_pg.schema.translation import translate_expression
+from olr_pg.schema.translation import translate_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def table_statements(
         "table",
         name,
         f"CREATE TABLE {target} (\n    {body}\n){clause}",
-        present=has_relation(target),
+        present=has_relation(target, "rp"),
     )
     if why_not:
         yield Statement("by hand", name, "", why_not, what="partitioning")
@@ -139,7 +139,8 @@ def _columns_text(
         parts.append(f"{quoted(one.name)} {one.type_name}{identity}{not_null}")
     if key is not None and all(column in relation.columns for column in key.columns):
         names = ", ".join(quoted(relation.columns[column].name) for column in key.columns)
-        parts.append(f"CONSTRAINT {quoted(relations.name(key.name))} PRIMARY KEY ({names})")
+        name = relations.free_name(relation.schema, relation.name, relations.name(key.name), "pkey")
+        parts.append(f"CONSTRAINT {quoted(name)} PRIMARY KEY ({names})")
     text = ""
     for at, part in enumerate(parts):
         comment = part.startswith("--")
@@ -199,8 +200,8 @@ def _generated(
         present=has_column(target, column.name),
     )
     try:
-        text, _ = translate_expression(column.source.default, relations, table.owner, relation)
-        text = relation.columns[column.source.name].writing(text)
+        known = relation.columns[column.source.name]
+        text = translate_value(column.source.default, relations, table.owner, known, relation)
     except UntranslatableError as error:
         return one.refused(str(error))
     return one._replace(
@@ -221,12 +222,16 @@ def _default(
         present=has_default(target, column.name),
     )
     try:
-        text, _ = translate_expression(column.source.default, relations, table.owner)
-        text = relation.columns[column.source.name].writing(text)
+        known = relation.columns[column.source.name]
+        text = translate_value(column.source.default, relations, table.owner, known)
     except UntranslatableError as error:
         return one.refused(str(error))
     if text == "NULL" or text.startswith("(CASE NULL "):
         return one.refused("an empty text is NULL in Oracle: there is no default to make")
+    remark = ""
+    if column.source.default_on_null:
+        remark = "DEFAULT ON NULL: in PostgreSQL a NULL that is inserted stays one"
     return one._replace(
-        sql=f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} SET DEFAULT {text}"
+        remark=remark,
+        sql=f"ALTER TABLE {target} ALTER COLUMN {quoted(column.name)} SET DEFAULT {text}",
     )

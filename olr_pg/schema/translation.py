@@ -25,11 +25,13 @@ from olr_pg.schema.own_failures import failure_reason
 from olr_pg.schema.parts import check_kept, translate_part
 from olr_pg.schema.queries import translate_frame
 from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import Translator, UntranslatableError
+from olr_pg.schema.translating import NLS_TEXT, Translator, UntranslatableError
+from olr_pg.schema.value_kinds import MOMENTS, NUMBERS, TEXTS, ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from olr_pg.schema.relation_columns import RelationColumn
     from olr_pg.schema.relations import Relation, Relations
     from olr_pg.schema.value_kinds import Fact
 
@@ -49,6 +51,49 @@ def translate_expression(
         UntranslatableError: with the reason, also where it is a defect of the translation.
     """
     return _guarded(lambda: _expression(text, relations, owner, relation))
+
+
+def translate_value(
+    text: str,
+    relations: Relations,
+    owner: str,
+    column: RelationColumn,
+    relation: Relation | None = None,
+) -> str:
+    """Translate the default of a column, or what a virtual column is, as the column's type.
+
+    Args:
+        owner: whose names it uses.
+        relation: whose columns it may name; None where it names none.
+
+    Raises:
+        UntranslatableError: with the reason.
+    """
+
+    def translate() -> str:
+        translator, node = _value(text, relations, owner, relation)
+        return column.writing(_assigned(translator, node, column.fact.kind))
+
+    return _guarded(translate)
+
+
+def _assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
+    """Return a value as Oracle converts it when it goes into a column."""
+    if t.is_null(node):
+        return t.sql(node)
+    if wanted in NUMBERS and isinstance(node, exp.Literal):
+        return t.sql(node)
+    if wanted in TEXTS:
+        return t.text(node)
+    if wanted in NUMBERS and t.is_text(node):
+        return t.number(node)
+    if wanted in MOMENTS and wanted is not ValueKind.TIMESTAMPTZ:
+        return t.moment(node)
+    if wanted is ValueKind.TIMESTAMPTZ and not t.is_moment(node):
+        raise UntranslatableError(f"a text where a date is expected {NLS_TEXT}")
+    if wanted is ValueKind.RAW and t.is_text(node):
+        return f"DECODE({t.text(node)}, 'hex')"
+    return t.sql(node)
 
 
 def translate_query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
@@ -86,6 +131,13 @@ def _translator(relations: Relations, owner: str, scope: Scope) -> Translator:
 def _expression(
     text: str, relations: Relations, owner: str, relation: Relation | None
 ) -> tuple[str, Fact]:
+    translator, node = _value(text, relations, owner, relation)
+    return translator.sql(node), translator.fact(node)
+
+
+def _value(
+    text: str, relations: Relations, owner: str, relation: Relation | None
+) -> tuple[Translator, exp.Expr]:
     tree = parse_oracle(f"SELECT {text}")
     if not isinstance(tree, exp.Select) or len(tree.selects) != 1 or tree.args.get("from_"):
         raise UntranslatableError("it is no single expression")
@@ -98,7 +150,7 @@ def _expression(
     _refuse(holder)
     translate_part(translator, value)
     check_kept(holder)
-    return translator.sql(holder.this), translator.fact(holder.this)
+    return translator, holder.this
 
 
 def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:

@@ -130,7 +130,7 @@ def _try(connection: Connection[Any], one: Statement) -> Statement:
         if _is_of_all(error, connection):
             raise
         # What another session keeps from being tried is not refused.
-        if is_duplicate(error) or is_transient(error):
+        if is_transient(error) or (is_duplicate(error) and not one.present):
             return one
         return one.refused(_said(error))
 

@@ -1,0 +1,248 @@
+"""What a source says of its objects beside their kind: made in PostgreSQL, or named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.dictionary.inventory import (
+    Constraint,
+    IndexPart,
+    Inventory,
+    InventoryIndex,
+    InventoryTable,
+    InventoryView,
+    MaterializedView,
+    Partition,
+    Partitioning,
+    Trigger,
+)
+from olr_pg.schema.conversion import convert
+from olr_pg.schema.files import file_texts
+from olr_pg.schema.trial import CREATED, PRESENT, run_statements, tried
+from tests.schema.shop_relations import SETTINGS, column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.schema.statement import Statement
+
+ID = column("ID", "NUMBER", precision=9, scale=0, nullable=False)
+OTHER = column("OTHER", "NUMBER", precision=9, scale=0)
+WORD = column("WORD", "VARCHAR2", length=40, char_length=40)
+
+
+@pytest.fixture
+def target(postgres_database: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        yield connection
+
+
+def _table(name: str, *columns: Any, **others: Any) -> InventoryTable:
+    return InventoryTable(owner="K", name=name, columns=columns or (ID, OTHER, WORD), **others)
+
+
+def _constraint(table: str, name: str, kind: Any, *columns: str, **others: Any) -> Constraint:
+    return Constraint(owner="K", name=name, table=table, kind=kind, columns=columns, **others)
+
+
+def _index(table: str, name: str, part: str = "OTHER") -> InventoryIndex:
+    return InventoryIndex(
+        owner="K", name=name, table_owner="K", table=table, parts=(IndexPart(text=part),)
+    )
+
+
+def _by_name(inventory: Inventory, name: str) -> list[Statement]:
+    return [one for one in convert(inventory, SETTINGS) if one.name == name]
+
+
+def test_indexes_and_keys_may_have_the_names_of_tables_and_views(
+    target: psycopg.Connection[Any],
+) -> None:
+    """Oracle keeps their names apart; PostgreSQL does not."""
+    parted = Partitioning(
+        method="LIST", columns=("ID",), partitions=(Partition(name="B", high_value="1"),)
+    )
+    found = Inventory(
+        owners=("K",),
+        tables=(
+            _table("SAME"), _table("QUO"), _table("A", partitioning=parted), _table("A_B"),
+            _table("SHOWN_IDX"),
+        ),
+        constraints=(
+            _constraint("SAME", "SAME", "primary key", "ID"),
+            _constraint("QUO", "SHOWN", "unique", "ID"),
+        ),
+        indexes=(_index("SAME", "QUO"), _index("QUO", "SHOWN")),
+        views=(InventoryView(owner="K", name="SHOWN", text="SELECT 1 AS id FROM dual"),),
+    )  # fmt: skip
+    statements = tried(target, convert(found, SETTINGS))
+    outcomes = run_statements(target, statements)
+    assert {one.state for one in outcomes} == {CREATED}
+    assert {one.state for one in run_statements(target, statements)} == {PRESENT}
+    names = target.execute(
+        "SELECT relname, relkind::text FROM pg_class WHERE relnamespace = 'k'::regnamespace"
+    ).fetchall()
+    assert {*names} >= {
+        *(("same", "r"), ("same_pkey", "i"), ("quo", "r"), ("quo_idx", "i"), ("shown", "v")),
+        *(("shown_key", "i"), ("shown_idx", "r"), ("shown_idx2", "i"), ("a_b", "r")),
+        ("a_b_part", "r"),
+    }
+
+
+def test_what_defers_a_constraint_is_kept_or_named(target: psycopg.Connection[Any]) -> None:
+    parent = {"parent_owner": "K", "parent_table": "P", "parent_columns": ("ID",)}
+    deferred = {"deferrable": True, "deferred": True}
+    found = Inventory(
+        owners=("K",),
+        tables=(_table("P"), _table("C")),
+        constraints=(
+            _constraint("P", "P_PK", "primary key", "ID", deferrable=True),
+            _constraint("C", "C_FK", "foreign key", "OTHER", **parent, **deferred),
+            _constraint("C", "C_CK", "check", condition="id > 0", **deferred),
+        ),
+    )
+    statements = tried(target, convert(found, SETTINGS))
+    run_statements(target, statements)
+    row = target.execute(
+        "SELECT condeferrable, condeferred FROM pg_constraint WHERE conname = 'c_fk'"
+    ).fetchone()
+    assert row == (True, True)
+    (key,) = (one for one in statements if one.name == "K.P.P_PK")
+    assert "without DEFERRABLE" in key.reason
+    (check,) = (one for one in statements if one.name == "K.C.C_CK")
+    assert "checked at once" in check.remark
+
+
+def test_constraints_that_rows_may_break_are_named_and_not_made() -> None:
+    """A row that breaks one of them could not be loaded."""
+    late = {"validated": False}
+    found = Inventory(
+        owners=("K",),
+        tables=(_table("T"),),
+        constraints=(
+            _constraint("T", "T_CK", "check", condition="id > 0", **late),
+            _constraint(
+                "T", "T_NN", "check", "OTHER", condition='"OTHER" IS NOT NULL', not_null=True,
+                **late,
+            ),
+            _constraint(
+                "T", "T_ID", "check", "ID", condition='"ID" IS NOT NULL', not_null=True
+            ),
+            _constraint("T", "T_UK", "unique", "OTHER", **late),
+        ),
+    )  # fmt: skip
+    for name in ("K.T.T_CK", "K.T.T_NN", "K.T.T_UK"):
+        (one,) = _by_name(found, name)
+        assert "NOVALIDATE" in one.reason
+    (one,) = _by_name(found, "K.T.T_NN")
+    assert one.sql.endswith('CHECK (NOT "other" IS NULL) NOT VALID')
+    assert not _by_name(found, "K.T.T_ID")
+
+
+def test_keys_that_may_be_null_in_part_are_named() -> None:
+    found = Inventory(
+        owners=("K",),
+        tables=(_table("T"),),
+        constraints=(_constraint("T", "T_UK", "unique", "ID", "OTHER"),),
+    )
+    (one,) = _by_name(found, "K.T.T_UK")
+    assert "equal in all but OTHER" in one.remark
+    assert one.remark in "".join(file_texts([one]).values())
+
+
+def test_defaults_have_the_type_of_their_column(target: psycopg.Connection[Any]) -> None:
+    made = (
+        column("A", "VARCHAR2", length=32, char_length=32, default="SYS_GUID()"),
+        column("B", "RAW", length=16, default="SYS_GUID()"),
+        column("C", "NUMBER", default="'7'"),
+        column("D", "VARCHAR2", length=9, char_length=9, default="1/2"),
+        column("E", "DATE", default="'01/02/2020'"),
+        column("F", "VARCHAR2", length=9, char_length=9, default="SYSDATE"),
+        column("G", "NUMBER", default="5", default_on_null=True, nullable=False),
+        column("H", "RAW", length=16, default="'00ff'"),
+    )
+    statements = tried(
+        target, convert(Inventory(owners=("K",), tables=(_table("T", *made),)), SETTINGS)
+    )
+    run_statements(target, statements)
+    target.execute("INSERT INTO k.t DEFAULT VALUES")
+    row = target.execute(
+        "SELECT a ~ '^[0-9A-F]{32}$', length(b), c, d, e, f, g, h FROM k.t"
+    ).fetchone()
+    assert row is not None
+    assert row[:4] == (True, 16, 7, ".5")
+    assert row[4:] == (None, None, 5, b"\x00\xff")
+    reasons = {one.name: one.reason for one in statements if one.kind == "default"}
+    assert "depends on NLS" in reasons["K.T.E"]
+    assert "depends on NLS" in reasons["K.T.F"]
+    assert "DEFAULT ON NULL" in next(one.remark for one in statements if one.name == "K.T.G")
+
+
+def test_a_list_of_several_columns_parts_no_table() -> None:
+    parted = Partitioning(
+        method="LIST",
+        columns=("ID", "OTHER"),
+        partitions=(Partition(name="P1", high_value="( 1, 2 )"),),
+    )
+    found = Inventory(owners=("K",), tables=(_table("T", partitioning=parted),))
+    table, named = _by_name(found, "K.T")
+    assert "PARTITION" not in table.sql
+    assert "without partitions" in named.reason
+
+
+def test_comments_and_indexes_of_views_are_made(target: psycopg.Connection[Any]) -> None:
+    described = column("ID", "NUMBER", comment="its number")
+    query = "SELECT id, other FROM t"
+    stored = (column("ID", "NUMBER", comment="kept"), OTHER)
+    found = Inventory(
+        owners=("K",),
+        tables=(_table("T"), _table("M", *stored, kind="materialized view", comment="the rows")),
+        views=(
+            InventoryView(
+                owner="K", name="V", text="SELECT id FROM t", columns=(described,), read_only=True
+            ),
+        ),
+        materialized_views=(MaterializedView(owner="K", name="M", query=query),),
+        indexes=(_index("M", "M_IX"),),
+        constraints=(_constraint("M", "M_PK", "primary key", "ID"),),
+    )
+    statements = tried(target, convert(found, SETTINGS))
+    assert {one.state for one in run_statements(target, [s for s in statements if s.runs])} == {
+        CREATED
+    }
+    comments = target.execute(
+        "SELECT description FROM pg_description d JOIN pg_class c ON"
+        " c.oid = d.objoid WHERE relnamespace = 'k'::regnamespace"
+    ).fetchall()
+    assert sorted(comments) == [("its number",), ("kept",), ("the rows",)]
+    assert target.execute("SELECT to_regclass('k.m_ix') IS NOT NULL").fetchone() == (True,)
+    (key,) = (one for one in statements if one.name == "K.M.M_PK")
+    assert "unique index" in key.reason
+    assert "READ ONLY" in next(one.remark for one in statements if one.name == "K.V")
+
+
+def test_the_condition_of_a_trigger_is_listed() -> None:
+    trigger = Trigger(
+        owner="K", name="TR", kind="BEFORE EACH ROW", event="UPDATE", table_owner="K", table="T",
+        when="new.id > 0", body="BEGIN NULL; END;",
+    )  # fmt: skip
+    (one,) = _by_name(Inventory(owners=("K",), triggers=(trigger,)), "K.TR")
+    assert "WHEN (new.id > 0)" in one.source
+
+
+def test_long_names_of_keys_stay_apart(target: psycopg.Connection[Any]) -> None:
+    long = "A" * 70
+    found = Inventory(
+        owners=("K",),
+        tables=(_table("T"), _table("U")),
+        constraints=(
+            _constraint("T", f"{long}1", "unique", "ID"),
+            _constraint("U", f"{long}2", "unique", "ID"),
+        ),
+    )
+    statements = tried(target, convert(found, SETTINGS))
+    assert {one.state for one in run_statements(target, statements)} == {CREATED}
+    assert {one.state for one in run_statements(target, statements)} == {PRESENT}
