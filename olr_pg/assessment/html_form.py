@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.filesize import decimal
 
-from olr_pg.assessment.report import Carrier, Effort, duration
+from olr_pg.assessment.report import NOT_LOOKED_AT, Carrier, Effort, duration
 from olr_pg.dictionary.inventory import named_version
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def report_html(report: Report) -> str:
             f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n",
             *_head(report, title),
             *_counts(report),
+            *_causes(report),
             *_by_hand(report),
+            *_altered(report),
             *_tables(report),
             *_redo(report),
             *_everything(report),
@@ -183,6 +185,26 @@ def _tag(effort: Effort) -> str:
     return f'<span class="tag {name}">{name}</span>'
 
 
+def _causes(report: Report) -> Iterator[str]:
+    if report.causes:
+        yield '<h2 id="causes">Reasons that stop more than one thing</h2>'
+        rows = ((str(count), _text(reason)) for count, reason in report.causes)
+        yield _grid((("Count", True), ("Reason", False)), rows)
+
+
+def _altered(report: Report) -> Iterator[str]:
+    if report.altered:
+        yield '<h2 id="altered">What changes in a detail</h2>'
+        heads = (("Kind", False), ("Name", False), ("Change", False))
+        yield _grid(
+            heads,
+            (
+                (escape(item.kind.lower()), _name(item.name), _reasons(item))
+                for item in report.altered
+            ),
+        )
+
+
 def _by_hand(report: Report) -> Iterator[str]:
     yield '<h2 id="hand">What needs a hand</h2>'
     work = sorted((i for i in report.items if i.minutes), key=lambda item: -item.minutes)
@@ -269,6 +291,9 @@ def _everything(report: Report) -> Iterator[str]:
 
 
 def _left_out(report: Report) -> Iterator[str]:
+    yield '<h2 id="unseen">Not looked at</h2><p>Look at these yourself:</p>'
+    rows = ((escape(what), _text(f"`{view}`")) for what, view in NOT_LOOKED_AT)
+    yield _grid((("What", False), ("View", False)), rows)
     if report.unread:
         yield "<h2>Not read</h2><p>The account may not read these; SELECT_CATALOG_ROLE is enough:"
         yield f" {escape(', '.join(report.unread))}</p>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -171,6 +172,20 @@ class CatchUp(NamedTuple):
 
 _DAY_SECONDS: Final = 86_400
 
+NOT_LOOKED_AT: Final = (
+    ("privileges on single columns", "DBA_COL_PRIVS"),
+    ("policies of Virtual Private Database", "DBA_POLICIES"),
+    ("redaction of columns", "REDACTION_POLICIES"),
+    ("Label Security", "DBA_SA_POLICIES"),
+    ("auditing", "AUDIT_UNIFIED_POLICIES, DBA_FGA_AUDIT_TRAIL"),
+    ("collations of columns (NLS_SORT, COLLATE)", "DBA_TAB_COLS.COLLATION"),
+    ("application contexts", "DBA_CONTEXT"),
+    ("queues and their subscribers", "DBA_QUEUES"),
+    ("directories", "DBA_DIRECTORIES"),
+    ("roles, system privileges and profiles", "DBA_ROLES, DBA_SYS_PRIVS, DBA_PROFILES"),
+)
+"""What a schema may have that no inventory reads: the object, and the view that has it."""
+
 
 class Report(NamedTuple):
     """The whole assessment."""
@@ -196,6 +211,27 @@ class Report(NamedTuple):
             by_hand = sum(item.carrier is Carrier.BY_HAND for item in own)
             found.append(KindCount(kind, len(own), by_hand, sum(one.minutes for one in own)))
         return sorted(found, key=lambda one: (-one.minutes, one.kind))
+
+    @property
+    def causes(self) -> list[tuple[int, str]]:
+        """Count the reasons that stop more than one thing, the most frequent first."""
+        counts = Counter(
+            reason
+            for item in self.items
+            if item.carrier is Carrier.BY_HAND
+            for reason in item.reasons[:1]
+        )
+        ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        return [(count, reason) for reason, count in ordered if count > 1]
+
+    @property
+    def altered(self) -> list[Item]:
+        """Return what is converted and has another meaning in a detail, which is its reason."""
+        return [
+            item
+            for item in self.items
+            if item.carrier is Carrier.CONVERTED and item.reasons and item.kind != "TABLE"
+        ]
 
     @property
     def minutes(self) -> int:

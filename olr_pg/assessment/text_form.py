@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.filesize import decimal
 
-from olr_pg.assessment.report import Carrier, duration
+from olr_pg.assessment.report import NOT_LOOKED_AT, Carrier, duration
 from olr_pg.dictionary.inventory import named_version, release_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.assessment.report import Report
+
+
+CAUSES_MAX: Final = 30
 
 
 def report_lines(report: Report) -> Iterator[str]:
@@ -27,6 +30,10 @@ def report_lines(report: Report) -> Iterator[str]:
         work = f", {count.by_hand} by hand: {duration(count.minutes)}" if count.by_hand else ""
         yield f"{count.kind}: {count.total}{work}"
     yield ""
+    if report.causes:
+        yield "Reasons that stop more than one thing:"
+        yield from (f"{count}: {reason}" for count, reason in report.causes[:CAUSES_MAX])
+        yield ""
     yield "By hand, the most work first:"
     for item in sorted(report.items, key=lambda item: -item.minutes):
         if item.minutes:
@@ -39,6 +46,10 @@ def report_lines(report: Report) -> Iterator[str]:
                 yield f"{table.name}.{column.name}: {column.obstacle or column.lost}"
         if table.replicated == "yes" and not table.key:
             yield f"{table.name}: nothing identifies its rows; changes need all columns logged"
+    for item in report.altered:
+        yield f"changes in a detail: {item.kind} {item.name}: {'; '.join(item.reasons)}"
+    for what, view in NOT_LOOKED_AT:
+        yield f"not looked at: {what} ({view})"
     for one in report.unread:
         yield f"not read: {one} (grant SELECT_CATALOG_ROLE)"
     for other in report.others:
@@ -92,6 +103,8 @@ def report_json(report: Report) -> dict[str, Any]:
             for table in report.tables
         ],
         "others": [one.model_dump() for one in report.others],
+        "causes": [{"count": count, "reason": reason} for count, reason in report.causes],
+        "not_looked_at": [{"what": what, "view": view} for what, view in NOT_LOOKED_AT],
         "unread": list(report.unread),
         "redo": [day.model_dump() for day in report.redo],
         "rates": report.rates._asdict() if report.rates else None,

@@ -15,7 +15,7 @@ from olr_pg.postgres.sqlstates import (
     is_transient,
     plain_words,
 )
-from olr_pg.schema.trial_pieces import halves, pieces
+from olr_pg.schema.trial_pieces import Needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,15 +54,16 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
     Args:
         connection: in autocommit.
     """
-    trial = _Trial(connection, statements)
-    waiting = list(pieces(statements))
+    needs = Needs(statements)
+    trial = _Trial(connection, statements, needs)
+    waiting = list(needs.pieces())
     while waiting:
         piece = waiting.pop(0)
         try:
             trial.run(piece)
         except psycopg.errors.OutOfMemory as error:
             # The server holds fewer locks than is usual, or other sessions have many of them.
-            smaller = halves(piece, statements)
+            smaller = needs.halves(piece)
             if not smaller:
                 trial.refuse(piece, f"{_said(error)}: raise max_locks_per_transaction to try it")
             waiting[:0] = smaller
@@ -72,9 +73,13 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
 class _Trial:
     """What is known of the statements while they are tried."""
 
-    def __init__(self, connection: Connection[Any], statements: Sequence[Statement]) -> None:
+    def __init__(
+        self, connection: Connection[Any], statements: Sequence[Statement], needs: Needs
+    ) -> None:
         self._connection = connection
         self._statements = list(statements)
+        self._needs = needs
+        self._roots: dict[int, str] = {}
         self._there: dict[int, bool] = {}
 
     def judged(self) -> list[Statement]:
@@ -86,15 +91,12 @@ class _Trial:
 
     def run(self, piece: Piece) -> None:
         """Try a piece; what is refused is noted."""
-        found: dict[int, Statement] = {}
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
             self._connection.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
             running = [at for at in sorted((*piece.needed, *piece.tried)) if self._runs(at)]
             for begin in range(0, len(running), _BATCH):
-                found |= self._batch(running[begin : begin + _BATCH])
-        for at in piece.tried:
-            self._statements[at] = found.get(at, self._statements[at])
+                self._batch(running[begin : begin + _BATCH], {*piece.tried})
 
     def _runs(self, at: int) -> bool:
         one = self._statements[at]
@@ -104,8 +106,23 @@ class _Trial:
             self._there[at] = is_present(self._connection, one)
         return not self._there[at]
 
-    def _batch(self, batch: Sequence[int]) -> dict[int, Statement]:
+    def _lacks(self, at: int) -> bool:
+        """Refuse what needs something that is not made, with the name of the first cause."""
+        for maker in self._needs.made_by(at):
+            one = self._statements[maker]
+            if one.runs:
+                continue
+            root = self._roots.get(maker, one.name)
+            self._roots[at] = root
+            self._statements[at] = self._statements[at].refused(
+                f"it needs {root}, which is not made"
+            )
+            return True
+        return False
+
+    def _batch(self, batch: Sequence[int], tried_here: set[int]) -> None:
         """Run some in one go; where any is refused, one by one."""
+        batch = [at for at in batch if not self._lacks(at)]
         together = ";\n".join(self._statements[at].sql for at in batch)
         try:
             with self._connection.transaction():
@@ -113,8 +130,15 @@ class _Trial:
         except psycopg.Error as error:
             if _is_of_all(error, self._connection):
                 raise
-            return {at: _try(self._connection, self._statements[at]) for at in batch}
-        return {}
+        else:
+            return
+        for at in batch:
+            judged = self._statements[at] if self._lacks(at) else self._tried(at)
+            if at in tried_here:
+                self._statements[at] = judged
+
+    def _tried(self, at: int) -> Statement:
+        return _try(self._connection, self._statements[at])
 
 
 def _is_of_all(error: psycopg.Error, connection: Connection[Any]) -> bool:

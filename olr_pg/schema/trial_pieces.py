@@ -36,32 +36,8 @@ class Piece(NamedTuple):
     tried: tuple[int, ...]
 
 
-def halves(piece: Piece, statements: Sequence[Statement]) -> list[Piece]:
-    """Cut a piece in two, each with what it needs; one statement alone stays whole."""
-    if len(piece.tried) < 2:
-        return []
-    middle = len(piece.tried) // 2
-    needs = _Needs(statements)
-    return [needs.piece(part) for part in (piece.tried[:middle], piece.tried[middle:])]
-
-
-def pieces(statements: Sequence[Statement], most: int = PIECE_MAX) -> Iterator[Piece]:
-    """Cut a list of statements whose order runs into pieces; each statement is tried in one."""
-    needs = _Needs(statements)
-    part, held = list[int](), set[int]()
-    for at in needs.order():
-        more = needs.behind(at)
-        if part and len(held | more) + len(part) >= most:
-            yield needs.piece(part)
-            part, held = [], set()
-        part.append(at)
-        held |= more
-    if part:
-        yield needs.piece(part)
-
-
-class _Needs:
-    """Knows what each statement needs, by the names that its text has."""
+class Needs:
+    """Knows what each statement of a list whose order runs needs, by the names in its text."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
@@ -69,7 +45,7 @@ class _Needs:
         self._makers: dict[str, int] = {}
         self._parts: dict[str, list[int]] = {}
         for at, one in enumerate(statements):
-            names = self._names[at]
+            names = self._names[at] or tuple(_QUALIFIED.findall(one.present))
             if names and one.kind in _MAKERS:
                 self._makers.setdefault(names[0], at)
             elif names and one.kind in _WITH_TABLE:
@@ -77,7 +53,32 @@ class _Needs:
         self._schemas = {at for at, one in enumerate(statements) if one.kind == "schema"}
         self._behind: dict[int, frozenset[int]] = {}
 
-    def order(self) -> list[int]:
+    def pieces(self, most: int = PIECE_MAX) -> Iterator[Piece]:
+        """Cut the list into pieces; each statement is tried in one."""
+        part, held = list[int](), set[int]()
+        for at in self._order():
+            more = self.behind(at)
+            if part and len(held | more) + len(part) >= most:
+                yield self.piece(part)
+                part, held = [], set()
+            part.append(at)
+            held |= more
+        if part:
+            yield self.piece(part)
+
+    def halves(self, piece: Piece) -> list[Piece]:
+        """Cut a piece in two, each with what it needs; one statement alone stays whole."""
+        if len(piece.tried) < 2:
+            return []
+        middle = len(piece.tried) // 2
+        return [self.piece(part) for part in (piece.tried[:middle], piece.tried[middle:])]
+
+    def made_by(self, at: int) -> list[int]:
+        """Return the statements that make what one names, but not itself."""
+        makers = [self._makers[name] for name in self._names[at] if name in self._makers]
+        return [maker for maker in makers if maker != at]
+
+    def _order(self) -> list[int]:
         """Return the places: each statement behind the last table that it needs."""
         return sorted(range(len(self._statements)), key=self._place)
 
@@ -102,12 +103,11 @@ class _Needs:
         return self._behind[at]
 
     def _direct(self, at: int) -> set[int]:
-        makers = {name: self._makers[name] for name in self._names[at] if name in self._makers}
-        found = set(makers.values())
+        found = set(self.made_by(at))
         if self._statements[at].kind not in _WITH_TABLE:
-            others = [name for name, maker in makers.items() if maker != at]
+            others = [name for name in self._names[at] if self._makers.get(name) in found]
             found.update(part for name in others for part in self._parts.get(name, ()))
-        return found - {at}
+        return found
 
     def piece(self, part: Sequence[int]) -> Piece:
         """Make a piece of these statements."""

@@ -15,7 +15,7 @@ from olr_pg.assessment.report import Carrier, Effort, MeasuredRates, RedoRates, 
 from olr_pg.assessment.text_form import report_json, report_lines, whole_report
 from olr_pg.cli.migration.assess import _write as write_report
 from olr_pg.datatypes.choices import Choices
-from olr_pg.dictionary.inventory import Inventory, LogDay, SchemaObject
+from olr_pg.dictionary.inventory import Inventory, InventoryView, LogDay, SchemaObject
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.schema.conversion import convert
@@ -194,3 +194,31 @@ def test_a_report_is_written_over_no_link_to_something_else(report: Report, tmp_
     (tmp_path / "report.json").unlink()
     write_report(report, tmp_path)
     assert {"report.html", "report.json", "report.txt"} < {one.name for one in tmp_path.iterdir()}
+
+
+def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot) -> None:
+    shop = shop_inventory(snapshot)
+    views = tuple(
+        InventoryView(owner="SHOP", name=f"TREE{n}", text="SELECT LEVEL FROM t CONNECT BY x = y")
+        for n in range(3)
+    )
+    shown = InventoryView(owner="SHOP", name="RO", text="SELECT 1 AS n FROM dual", read_only=True)
+    objects = tuple(
+        SchemaObject(owner="SHOP", name=one.name, kind="VIEW") for one in (*views, shown)
+    )
+    found = shop.model_copy(
+        update={
+            "views": (*shop.views, *views, shown),
+            "objects": (*shop.objects, *objects),
+        }
+    )
+    report = _report(found, snapshot)
+    counts = {reason: count for count, reason in report.causes}
+    assert counts["CONNECT BY: rewrite it as WITH RECURSIVE"] >= 3
+    assert "SHOP.RO" in [item.name for item in report.altered]
+    lines = "\n".join(report_lines(report))
+    page = report_html(report)
+    for told in ("CONNECT BY: rewrite it", "WITH READ ONLY", "Virtual Private Database"):
+        assert told in lines
+        assert told in page
+    assert {one["view"] for one in report_json(report)["not_looked_at"]} >= {"DBA_POLICIES"}

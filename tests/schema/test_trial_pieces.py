@@ -9,7 +9,7 @@ import pytest
 
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.trial import tried
-from olr_pg.schema.trial_pieces import halves, pieces
+from olr_pg.schema.trial_pieces import Needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def _statements(tables: int) -> list[Statement]:
 
 def test_each_statement_is_tried_in_one_piece_behind_what_it_needs() -> None:
     statements = _statements(40)
-    found = list(pieces(statements, most=30))
+    found = list(Needs(statements).pieces(most=30))
     assert sorted(at for piece in found for at in piece.tried) == list(range(len(statements)))
     assert max(len(piece.needed) + len(piece.tried) for piece in found) <= 40
     by_name = {one.name: at for at, one in enumerate(statements)}
@@ -70,10 +70,11 @@ def test_each_statement_is_tried_in_one_piece_behind_what_it_needs() -> None:
 
 def test_a_piece_is_cut_in_two_with_what_each_part_needs() -> None:
     statements = _statements(4)
-    (whole,) = pieces(statements)
-    one, other = halves(whole, statements)
+    needs = Needs(statements)
+    (whole,) = needs.pieces()
+    one, other = needs.halves(whole)
     assert sorted((*one.tried, *other.tried)) == sorted(whole.tried)
-    assert not halves(one._replace(tried=one.tried[:1]), statements)
+    assert not needs.halves(one._replace(tried=one.tried[:1]))
 
 
 @pytest.fixture
@@ -103,4 +104,6 @@ def test_more_objects_than_the_server_has_locks_are_judged(
     ]
     (first,) = (one for one in found if one.name == "M.V0")
     assert 'column "nothing" does not exist' in first.reason
+    (behind,) = (one for one in found if one.name == "M.W10")
+    assert behind.reason == "it needs M.V10, which is not made"
     assert target.execute("SELECT to_regnamespace('many')").fetchone() == (None,)
