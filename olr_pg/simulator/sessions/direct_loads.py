@@ -72,14 +72,43 @@ class DirectLoads:
         not be.
         """
         self._tx.commit()
-        whole = [cells for cells in rows if len(self._chains.parts(table, cells)) == 1]
-        may = can_be_loaded(table, self._tx.instance.modes)
-        if not whole or not may or self._tx.container.is_locked(table):
-            return False
-        if not self._tx.begin_empty():
+        whole = self._whole(table, rows)
+        if not whole or not self.is_free(table) or not self._tx.begin_empty():
             return False
         transaction = self._tx.current
-        made = [Row(table, NOWHERE, 0, list(cells)) for cells in whole]
+        ranges = self._load(table, whole, logged=logged)
+        if committed:
+            self._tx.commit()
+        else:
+            self._tx.rollback()
+        self._tx.instance.unlogged += [
+            replace(one, end_scn=transaction.commit_scn if committed else 0) for one in ranges
+        ]
+        return True
+
+    def load_part(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> None:
+        """Load a part of what a parallel statement loads, in the open transaction."""
+        whole = self._whole(table, rows)
+        if whole:
+            self._tx.begin_in_redo()
+            self._load(table, whole, logged=True)
+
+    def is_free(self, table: SimTable) -> bool:
+        """Tell whether a table may be loaded: nobody has locked it."""
+        may = can_be_loaded(table, self._tx.instance.modes)
+        return may and not self._tx.container.is_locked(table)
+
+    def _whole(
+        self, table: SimTable, rows: Sequence[Sequence[Cell | None]]
+    ) -> list[Sequence[Cell | None]]:
+        return [cells for cells in rows if len(self._chains.parts(table, cells)) == 1]
+
+    def _load(
+        self, table: SimTable, rows: Sequence[Sequence[Cell | None]], *, logged: bool
+    ) -> list[UnloggedRange]:
+        """Load in the open transaction; return what is not in redo."""
+        transaction = self._tx.current
+        made = [Row(table, NOWHERE, 0, list(cells)) for cells in rows]
 
         def finish(kept: bool) -> None:
             for row in () if kept else made:
@@ -100,14 +129,7 @@ class DirectLoads:
             transaction.changes.append(replace(change, logged=logged))
         for row in made:
             self._indexes.maintain(row, row.cells, insert=True)
-        if committed:
-            self._tx.commit()
-        else:
-            self._tx.rollback()
-        self._tx.instance.unlogged += [
-            replace(one, end_scn=transaction.commit_scn if committed else 0) for one in ranges
-        ]
-        return True
+        return ranges
 
     def _load_unlogged(
         self, table: SimTable, rows: Sequence[Row], ranges: list[UnloggedRange]

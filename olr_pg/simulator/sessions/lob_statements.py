@@ -83,7 +83,7 @@ class LobStatements:
         # The row of a LOB that only its index tells does not change with it.
         if cell.stored.form is LobForm.INDEXED:
             return None
-        self._lobs.begin()
+        self._tx.begin_in_redo()
         return cell.stored
 
     def _spliced(

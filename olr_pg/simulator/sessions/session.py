@@ -70,6 +70,7 @@ class SimSession:
         self.insert, self.insert_many = rows.insert, rows.insert_many
         self.delete, self.delete_many = rows.delete, rows.delete_many
         self.update, self.lock, self.load = rows.update, rows.lock, loads.load
+        self.load_part, self.is_free = loads.load_part, loads.is_free
 
     @property
     def transaction(self) -> Transaction | None:

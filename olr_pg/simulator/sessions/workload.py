@@ -275,8 +275,16 @@ class RandomWorkload:
         def before(coordinator: SimSession) -> None:
             self._insert(coordinator, table)
 
+        def load(server: SimSession) -> None:
+            rows = [random_row(rng, table) for _ in range(rng.choice((0, 1, 20)))]
+            server.load_part(table, rows)
+
         alone, committed = rng.random() < 0.3, rng.random() < 0.8
-        self._group.run(rng.randint(1, 4), before if alone else None, work, committed=committed)
+        appends = not alone and rng.random() < 0.2 and session.is_free(table)
+        self._group.run(
+            *(rng.randint(1, 4), before if alone else None, load if appends else work),
+            committed=committed,
+        )
 
     def _own_row(self, table: SimTable) -> Row | None:
         return self._rng.choice(table.live) if table.live else None

@@ -114,7 +114,7 @@ class LobWriter:
         storage = state.storage
         if is_inline(storage, len(content)):
             return lob_cell(replace(state, form=LobForm.INLINE, content=content, runs=(), header=0))
-        self.begin()
+        self._tx.begin_in_redo()
         count = -(-len(content) // storage.page)
         runs = tuple(state.segment.allocate(self._rng, count))
         form = LobForm.EXTENTS
@@ -149,14 +149,6 @@ class LobWriter:
     @property
     def _lob_redo(self) -> LobRedo:
         return self._tx.current.lobs
-
-    def begin(self) -> None:
-        """Let the transaction begin in redo, before it writes what has no undo."""
-        transaction = self._tx.current
-        if not transaction.begin_scn:
-            record = self._tx.record()
-            self._tx.write_begin_only(record)
-            record.emit()
 
     def load_pages(
         self, place: LobPlace, state: StoredLob, pages: Iterable[tuple[int, int]]

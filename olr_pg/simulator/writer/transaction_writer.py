@@ -132,6 +132,13 @@ class TransactionWriter:
         record.emit()
         return True
 
+    def begin_in_redo(self) -> None:
+        """Let the open transaction begin in redo, before it writes what has no undo."""
+        if not self.current.begin_scn:
+            record = self.record()
+            self.write_begin_only(record)
+            record.emit()
+
     def savepoint(self) -> int:
         """Return a mark for `rollback_to`."""
         return len(self.transaction.undo) if self.transaction else 0

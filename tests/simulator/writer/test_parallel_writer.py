@@ -153,3 +153,29 @@ def test_each_is_rolled_back_at_an_scn_of_its_own(tmp_path: Path) -> None:
     assert [(v.opcode, v.fields[0][16], [len(f) for f in v.fields]) for v in found] == [
         ("5.4", 4, [20, 4])
     ] * 3
+
+
+def test_servers_may_load_directly_within_the_statement(tmp_path: Path) -> None:
+    database, parallel = group(tmp_path)
+    keys = iter(range(1, 100))
+
+    def work(server: SimSession) -> None:
+        server.load_part(database.table, [database.row(next(keys), 20) for _ in range(3)])
+
+    assert parallel.run(2, None, work, committed=True)
+    scn = parallel.committed_at
+    parallel.finish()
+    database.close()
+    loads = [
+        (record.vectors[0], record.vectors[1].opcode)
+        for log in database.logs
+        for record in log.records
+        if any(vector.opcode == "19.1" for vector in record.vectors)
+    ]
+    assert [(of.opcode, code) for of, code in loads] == [("24.6", "19.1")] * 2
+    assert {of.fields[0][8:] for of, _ in loads} == {
+        one.xid_bytes for one in database.instance.committed
+    }
+    assert [(one.commit_scn, len(one.delivered)) for one in database.instance.committed] == [
+        (scn, 3), (scn, 3),
+    ]  # fmt: skip
