@@ -1173,12 +1173,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " (pgbouncer: pool_mode = session)",
     ),
     Code.TARGET_TABLE_UNLOGGED: ErrorEntry(
-        "a target table is UNLOGGED: a crash of PostgreSQL would empty it",
+        "a target table is UNLOGGED",
         "`ALTER TABLE ... SET LOGGED`, then `olr-pg errors retry OWNER.NAME`; or, where a load anew"
         ' after each crash will do, `"unlogged-tables": "accept"` in `apply`',
     ),
     Code.TARGET_ROWS_LOST: ErrorEntry(
-        "a crash of PostgreSQL has emptied a target table that is, or was, UNLOGGED",
+        "a crash of PostgreSQL has emptied an UNLOGGED target table",
         "load it anew: `olr-pg initial-load --anew --table OWNER.NAME`, while no appliance runs;"
         " `ALTER TABLE ... SET LOGGED` before keeps it from the next crash",
     ),

@@ -22,6 +22,7 @@ from olr_pg.applier.target.catalogue import (
 )
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
 from olr_pg.applier.target.modifiers import may_round, modifier_of
@@ -81,9 +82,12 @@ def check_target(
             current = _user(connection)
             found = list(_check_ledger(connection, current))
             targets = _targets(connection, settings, tables)
+            lost = _emptied(connection, settings)
             found += [one.finding for one in check_database(connection, settings, targets)]
             for table in tables:
                 found += _check_table(connection, settings, table, current, structure)
+                if table.full_name in lost:
+                    found.append(coded("postgres.storage", lost_rows(table.full_name)))
                 found += check_flags(settings, table, structure)
             return list(dict.fromkeys(found))
     except psycopg.Error as problem:
@@ -111,6 +115,14 @@ def _targets(
     names = [target_name(settings, table.owner, table.name) for table in tables]
     found = [read_table(connection, *name) for name in names]
     return [one.oid for one in found if one is not None]
+
+
+def _emptied(connection: Connection[Any], settings: ApplierSettings) -> list[str]:
+    """Return the source tables whose rows a crash has taken."""
+    try:
+        return lost_tables(connection, settings.subscription)
+    except psycopg.errors.InsufficientPrivilege:
+        return []  # which is told by itself
 
 
 def _check_ledger(connection: Connection[Any], user: str) -> Iterator[Finding]:

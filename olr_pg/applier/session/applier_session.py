@@ -27,6 +27,7 @@ from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
+from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables, watched
 from olr_pg.applier.target.database_kind import refuse_database
@@ -357,10 +358,10 @@ class Applier:
             self._settings,
             (target_name(self._settings, t.owner, t.name) for t in self._tables.values()),
         )
+        stop_unfit(connection, self._settings, self._tables)
         if self._settings.create_tables:
             for table in self._tables.values():
                 self._create(connection, table)
-        stop_unfit(connection, self._settings, self._tables)
         for stopped in stopped_tables(connection, subscription):
             # Somebody may have mended what it stopped for.
             error = replay(connection, self._settings, stopped).error
@@ -391,7 +392,8 @@ class Applier:
         check_stopped(connection, self._settings.subscription)
 
     def _create(self, connection: Connection[Any], table: Table) -> None:
-        if table.refusal is not None:
+        name = target_name(self._settings, table.owner, table.name)
+        if table.refusal is not None or read_table(connection, *name) is not None:
             return
         try:
             plan_table(connection, self._settings, table, table)

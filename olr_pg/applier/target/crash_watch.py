@@ -143,8 +143,8 @@ def lost_rows(source: str) -> OlrPgError:
     """
     return OlrPgError(
         Code.TARGET_ROWS_LOST,
-        "PostgreSQL has restarted after a crash, and the table or some of its partitions were"
-        " UNLOGGED then: the ledger has their rows as applied, the table has them no more",
+        "the table, or one of its partitions, was UNLOGGED when PostgreSQL crashed; its rows are"
+        " lost, and the ledger still has them as applied",
         action=f"`olr-pg initial-load --anew --table {source}`, while no appliance runs",
         table=source,
     )

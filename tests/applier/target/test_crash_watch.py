@@ -15,6 +15,7 @@ import pytest
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.settings import UnloggedPolicy
 from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target_checks import check_target
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
@@ -89,6 +90,8 @@ def test_a_crash_stops_what_it_emptied(replication: Replication, cluster: Embedd
     assert stopped.value.code == Code.TABLES_STOPPED
     assert _counts(r) == [3, 0, 1]
     assert _stopped(r) == dict.fromkeys(("S.U", "S.P"), Code.TARGET_ROWS_LOST)
+    found = check_target(r.settings(**_ACCEPT), _TABLES)
+    assert sum("OLR-05041" in one.what for one in found) == 2
     # Neither SET LOGGED nor a retry nor another start brings rows back.
     r.execute("ALTER TABLE s.u SET LOGGED; ALTER TABLE s.p2 SET LOGGED")
     with connect(r.target) as connection:
