@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
+import psycopg
 from psycopg import sql
 
 from olr_pg.applier.target.connection import Binary
@@ -64,10 +65,18 @@ def shown(connection: Connection[Any], fields: Sequence[ImageField]) -> dict[str
     parts = sql.SQL(", ").join(
         sql.SQL("to_jsonb({})::text").format(_as_shown(field.column)) for field in fields
     )
-    with connection.cursor(binary=False) as cursor:
-        row = cursor.execute(
-            sql.SQL("SELECT {}").format(parts), [field.parameter for field in fields]
-        ).fetchone()
+    try:
+        with connection.transaction(), connection.cursor(binary=False) as cursor:
+            row = cursor.execute(
+                sql.SQL("SELECT {}").format(parts), [field.parameter for field in fields]
+            ).fetchone()
+    except psycopg.errors.UntranslatableCharacter:
+        if len(fields) > 1:
+            single = [shown(connection, [field]) for field in fields]
+            return {name: value for one in single for name, value in one.items()}
+        # The target cannot have this text of the source: its encoding lacks a character.
+        value = fields[0].value
+        return {fields[0].column.name: None if value is None else bytes(value).decode()}
     assert row is not None
     return {field.column.name: _read(text) for field, text in zip(fields, row, strict=True)}
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import psycopg
 
 _DATA_EXCEPTION: Final = "22"
+# What the server's encoding lacks is told by its bytes; quoted are the encodings.
+_ENCODINGS: Final = ("22021", "22P05")
 _RAISED: Final = "P0"
 _FUNCTION: Final = re.compile(r"PL/pgSQL function \w+(?:\.\w+)?\([\w ,.\[\]]*\) line \d+")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*"?')
@@ -35,6 +37,7 @@ def text_without_values(error: psycopg.Error) -> str:
         named = _FUNCTION.match(error.diag.context or "")
         return "a function of the target raised an exception" + (f": {named[0]}" if named else "")
     primary = error.diag.message_primary or str(error).strip().splitlines()[0]
-    if (error.sqlstate or "").startswith(_DATA_EXCEPTION):
+    state = error.sqlstate or ""
+    if state.startswith(_DATA_EXCEPTION) and state not in _ENCODINGS:
         return _QUOTED.sub("“…”", primary)
     return primary

@@ -70,7 +70,10 @@ _PREPARED: Final = (
     + """
 SELECT x.gid, x.prepared::text, string_agg(DISTINCT part.whole::regclass::text, ', ')
 FROM pg_prepared_xacts x
-JOIN pg_locks l ON l.virtualtransaction = '-1/' || x.transaction::text
+JOIN pg_locks own ON own.locktype = 'transactionid' AND own.transactionid = x.transaction
+    AND own.pid IS NULL
+JOIN pg_locks l ON l.virtualtransaction = own.virtualtransaction AND l.pid IS NULL
+    AND l.mode <> 'AccessShareLock'
 JOIN part ON part.oid = l.relation
 WHERE x.database = current_database() GROUP BY x.gid, x.prepared ORDER BY x.prepared
 """

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -17,6 +22,7 @@ from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.applier.target_checks import check_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.applier.target.test_table_kinds import _TABLE
 
 if TYPE_CHECKING:
@@ -26,9 +32,9 @@ Replication = Any  # tests/applier/conftest.py
 
 
 @contextmanager
-def _encoded(postgres: str, encoding: str) -> Iterator[str]:
+def encoded(postgres: str, encoding: str) -> Iterator[str]:
     """A database of that encoding."""
-    name = f"encoded_{encoding.lower()}"
+    name = f"encoded_{encoding.lower()}_{os.getpid()}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(
             f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0"
@@ -44,7 +50,7 @@ def _encoded(postgres: str, encoding: str) -> Iterator[str]:
 def test_another_encoding_is_named_and_takes_what_it_has(
     postgres: str, replicate: Any, encoding: str
 ) -> None:
-    with _encoded(postgres, encoding) as database:
+    with encoded(postgres, encoding) as database:
         r = replicate(database)
         r.execute("CREATE SCHEMA s; CREATE TABLE s.r (id int PRIMARY KEY);"
                   "CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric, v varchar(20))")  # fmt: skip
@@ -70,7 +76,7 @@ def test_another_encoding_is_named_and_takes_what_it_has(
 
 
 def test_sql_ascii_is_refused(postgres: str, replicate: Any) -> None:
-    with _encoded(postgres, "SQL_ASCII") as database:
+    with encoded(postgres, "SQL_ASCII") as database:
         r = replicate(database)
         r.execute("CREATE SCHEMA s; CREATE TABLE s.r (id int PRIMARY KEY)")
         (found,) = check_target(r.settings(), [_TABLE])
@@ -207,3 +213,58 @@ def test_the_ledger_under_a_publication_of_all_tables(replication: Replication) 
 def test_a_usual_database_is_not_refused(replication: Replication) -> None:
     with connect(replication.target) as connection:
         refuse_database(connection, replication.settings())
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedPostgres]:
+    """A cluster with settings of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-kinds-"))
+    started = start_embedded(folder)
+    with psycopg.connect(started.connect_string, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET max_prepared_transactions = 4")
+    restart(started)
+    yield started
+    started.stop()
+    shutil.rmtree(folder)
+
+
+def restart(cluster: EmbeddedPostgres) -> None:
+    """Stop it in order and start it again."""
+    pid = cluster.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGINT)
+    while not cluster.is_gone():
+        pass
+    cluster.revive()
+
+
+def test_a_forgotten_prepared_transaction(cluster: EmbeddedPostgres, replicate: Any) -> None:
+    r = replicate(cluster.connect_string)
+    r.execute(
+        "CREATE SCHEMA s; CREATE TABLE s.r (id int PRIMARY KEY) PARTITION BY LIST (id);"
+        "CREATE TABLE s.a PARTITION OF s.r DEFAULT; CREATE TABLE s.other (id int)"
+    )
+    with psycopg.connect(r.target) as connection:
+        for number, table in enumerate(("a", "other")):
+            connection.execute(f"INSERT INTO s.{table} VALUES (1)".encode())
+            connection.execute(f"PREPARE TRANSACTION 'it''s {number}'".encode())
+    (found,) = check_target(r.settings(), [_TABLE])
+    assert (found.check, found.severity) == ("postgres.prepared-transactions", Severity.WARNING)
+    assert "it's 0" in found.what
+    assert "s.r" in found.what
+    r.execute(found.mend[0])
+    assert check_target(r.settings(), [_TABLE]) == []
+    r.execute("ROLLBACK PREPARED 'it''s 1'")
+
+
+def test_a_standby(cluster: EmbeddedPostgres, replicate: Any) -> None:
+    """A server in recovery; whose primary it follows does not matter."""
+    r = replicate(cluster.connect_string)
+    r.execute("CREATE SCHEMA s; CREATE TABLE s.r (id int PRIMARY KEY)")
+    (cluster.directory / "data" / "standby.signal").touch()
+    restart(cluster)
+    (found, *_) = check_target(r.settings(), [_TABLE])
+    assert (found.check, found.severity) == ("postgres.database", Severity.ERROR)
+    assert "standby" in found.what
+    r.execute("SELECT pg_promote()")
+    assert check_target(r.settings(), [_TABLE]) == []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -155,6 +156,33 @@ def test_it_is_named_and_its_sql_mends_it(replication: Replication, case: Case) 
         return
     replication.execute(found.mend[0])
     assert _kinds(check_target(replication.settings(), [_TABLE])) == []
+
+
+def test_everything_at_once(replication: Replication) -> None:
+    """Each kind in a schema of its own, in one database: every one is named, with what helps."""
+    r, tables, expected = replication, list[Table](), list[tuple[str, str]]()
+    for number, case in enumerate(CASES.values()):
+        schema = f"s{number}"
+        text = re.sub(r"\bs\.", f"{schema}.", case.sql).replace("SCHEMA s", f"SCHEMA {schema}")
+        text = text.replace("PUBLICATION p", f"PUBLICATION p{number}")
+        r.execute(f"CREATE SCHEMA {schema}; {text}")
+        tables.append(replace(_TABLE, owner=schema.upper(), obj=number + 1))
+        words = re.sub(r"\bs\.", f"{schema}.", case.words)
+        expected.append((case.check, words.replace("published by p", "published by")))
+    r.execute(
+        "CREATE FUNCTION s.e() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';"
+        "CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION s.e();"
+        "ALTER EVENT TRIGGER e ENABLE ALWAYS"
+    )
+    expected.append(("postgres.event-triggers", "the event trigger e"))
+    found = check_target(r.settings(), tables)
+    unnamed = [
+        one
+        for one in expected
+        if not any(each.check == one[0] and one[1] in each.what for each in found)
+    ]
+    assert unnamed == []
+    assert all(each.mend for each in found)
 
 
 CLEAN = {
