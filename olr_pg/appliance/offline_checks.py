@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.target import target_path
 from olr_pg.capture.finished_logs import DecodedLogs
-from olr_pg.capture.logs import LogPlaces
+from olr_pg.capture.logs import LogPlaces, no_logs
 from olr_pg.capture.orphans import follow_resetlogs, incarnations_of
 from olr_pg.capture.wanted_logs import check_beginning, wanted_stream
 from olr_pg.errors import Code, OlrPgError
@@ -57,14 +58,7 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
     """
     for problem in scan.unusable:
         yield coded(_CHECK, problem, severe=problem.code not in _COMING)
-    if scan.skipped:
-        names = ", ".join(file.path for file in scan.skipped[:_NAMED_MAX])
-        more = len(scan.skipped) - _NAMED_MAX
-        yield warning(
-            _CHECK,
-            f"passed over, since it is no redo log: {names}" + (f" and {more} more" * (more > 0)),
-            "nothing is to be done if that is something else; else copy it again",
-        )
+    yield from _of_skipped(scan)
     if not scan.logs and not scan.unusable:
         yield coded(
             _CHECK, OlrPgError(Code.NO_LOGS, "the run would wait for the first"), severe=False
@@ -75,6 +69,34 @@ def _findings(config: Config, scan: LogScan, database: Database) -> Iterator[Fin
     for gap in stream.gaps:
         yield coded(_CHECK, gap.as_error())
     check_beginning(kept.logs, scn, reached)
+
+
+def _of_skipped(scan: LogScan) -> Iterator[Finding]:
+    by_action = defaultdict[tuple[str, str], list[str]](list)
+    for file in scan.skipped:
+        why = file.reason if file.action else "it is no redo log"
+        by_action[why, file.action].append(file.path)
+    for (why, action), paths in by_action.items():
+        names = ", ".join(paths[:_NAMED_MAX])
+        more = len(paths) - _NAMED_MAX
+        yield warning(
+            _CHECK,
+            f"passed over, since {why}: {names}" + (f" and {more} more" * (more > 0)),
+            action or "nothing is to be done if that is something else; else copy it again",
+        )
+
+
+def check_any_log(source: OfflineSource) -> None:
+    """See whether there is a log at all, complete or not, for a run that ends by itself.
+
+    Raises:
+        OlrPgError: 2001, there is none.
+    """
+    online = source.redo == "online"
+    places = [*source.logs, *((source.online_logs or ()) if online else ())]
+    scan = LogPlaces([str(place) for place in places], online=online).scan()
+    if not scan.logs and not scan.unusable:
+        raise no_logs([str(place) for place in places], scan.skipped)
 
 
 def _begin(config: Config, database: Database) -> tuple[int, Mapping[int, Reached]]:

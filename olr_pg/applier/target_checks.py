@@ -20,6 +20,7 @@ from olr_pg.applier.target.catalogue import (
     missing_table,
     read_table,
 )
+from olr_pg.applier.target.close_keys import as_text_setting, close_key_columns, close_key_words
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
@@ -89,6 +90,7 @@ def check_target(
                 if table.full_name in lost:
                     found.append(coded("postgres.storage", lost_rows(table.full_name)))
                 found += check_flags(settings, table, structure)
+                found += _check_close_keys(settings, table, structure)
             return list(dict.fromkeys(found))
     except psycopg.Error as problem:
         return [coded("postgres.connection", target_error(problem))]
@@ -238,6 +240,19 @@ def check_flags(
             f"{table.full_name}.{column.name} becomes boolean by `types.boolean`{allowed}; it"
             f" takes {note}: any other value stops its table",
             f"if it is no flag: {no_flag_setting(table.full_name, column)} in `apply`",
+        )
+
+
+def _check_close_keys(
+    settings: ApplierSettings, table: Table, structure: Structure
+) -> Iterator[Finding]:
+    """Name keys of which PostgreSQL keeps fewer digits than Oracle."""
+    for column in close_key_columns(settings, table, structure):
+        yield warning(
+            "postgres.keys",
+            f"{table.full_name}: {close_key_words(column)}",
+            "where the source has such rows: "
+            f"{as_text_setting(table.full_name, column)} in `apply`",
         )
 
 

@@ -12,7 +12,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -26,21 +26,30 @@ from olr_pg.capture.online_copies import (
     up_to_current,
 )
 from olr_pg.capture.readers import read_blocks, read_header, same_content
-from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.errors import CATALOGUE, Code, OlrPgError, system_reason
+from olr_pg.observability.wording import counted
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 _log = structlog.get_logger(__name__)
 
+_PARTS: Final = frozenset({Code.LOG_TRUNCATED, Code.LOG_COPIED_TOO_EARLY})
+"""Errors of a file that holds a part of a log, or is being written."""
+
 
 class SkippedFile(NamedTuple):
-    """A file of a directory or glob that is no redo log, and why it is taken for none."""
+    """A file of a directory or glob that is no redo log, and why it is taken for none.
+
+    Attributes:
+        action: what to do where it holds a log all the same, compressed; else empty.
+    """
 
     path: str
     reason: str
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +138,35 @@ def discover_logs(specs: Sequence[str], *, online: bool = False) -> list[Archive
     if scan.unusable:
         raise scan.unusable[0]
     if not scan.logs:
-        raise OlrPgError(Code.NO_LOGS, f"looked at {', '.join(specs) or 'nothing'}")
+        raise no_logs(specs, scan.skipped)
     return up_to_current(scan.logs)
+
+
+def no_logs(specs: Sequence[str], skipped: Sequence[SkippedFile]) -> OlrPgError:
+    """Return the error where the given places have no log; a compressed one is named."""
+    looked = f"looked at {', '.join(specs) or 'nothing'}"
+    compressed = [file for file in skipped if file.action]
+    if not compressed:
+        return OlrPgError(Code.NO_LOGS, looked)
+    first = compressed[0]
+    count = counted(len(compressed), "file")
+    return OlrPgError(
+        Code.NO_LOGS,
+        f"{looked}; {count} there cannot be read, {first.path} because {first.reason}",
+        action=first.action,
+    )
+
+
+def _skipped(path: str, error: OlrPgError) -> SkippedFile:
+    usual = CATALOGUE[error.code].action
+    return SkippedFile(path, error.detail, "" if error.action == usual else error.action)
 
 
 def report_skipped(files: Iterable[SkippedFile]) -> None:
     """Warn of files that are no redo logs."""
     for file in files:
-        _log.warning("file is no redo log, skipped", file=file.path, reason=file.reason)
+        action = {"action": file.action} if file.action else {}
+        _log.warning("file is no redo log, skipped", file=file.path, reason=file.reason, **action)
 
 
 def scan_logs(specs: Sequence[str]) -> LogScan:
@@ -194,6 +224,7 @@ class LogPlaces:
         self._online = online
         self._opened: dict[str, tuple[_Stamp, ArchivedLog]] = {}
         self._twins: set[tuple[str, str]] = set()
+        self._parts: set[tuple[str, str]] = set()
 
     def scan(self) -> LogScan:
         """Look at what is there, for callers that wait for logs which are not complete yet.
@@ -218,12 +249,45 @@ class LogPlaces:
                 elif file.named:
                     raise
                 else:
-                    skipped.append(SkippedFile(file.path, error.detail))
+                    skipped.append(_skipped(file.path, error))
                 continue
             self._add(found, log)
+        parts, self._parts = self._parts, set()
+        lasting = [e for e in unusable if not self._is_whole_elsewhere(e, found, parts)]
         return LogScan(
-            tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(unusable)
+            tuple(found[position] for position in sorted(found)), tuple(skipped), tuple(lasting)
         )
+
+    def _is_whole_elsewhere(
+        self,
+        error: OlrPgError,
+        found: Mapping[LogPosition, ArchivedLog],
+        known: set[tuple[str, str]],
+    ) -> bool:
+        """Tell whether a file that is a part of a log lies beside the whole log.
+
+        Args:
+            known: (whole, part) of the last look, of which nobody is told again.
+        """
+        if error.code not in _PARTS:
+            return False
+        path = str(error.where["file"])
+        try:
+            header, _ = read_header(path)
+        except OlrPgError:
+            return False
+        whole = found.get(ArchivedLog(path, 0, header).position)
+        if whole is None:
+            return False
+        self._parts.add((whole.path, path))
+        if (whole.path, path) not in known:
+            _log.warning(
+                "a copy of a log is not whole and is ignored: another file has the whole log",
+                file=path,
+                whole=whole.path,
+                reason=error.detail,
+            )
+        return True
 
     def _open(self, file: _File, before: tuple[_Stamp, ArchivedLog] | None) -> ArchivedLog:
         path, stamp = file.path, file.stamp

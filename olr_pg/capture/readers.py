@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.capture.compression import compression_of
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
@@ -49,6 +50,13 @@ def parse_start(start: bytes, path: str) -> LogHeader:
         OlrPgError: 2003–2008 what `parse_log_header` finds.
     """
     probe = start[:PROBE_BYTES]
+    if compressed := compression_of(probe):
+        raise OlrPgError(
+            Code.NOT_A_REDO_LOG,
+            f"it is compressed with {compressed.name}",
+            action=f"decompress it ({compressed.command} FILE): logs are read as Oracle wrote them",
+            file=path,
+        )
     if 0 < len(probe) < PROBE_BYTES and probe[0] != 0:
         raise OlrPgError(
             Code.NOT_A_REDO_LOG, f"{len(probe)} bytes that begin no redo log", file=path

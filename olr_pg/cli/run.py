@@ -112,11 +112,19 @@ def run(
         withheld=environment.withheld,
     )
     if no_apply or not any(part.apply and part.apply.incomplete_lobs for part in loaded.targets):
-        raise typer.Exit(appliance())
-    from olr_pg.load.lob_fetching import fetching_lobs
-
-    with fetching_lobs(loaded):
         code = appliance()
+    else:
+        from olr_pg.load.lob_fetching import fetching_lobs
+
+        with fetching_lobs(loaded):
+            code = appliance()
+    from olr_pg.config.source_section import OfflineSource
+
+    if once and isinstance(loaded.source, OfflineSource):
+        from olr_pg.appliance.offline_checks import check_any_log
+
+        # A run that found nothing to read has done nothing: that is no success.
+        check_any_log(loaded.source)
     raise typer.Exit(code)
 
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from olr_pg.datatypes.columns import ValueColumn, column_of, fixed_width
 from olr_pg.datatypes.mapping import CHARACTER_TYPES, OracleType, oracle_type_name
-from olr_pg.datatypes.outcomes import check
+from olr_pg.datatypes.outcomes import Outcome, check
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, encode_vector
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow_oracle_forms import (
@@ -242,7 +242,14 @@ def _number_bytes(array: Array) -> ValueColumn:
     count = len(text.length)
     out, length = np.empty(count * NUMBER_BYTES, np.uint8), np.empty(count, np.int64)
     scratch = np.empty(DIGITS_MAX + 2, np.uint8)
-    check(*number_kernel(*text, scratch, out, length), text, "text to NUMBER")
+    row, outcome = number_kernel(*text, scratch, out, length)
+    if row >= 0 and outcome == Outcome.PRECISION:
+        raise OlrPgError(
+            Code.VALUE_OUT_OF_RANGE,
+            f"text to NUMBER: the value has more than the {DIGITS_MAX} digits of a NUMBER",
+            row=row,
+        )
+    check(row, outcome, text, "text to NUMBER")
     return ValueColumn(out, np.arange(count, dtype=np.int64) * NUMBER_BYTES, length)
 
 

@@ -13,6 +13,7 @@ from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import missing_table, read_table
+from olr_pg.applier.target.close_keys import close_key_columns, close_key_words
 from olr_pg.applier.target.connection import connect
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
@@ -25,7 +26,7 @@ from olr_pg.load.retry import retried
 from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
-from olr_pg.postgres.sqlstates import is_transient, target_error
+from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -136,7 +137,7 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
                 table.progress.note(connection, task.part, done.rows, done.bytes)
             return done
     except psycopg.Error as error:
-        raise _refused(error, table, task) from error
+        raise _refused(error, job.settings, table, task) from error
 
 
 def _copy(
@@ -214,16 +215,21 @@ def _images(
             first_row += batch.num_rows
 
 
-def _refused(error: psycopg.Error, table: LoadTable, task: PartTask) -> OlrPgError:
+def _refused(
+    error: psycopg.Error, settings: ApplierSettings, table: LoadTable, task: PartTask
+) -> OlrPgError:
     if is_transient(error):
         return target_error(error, table=table.source.full_name, part=task.part)
     # "COPY t, line 5, column v": the line counts from 1 within the partition. In text form, which
     # is not used here, the value would follow.
     place = error.diag.context
     told = target_error(error, code=Code.TABLE_DATA_REFUSED)
+    close = close_key_columns(settings, table.source) if is_conflict(error) else []
     return OlrPgError(
         told.code,
-        told.detail + (f" ({place})" if place else ""),
+        told.detail
+        + (f" ({place})" if place else "")
+        + "".join(f"; {close_key_words(column)}" for column in close),
         action=told.action,
         table=table.source.full_name,
         part=task.part,

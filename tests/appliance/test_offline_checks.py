@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.appliance.offline_checks import check_logs
+from olr_pg.appliance.offline_checks import check_any_log, check_logs
 from olr_pg.capture.logs import open_log
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint, source_identity
 from olr_pg.simulator.database_shape import demo_shape
@@ -157,3 +159,23 @@ def test_a_file_that_is_no_log(copies: Copies) -> None:
     (copies.logs / "readme.txt").write_text("nothing", "utf-8")
     what = only(copies, Severity.WARNING)
     assert "readme.txt" in what
+
+
+def test_compressed_copies_are_named_with_what_to_do(copies: Copies) -> None:
+    for path in copies.paths:
+        path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    compressed, none = (what for _, what in copies.findings())
+    assert compressed.startswith("passed over, since it is compressed with gzip: ")
+    assert "OLR-02001" in none
+
+
+def test_a_run_that_ends_by_itself_needs_a_log(copies: Copies) -> None:
+    copies.findings()
+    source: OfflineSource = load_config(copies.folder / "config.json").source  # type: ignore[assignment]
+    check_any_log(source)
+    for path in copies.paths:
+        path.unlink()
+    with pytest.raises(OlrPgError) as caught:
+        check_any_log(source)
+    assert caught.value.code == Code.NO_LOGS

@@ -12,7 +12,7 @@ from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.datatypes.convert import DEFAULT_FACTS
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
-from olr_pg.dictionary.structure import LeftOut, Structure, UniqueKey
+from olr_pg.dictionary.structure import Index, LeftOut, Structure, UniqueKey
 from olr_pg.errors import OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.wire.elements import ColumnValue
@@ -162,7 +162,7 @@ def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Re
     found = check_target(settings, [_table(day)])
     assert [one.check for one in found] == ["postgres.names", "postgres.types"]
     assert "DAY" in found[0].what
-    assert "DATE to int8" in found[1].what
+    assert "DATE to bigint" in found[1].what
     total = Column("TOTAL", 3, 3, 3, OracleType.NUMBER, 22, 10, 4)
     chosen = {"S.R.TOTAL": ColumnChoice("numeric(12,2)")}
     settings = replication.settings(choices=Choices(columns=chosen), create_tables=True)
@@ -171,3 +171,27 @@ def test_choices_that_do_not_fit_are_told_before_a_table_is_made(replication: Re
     fits = {"S.R.DAY": ColumnChoice("date", "on_day")}
     settings = replication.settings(choices=Choices(columns=fits), create_tables=True)
     assert check_target(settings, [_table(day)]) == []
+
+
+def test_a_key_of_more_digits_than_postgresql_keeps_is_warned_of(replication: Replication) -> None:
+    """Of the primary key, a unique key and a unique index; not where the column is kept as text."""
+    columns = [
+        Column(name, number, number, number, OracleType.TIMESTAMP, 11, scale=scale)
+        for number, name, scale in ((2, "P", 9), (3, "U", 9), (4, "X", 7), (5, "M", 6), (6, "N", 9))
+    ]
+    table = replace(_table(*columns), key=(1, 2))
+    structure = Structure(
+        unique_keys=(UniqueKey(owner="S", table="R", name="U", columns=("U", "M")),),
+        indexes=(Index(owner="S", table="R", name="X", columns=("X",), unique=True),),
+    )
+    settings = replication.settings(create_tables=True)
+    found = check_target(settings, [table], structure)
+    assert [one.severity for one in found] == [Severity.WARNING] * 3
+    assert [one.what.split(",")[0] for one in found] == [
+        "S.R: the key's column P (TIMESTAMP) has 9 digits of a second",
+        "S.R: the key's column U (TIMESTAMP) has 9 digits of a second",
+        "S.R: the key's column X (TIMESTAMP) has 7 digits of a second",
+    ]
+    assert '"columns": {"S.R.P": {"type": "text"}}' in found[0].mend[0]
+    kept = Choices(columns={f"S.R.{name}": ColumnChoice("text") for name in "PUX"})
+    assert check_target(replace(settings, choices=kept), [table], structure) == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from olr_pg.capture.logs import LogPlaces, discover_logs, open_log, scan_logs
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 from .conftest import BLOCK, RealLogs
 
@@ -311,3 +311,23 @@ def test_a_second_copy_that_changes_is_compared_again(logs: RealLogs) -> None:
     with pytest.raises(OlrPgError) as caught:
         places.scan()
     assert caught.value.code == 2012
+
+
+@pytest.mark.parametrize("name", ["0", "z"])
+def test_a_part_of_a_log_beside_the_whole_log_is_ignored(logs: RealLogs, name: str) -> None:
+    """Whichever of both is looked at first; at every look, and told of once."""
+    logs.put("15", logs.first)
+    whole = logs.put("16", logs.second)
+    logs.put(name, logs.second[:4096])
+    places = LogPlaces([str(logs.folder)])
+    with capture_logs() as said:
+        for _ in range(2):
+            scan = places.scan()
+            assert scan.unusable == ()
+            assert [log.header.sequence for log in scan.logs] == [15, 16]
+            assert scan.logs[1].path == whole
+    assert [line["event"] for line in said] == [
+        "a copy of a log is not whole and is ignored: another file has the whole log"
+    ]
+    Path(whole).unlink()
+    assert [error.code for error in places.scan().unusable] == [Code.LOG_TRUNCATED]

@@ -24,7 +24,7 @@ from olr_pg.datatypes.temporal import (
 )
 from olr_pg.datatypes.vector import VectorFormat, VectorValue, decode_vector, encode_vector
 from olr_pg.dictionary.model import Column
-from olr_pg.errors import OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.arrow import arrow_column
 
 NUMBER, DATE, TIMESTAMP, TIMESTAMP_TZ, LOCAL = 2, 12, 180, 181, 231
@@ -120,6 +120,16 @@ def test_text_that_is_no_number(text: str) -> None:
 
 
 MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31))  # noqa: DTZ001 - labels
+
+
+@pytest.mark.parametrize("text", ["9" * 41, "1" * 60, "0." + "7" * 41, "1" + "0" * 40 + "1"])
+def test_too_many_digits_are_told_as_such(text: str) -> None:
+    for array in (pa.array([text]), pa.array(["1", None, text])):
+        with pytest.raises(OlrPgError) as caught:
+            internal(NUMBER, array)
+        assert caught.value.code == Code.VALUE_OUT_OF_RANGE
+        assert "more than the 40 digits of a NUMBER" in caught.value.detail
+        assert text not in caught.value.detail
 
 
 def label(when: datetime) -> DateTime:

@@ -60,12 +60,21 @@ def column_encoder(
         OlrPgError: what `encoder_for` raises; 2057, the target rounds what the source's type has.
     """
     check_modifiers(column, target)
-    encoder = encoder_for(
-        described or column,
-        target.kind,
-        facts=facts or settings.facts,
-        policies=settings.choices.policies(table, column.name, settings.policies),
-    )
+    try:
+        encoder = encoder_for(
+            described or column,
+            target.kind,
+            facts=facts or settings.facts,
+            policies=settings.choices.policies(table, column.name, settings.policies),
+        )
+    except OlrPgError as error:
+        if error.code != Code.TYPE_NOT_CONVERTIBLE:
+            raise
+        # Both by their names; what the protocol describes has no length.
+        name = oracle_type_name(column).removesuffix("(0)")
+        raise OlrPgError(
+            error.code, f"{name} to {target.base_name}", action=error.action, **error.where
+        ) from error
     if encoder.kind is PgKind.BOOL and column.type_code != OracleType.BOOLEAN:
         out = no_flag_setting(table, column)
         encoder = replace(encoder, encode=partial(_flags, encode=encoder.encode, out=out))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -78,3 +79,12 @@ def test_a_flag_has_the_pairs_of_its_column() -> None:
     assert encoded(chosen, TEXT, target(PgKind.BOOL), b"J", None, b"N") == [b"\1", None, b"\0"]
     with pytest.raises(OlrPgError, match="J/N"):
         encoded(chosen, TEXT, target(PgKind.BOOL), b"Y")
+
+
+def test_types_that_do_not_fit_are_told_by_their_names() -> None:
+    money = TargetColumn("c", 790, 790, "money", False, "")
+    for column, name in (TEXT, "VARCHAR2(40)"), (replace(TEXT, length=0), "VARCHAR2"):
+        with pytest.raises(OlrPgError) as caught:
+            column_encoder(settings(), "S.T", column, money)
+        assert caught.value.code == Code.TYPE_NOT_CONVERTIBLE
+        assert caught.value.detail == f"{name} to money"

@@ -1,0 +1,56 @@
+"""Keys that differ by less than PostgreSQL keeps: two rows of the source would be one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.mapping import PgKind, oracle_type_name
+from olr_pg.dictionary.structure import NO_STRUCTURE
+
+if TYPE_CHECKING:
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Column, Table
+    from olr_pg.dictionary.structure import Structure
+
+_DIGITS: Final = 6
+"""Of a second, which PostgreSQL keeps."""
+
+_OF_TIME: Final = frozenset({PgKind.TIMESTAMP, PgKind.TIMESTAMPTZ, PgKind.INTERVAL})
+
+
+def close_key_columns(
+    settings: ApplierSettings, table: Table, structure: Structure = NO_STRUCTURE
+) -> list[Column]:
+    """Return the columns of the table's keys of which PostgreSQL keeps fewer digits of a second.
+
+    Args:
+        structure: of the table, as far as it is known: its unique keys and indexes.
+    """
+    keyed = {column.name for column in table.columns if column.intcol in table.key}
+    for one in structure.unique_keys:
+        if one.full_name == table.full_name:
+            keyed.update(one.columns)
+    for index in structure.indexes:
+        if index.unique and index.full_name == table.full_name:
+            keyed.update(index.columns)
+    return [
+        column
+        for column in table.delivered
+        if column.name in keyed
+        and (column.scale or 0) > _DIGITS
+        and settings.choices.pg_type(table.full_name, column).kind in _OF_TIME
+    ]
+
+
+def close_key_words(column: Column) -> str:
+    """Say what becomes of keys that differ by less."""
+    return (
+        f"the key's column {column.name} ({oracle_type_name(column)}) has {column.scale} digits"
+        f" of a second, of which PostgreSQL keeps {_DIGITS}: rows whose keys differ by less have"
+        " the same key there"
+    )
+
+
+def as_text_setting(table: str, column: Column) -> str:
+    """Return what in `apply` keeps every digit of a column of ``OWNER.NAME``."""
+    return f'"columns": {{"{table}.{column.name}": {{"type": "text"}}}}'

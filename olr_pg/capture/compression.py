@@ -1,0 +1,40 @@
+"""Compressed copies of logs, told by the first bytes: Oracle wrote no such file."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Compression(NamedTuple):
+    """A way of compressing files.
+
+    Attributes:
+        magic: the first bytes of each such file.
+        command: that decompresses one.
+    """
+
+    name: str
+    magic: bytes
+    command: str
+
+
+_KNOWN: Final = (
+    Compression("gzip", b"\x1f\x8b", "gunzip"),
+    Compression("compress", b"\x1f\x9d", "uncompress"),
+    Compression("zstd", b"\x28\xb5\x2f\xfd", "unzstd"),
+    Compression("bzip2", b"BZh", "bunzip2"),
+    Compression("xz", b"\xfd7zXZ\0", "unxz"),
+    Compression("lz4", b"\x04\x22\x4d\x18", "unlz4"),
+    Compression("lzip", b"LZIP", "lzip -d"),
+    Compression("lzop", b"\x89LZO", "lzop -d"),
+    Compression("zip", b"PK\x03\x04", "unzip"),
+    Compression("7-Zip", b"7z\xbc\xaf\x27\x1c", "7z x"),
+)
+
+
+def compression_of(start: bytes) -> Compression | None:
+    """Return how a file with these first bytes is compressed; None where it is not.
+
+    A redo log begins with a zero byte, which none of these does.
+    """
+    return next((one for one in _KNOWN if start.startswith(one.magic)), None)
