@@ -39,6 +39,10 @@ WHOLE: Final = ""
 
 VERSION: Final = 1
 _BUSY_SECONDS: Final = 1.0
+_STEADY_WRITES: Final = 12
+"""In a row, before a history that was not kept is said to be kept again.
+
+A disk that is nearly full takes one write and refuses the next."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _PRIMARY: Final = 0xFF
 """What of SQLite's extended error code is the kind of error."""
@@ -152,6 +156,7 @@ class HistoryStore:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._is_failing = False
+        self._written = 0
 
     def close(self) -> None:
         """Close the file."""
@@ -166,7 +171,15 @@ class HistoryStore:
             target: the name of the target; empty where there is only one.
             readings: by table, with that of all together as `WHOLE`; a table without is at rest.
         """
-        self._use(lambda connection: _add(connection, at, target, readings))
+        with self._lock:
+            self._use(lambda connection: _add(connection, at, target, readings))
+            if self._connection is None:
+                self._written = 0
+            elif self._is_failing:
+                self._written += 1
+                if self._written >= _STEADY_WRITES:
+                    self._is_failing = False
+                    _log.info("the history is kept again", path=str(self._path))
 
     def read(self, at: float, target: str, table: str, level: int) -> Series:
         """Return the readings of a range that ends now, of a table or of all together (`WHOLE`)."""
@@ -174,11 +187,12 @@ class HistoryStore:
         end = int(at) // step * step + step
         start = end - span
         names = (WHOLE, table)
-        rows = self._use(
-            lambda connection: connection.execute(
-                _OF_NAMES, (level, target, start, end, *names)
-            ).fetchall()
-        )
+        with self._lock:
+            rows = self._use(
+                lambda connection: connection.execute(
+                    _OF_NAMES, (level, target, start, end, *names)
+                ).fetchall()
+            )
         found: list[Reading | None] = [None] * (span // step)
         # The reading of all together says that there was one; it sorts before the table's.
         for name, *values, slot in rows or ():
@@ -187,17 +201,12 @@ class HistoryStore:
         return Series(start, end, step, found)
 
     def _use(self, work: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
-        """Call `work` with the open file; return None where that fails."""
-        with self._lock:
-            try:
-                done = work(self._connected())
-            except (sqlite3.Error, OSError) as error:
-                self._fail(error)
-                return None
-            if self._is_failing:
-                self._is_failing = False
-                _log.info("the history is kept again", path=str(self._path))
-            return done
+        """Call `work` with the open file, which a failure closes; return None then."""
+        try:
+            return work(self._connected())
+        except (sqlite3.Error, OSError) as error:
+            self._fail(error)
+            return None
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:

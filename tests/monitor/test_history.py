@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.monitor.history import (
     LEVELS,
@@ -199,6 +200,26 @@ def test_a_full_disk_is_told_once_and_waited_for(store: HistoryStore) -> None:
     store.add(NOW + 10, "", many)  # another connection: there is room again
     assert len(kept(store, NOW + 10, 0)) == 2
     assert told() == before + 1
+
+
+def test_a_disk_that_takes_one_write_and_refuses_the_next_is_told_of_once(
+    store: HistoryStore,
+) -> None:
+    with capture_logs() as said:
+        for number in range(5):
+            store.add(NOW + 10 * number, "", {WHOLE: Reading(rows=1.0)})
+            assert store._connection is not None
+            (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
+            store._connection.execute(f"PRAGMA max_page_count = {pages}")
+            tables = {f"A.T{number}_{n}": Reading(*[n + 0.1] * 8) for n in range(TABLES_MAX)}
+            store.add(NOW + 10 * number + 5, "", {WHOLE: Reading(), **tables})
+        assert [line["event"] for line in said] == ["the history is not kept"]
+        for number in range(10, 30):
+            store.add(NOW + 10 * number, "", {WHOLE: Reading(rows=1.0)})
+    assert [line["event"] for line in said] == [
+        "the history is not kept",
+        "the history is kept again",
+    ]
 
 
 def test_ranges() -> None:
