@@ -382,6 +382,10 @@ def _check_keys(
             " of a key are missing or double they may hit too few and too many unnoticed",
             f"{statement}ADD PRIMARY KEY ({quoted_key});",
         )
+    elif target.key and not set(target.key) >= set(key):
+        yield _other_key(connection, table, target, key)
+    elif target.key and not key:
+        yield _own_key(settings, table, target)
     for name, definition, columns in connection.execute(_DEFERRABLE, (target.oid,)):
         if columns in unique:
             continue  # as `schema` makes it: the source sees to it, at the end of a statement
@@ -393,6 +397,35 @@ def _check_keys(
             " while changes are applied: duplicates get in",
             f"{statement}DROP CONSTRAINT {quoted}, ADD CONSTRAINT {quoted} {at_once};",
         )
+
+
+def _other_key(
+    connection: Connection[Any], table: Table, target: TargetTable, key: Sequence[str]
+) -> Finding:
+    """Name a target whose primary key is not the source's: both must hold."""
+    wanted = ", ".join(sql.Identifier(part).as_string(connection) for part in key)
+    return warning(
+        "postgres.keys",
+        f"{target.full_name} has the primary key ({', '.join(target.key)}), {table.full_name} has"
+        f" ({', '.join(key)}): rows are found by the source's key, and two rows of the source with"
+        " the same values in the target's key stop the table",
+        f"where that is not meant, drop the primary key and: {_alter(connection, target)}ADD"
+        f" PRIMARY KEY ({wanted});",
+    )
+
+
+def _own_key(settings: ApplierSettings, table: Table, target: TargetTable) -> Finding:
+    """Name a target with a primary key whose source has none: its redo may lack these columns."""
+    names = {name: column for column, name in target_columns(settings, table).items()}
+    columns = ", ".join(f'"{names.get(part, part)}"' for part in target.key)
+    return warning(
+        "postgres.keys",
+        f"{table.full_name} has no key, {target.full_name} has the primary key"
+        f" ({', '.join(target.key)}): rows are found by it, so that each change in the redo must"
+        " have these columns",
+        f'ALTER TABLE "{table.owner}"."{table.name}" ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY"'
+        f" ({columns}) ALWAYS; in the source, unless it logs all columns",
+    )
 
 
 def _alter(connection: Connection[Any], target: TargetTable) -> str:

@@ -195,3 +195,21 @@ def test_a_key_of_more_digits_than_postgresql_keeps_is_warned_of(replication: Re
     assert '"columns": {"S.R.P": {"type": "text"}}' in found[0].mend[0]
     kept = Choices(columns={f"S.R.{name}": ColumnChoice("text") for name in "PUX"})
     assert check_target(replace(settings, choices=kept), [table], structure) == []
+
+
+def test_a_target_with_another_key_than_the_source(replication: Replication) -> None:
+    r = replication
+
+    def keys(table: Table) -> list[Finding]:
+        return [one for one in _found(r, table) if one.check == "postgres.keys"]
+
+    number = Column("N", 2, 2, 2, OracleType.NUMBER, 22, 9, 0)
+    r.execute("CREATE TABLE s.r (id int, n int PRIMARY KEY)")
+    (found,) = keys(_table(number))
+    assert found.severity is Severity.WARNING
+    assert "s.r has the primary key (n), S.R has (id)" in found.what
+    (found,) = keys(replace(_table(number), key=(), key_kind=KeyKind.NONE))
+    assert "S.R has no key, s.r has the primary key (n)" in found.what
+    assert 'ADD SUPPLEMENTAL LOG GROUP "OLR_PG_KEY" ("N") ALWAYS' in found.mend[0]
+    r.execute("ALTER TABLE s.r DROP CONSTRAINT r_pkey, ADD PRIMARY KEY (id, n)")
+    assert keys(_table(number)) == []
