@@ -12,7 +12,7 @@ from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.ledger import ErrorRow
-from olr_pg.applier.target.table_kinds import refuse_kind
+from olr_pg.applier.target.table_kinds import check_firing, refuse_kind
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 
@@ -59,6 +59,7 @@ def stop_unfit(
     for name, source in tables.items():
         reason = unfit_reason(connection, settings, name)
         if reason is None:
+            _warn_of_firing(connection, settings, name)
             continue
         ledger = event_ledger(settings, name)
         with connection.transaction():
@@ -69,6 +70,14 @@ def stop_unfit(
             ledger.stop(connection, source_document(source, settings.facts, position.commit_scn))
             ledger.record(connection, _error_row(reason, position))
         _log.error("table stopped: its changes are held", table=name, error=str(reason))
+
+
+def _warn_of_firing(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
+    target = read_table(connection, *named_target(settings, table))
+    if target is None:
+        return
+    for one in check_firing(connection, settings, target):
+        _log.warning("fires on replicated changes", table=table, what=one.finding.what)
 
 
 def _error_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:

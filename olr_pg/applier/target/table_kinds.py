@@ -139,6 +139,14 @@ def check_kind(
     yield from _publications(connection, target)
 
 
+def check_firing(
+    connection: Connection[Any], settings: ApplierSettings, target: TargetTable
+) -> Iterator[Unfit]:
+    """Name the triggers and rules that fire on what the applier writes."""
+    yield from _rules(connection, settings, target)
+    yield from _triggers(connection, settings, target)
+
+
 def refuse_kind(
     connection: Connection[Any], settings: ApplierSettings, target: TargetTable, source: str
 ) -> None:

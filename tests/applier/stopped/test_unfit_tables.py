@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import structlog
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.batches.replay import replay
@@ -160,3 +161,32 @@ def test_row_level_security_hides_nothing(replication: Replication) -> None:
         assert r.rows("SELECT count(*) FROM s.r") == [(2,)]
     finally:
         r.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_what_fires_always_is_logged_at_the_start(replication: Replication) -> None:
+    r = replication
+    r.execute(
+        f"{_PLAIN} CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW;"
+        " END'; CREATE TRIGGER g BEFORE INSERT ON s.r FOR EACH ROW EXECUTE FUNCTION s.f();"
+        "ALTER TABLE s.r ENABLE ALWAYS TRIGGER g"
+    )
+    r.transaction(r.insert({"ID": 1}, "R"))
+    with structlog.testing.capture_logs() as events:
+        r.apply(_TABLES)
+    told = [one["what"] for one in events if one["event"] == "fires on replicated changes"]
+    assert told == ["the trigger g of s.r fires always: it may change rows or leave them out"]
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rows_that_a_trigger_leaves_out_are_a_conflict(replication: Replication, rows: int) -> None:
+    """By COPY and INSERT alike."""
+    r = replication
+    r.execute(
+        f"{_PLAIN} CREATE FUNCTION s.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL;"
+        " END'; CREATE TRIGGER g BEFORE INSERT ON s.r FOR EACH ROW EXECUTE FUNCTION s.f();"
+        "ALTER TABLE s.r ENABLE ALWAYS TRIGGER g"
+    )
+    r.transaction(*(r.insert({"ID": n}, "R") for n in range(rows)))
+    with pytest.raises(OlrPgError, match="OLR-05009"):
+        r.apply(_TABLES, copy_rows=3)
+    assert _codes(r) == [Code.CHANGE_CONFLICTS]
