@@ -6,15 +6,19 @@
 Each course has a simulated source that takes orders, a PostgreSQL and an appliance of its own; all
 are run at the same time. One thing goes wrong for so many minutes while the load goes on, and is
 mended: PostgreSQL is down, an archived log is missing, the disk of `context.data` is full (a small
-tmpfs: needs root), a table refuses a row, the source is down. In the course `clock` somebody sets
+tmpfs: needs root), a table refuses a row, somebody locks a table, the source is down, the network
+to PostgreSQL or to the source accepts everything and passes nothing on. In the course `network`
+both networks delay by two seconds, are cut, reset, or go silent in one or both directions for up to
+two minutes, at random (`--seed`); the state is not judged then. In the course `clock` somebody sets
 the appliance's clock an hour ahead and an hour back (needs libfaketime), in the course `quiet`
 nothing goes wrong. `/metrics` is scraped every 15 seconds, and the alert rules are evaluated on
 what was scraped.
 
-What must hold: the state says what is the matter within five seconds, and nothing else until it is
-mended; fewer than ten lines in the log; the appliance does not end; it catches up; at the end all
-tables are identical; the alerts for it fire, and no others; where nothing is wrong, the lag stays
-little. Figures are printed as JSON. Exit code 0 when all held.
+What must hold: the state says what is the matter within five seconds (a silent network 30, a lock
+20), and nothing else until it is mended; fewer than ten lines in the log; the appliance does not
+end; it catches up; at the end all tables are identical; the alerts for it fire, and no others;
+where nothing is wrong, the lag stays little; it is never shorter than a silent network to
+PostgreSQL, or a lock, has lasted. Figures are printed as JSON. Exit code 0 when all held.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -39,12 +44,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from prometheus_client.parser import text_string_to_metric_families
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.appliance.demo_run import compare_tables
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.configs.promql_subset import Recording, firing
 from tests.configs.test_alert_rules import alerts
+from tests.simulation.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +67,13 @@ LINES_MAX: Final = 9
 SETTLED_SECONDS: Final = 60.0
 DISK_SIZE: Final = "96m"
 LAG_SECONDS_MAX: Final = 60.0
+LAG_OFF_SECONDS: Final = 5.0
+"""By so much a lag may be shorter than an outage: the source makes a change now and then."""
+
+SILENT_SECONDS_MAX: Final = 30.0
+"""Until a silent network is said to be one, and until all goes on once it is not."""
+
+FAULT_SECONDS_MAX: Final = 120.0
 AHEAD_SECONDS: Final = 60.0
 FAKETIME: Final = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 COMMAND: Final = (sys.executable, "-m", "olr_pg")
@@ -75,6 +89,11 @@ class Course:
         alert: what fires.
         redo: where the source's redo is read.
         threads: of the source's redo.
+        state_seconds_max, recovers_seconds_max: until the state says what is the matter, and until
+            it does no more once that is mended.
+        lines_max: of the log.
+        highest_lag_max: where nothing is the matter, or not for long.
+        lags: whether the lag has to be as long as it lasts.
         environment: of the appliance.
     """
 
@@ -82,6 +101,11 @@ class Course:
     alert: str | None = None
     redo: str = "archived"
     threads: int = 1
+    state_seconds_max: float = STATE_SECONDS_MAX
+    recovers_seconds_max: float = PATIENCE
+    lines_max: float = LINES_MAX
+    highest_lag_max: float | None = None
+    lags: bool = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,6 +135,10 @@ class Course:
     def is_told(self, status: Status) -> bool:
         """Whether the status says what is the matter."""
         return bool(status["state"]["name"] == self.state and status["health"] == "degraded")
+
+    def goes_on(self, status: Status) -> bool:
+        """Whether the status says no more what was the matter."""
+        return bool(status) and not self.is_told(status)
 
     # --- the course of it ---
 
@@ -180,8 +208,11 @@ class Course:
             if last and not self.is_told(last):
                 others[last["state"]["name"]] += 1
             time.sleep(1)
+        lasted = time.monotonic() - began
         self.end()
         mended = time.monotonic()
+        self._await("that it goes on", lambda: self.alert is None or self.goes_on(self.status()))
+        recovered = time.monotonic() - mended
         self._await("that it catches up", lambda: is_caught_up(self.status()))
         caught_up = time.monotonic() - mended
         said = [json.loads(line) for line in self._lines()[len(lines) :]]
@@ -194,10 +225,12 @@ class Course:
         fired, is_single = self._fired()
         expected = set() if self.alert is None else {self.alert}
         held = {
-            "state in time": told <= STATE_SECONDS_MAX,
+            "state in time": told <= self.state_seconds_max,
+            "goes on in time": recovered <= self.recovers_seconds_max,
             "no other state": self.alert is None or not others,
-            "few lines": len(grave) <= LINES_MAX,
-            "little lag": self.alert is not None or highest <= LAG_SECONDS_MAX,
+            "few lines": len(grave) <= self.lines_max,
+            "little lag": self.highest_lag_max is None or highest <= self.highest_lag_max,
+            "lag not too low": not self.lags or lag_of(last) >= lasted - LAG_OFF_SECONDS,
             "no exit": self.appliance is not None and self.appliance.poll() is None,
             "identical": identical,
             # A rule waits up to five minutes.
@@ -209,6 +242,8 @@ class Course:
             "state_after_seconds": round(told, 1),
             "other_states": dict(others),
             "lines": [one["message"] for one in grave],
+            "went_on_after_seconds": round(recovered, 1),
+            "lasted_seconds": round(lasted, 1),
             "caught_up_after_seconds": round(caught_up, 1),
             "lag_at_its_end": round(lag_of(last), 1),
             "highest_lag": round(highest, 1),
@@ -427,10 +462,121 @@ class SourceDown(Course):
         self.door.open()
 
 
+class TableLocked(TableStopped):
+    """Somebody locks a table."""
+
+    alert = "OlrPgTableBlocked"
+    state_seconds_max, lags = 20.0, True
+
+    def begin(self) -> None:
+        assert self.cluster is not None
+        self.locker = psycopg.connect(self.cluster.connect_string, application_name="night job")
+        self.locker.execute("LOCK TABLE shop.order_lines")
+
+    def end(self) -> None:
+        self.locker.close()
+
+    def is_told(self, status: Status) -> bool:
+        blocked = [table["name"] for table in status.get("tables", ()) if table["blocked"]]
+        named = any("'night job'" in problem for problem in status.get("problems", ()))
+        return blocked == ["SHOP.ORDER_LINES"] and named and status["health"] == "degraded"
+
+
+class TargetSilent(Course):
+    """The network to PostgreSQL accepts everything and passes nothing on."""
+
+    state, alert, redo = "WAITING_FOR_TARGET", "OlrPgTargetUnreachable", "online"
+    state_seconds_max = recovers_seconds_max = SILENT_SECONDS_MAX
+    lags = True
+
+    def configure(self, document: dict[str, Any]) -> None:
+        super().configure(document)
+        self.target_proxy = before_target(document)
+
+    def begin(self) -> None:
+        self.target_proxy.silence("requests", "answers")
+
+    def end(self) -> None:
+        self.target_proxy.silence()
+
+
+class SourceSilent(Course):
+    """The network to the source accepts everything and passes nothing on."""
+
+    state, alert = "WAITING_FOR_SOURCE", "OlrPgSourceUnreachable"
+    state_seconds_max = recovers_seconds_max = SILENT_SECONDS_MAX
+    lags = True
+
+    def configure(self, document: dict[str, Any]) -> None:
+        super().configure(document)
+        self.source_proxy = before_source(document)
+
+    def begin(self) -> None:
+        self.source_proxy.silence("requests", "answers")
+
+    def end(self) -> None:
+        self.source_proxy.silence()
+
+
+class Network(Course):
+    """Both networks do whatever networks do, at random."""
+
+    redo, lines_max = "online", float("inf")
+    seed = 1
+
+    def configure(self, document: dict[str, Any]) -> None:
+        super().configure(document)
+        self.proxies = [before_target(document), before_source(document)]
+        self._ending = threading.Event()
+        self._faults = threading.Thread(target=self._disturb, daemon=True)
+
+    def begin(self) -> None:
+        self._faults.start()
+
+    def end(self) -> None:
+        self._ending.set()
+        self._faults.join()
+
+    def _disturb(self) -> None:
+        drawn = random.Random(self.seed)
+        while not self._ending.is_set():
+            proxy = drawn.choice(self.proxies)
+            match drawn.choice(("delay", "cut", "reset", "silent", "silent")):
+                case "delay":
+                    proxy.delay(2.0)
+                case "silent":
+                    both = ("requests", "answers")
+                    proxy.silence(*drawn.choice((both, both[:1], both[1:])))
+                case how:
+                    proxy.cut(reset=how == "reset")
+            self._ending.wait(drawn.uniform(1.0, FAULT_SECONDS_MAX))
+            proxy.delay(0.0)
+            proxy.silence()
+            self._ending.wait(drawn.uniform(1.0, SILENT_SECONDS_MAX))
+
+
+def before_target(document: dict[str, Any]) -> Proxy:
+    """A proxy before PostgreSQL, and the configuration with it."""
+    given = conninfo_to_dict(document["apply"]["connect-string"])
+    place = (str(given["host"]), int(str(given["port"])))
+    proxy = Proxy("none", lambda: place)
+    document["apply"]["connect-string"] = make_conninfo("", **given | {"port": proxy.port})
+    return proxy
+
+
+def before_source(document: dict[str, Any]) -> Proxy:
+    """A proxy before the source's listener, and the configuration with it."""
+    address, _, service = document["source"]["server"].rpartition("/")
+    host, _, port = address.rpartition(":")
+    proxy = Proxy("none", lambda: (host.removeprefix("//"), int(port)))
+    document["source"]["server"] = f"127.0.0.1:{proxy.port}/{service}"
+    return proxy
+
+
 class ClockMoved(Course):
     """Somebody sets the appliance's clock; that of what writes its files goes right."""
 
-    redo = "online"
+    redo, highest_lag_max = "online", LAG_SECONDS_MAX
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -460,6 +606,8 @@ class ClockMoved(Course):
 
 class Quiet(Course):
     """Nothing goes wrong."""
+
+    highest_lag_max = LAG_SECONDS_MAX
 
 
 class Door:
@@ -509,6 +657,10 @@ COURSES: Final[dict[str, type[Course]]] = {
     "disk": DiskFull,
     "table": TableStopped,
     "source": SourceDown,
+    "lock": TableLocked,
+    "silent-target": TargetSilent,
+    "silent-source": SourceSilent,
+    "network": Network,
     "clock": ClockMoved,
     "quiet": Quiet,
 }
@@ -519,7 +671,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long each lasts")
     parser.add_argument("--only", choices=COURSES, action="append", help="these courses only")
     parser.add_argument("--keep", action="store_true", help="leave what was written")
+    parser.add_argument("--seed", type=int, default=1, help="of the course `network`")
     options = parser.parse_args()
+    Network.seed = options.seed
     lacking = {"disk"} if os.geteuid() else set()
     lacking |= {"clock"} if FAKETIME is None else set()
     names = options.only or [name for name in COURSES if name not in lacking]

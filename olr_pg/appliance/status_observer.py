@@ -389,13 +389,14 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
 
     Where it is no gap between logs that are here (a log that Oracle names cannot be read, say), it
     was written behind the last one that is. What a source that does not answer has written since
-    then nobody knows.
+    it was looked at last nobody knows.
     """
     known = progress.source.missing_since
     if known is not None:
         return known
     if state.phase is CapturePhase.WAITING_FOR_SOURCE:
-        return state.since
+        looked_at = progress.looked_at
+        return state.since if looked_at is None else min(looked_at, state.since)
     if state.phase is not CapturePhase.WAITING_FOR_REDO:
         return None
     last = progress.archived.at

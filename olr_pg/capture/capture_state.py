@@ -90,5 +90,8 @@ class CaptureMonitor:
             before = self._state
             if (before.phase, str(before.reason)) == (phase, str(reason)):
                 return False
-            self._state = CaptureState(phase, self._clock(), reason)
+            # It is one outage of the source, whatever each attempt meets.
+            lasts = before.phase is phase is CapturePhase.WAITING_FOR_SOURCE
+            since = before.since if lasts else self._clock()
+            self._state = CaptureState(phase, since, reason)
             return True

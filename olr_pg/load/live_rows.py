@@ -22,7 +22,7 @@ from olr_pg.dictionary.selection import find_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.table_data import RANGE_BYTES, UNDO_GONE, SourceTable, TableData, named_tables
 from olr_pg.oracle import tables
-from olr_pg.oracle.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE, SNAPSHOT_AGE, oracle_error
 from olr_pg.oracle.facts import ReadableScn, is_physical_standby, read_readable_scn, read_scn
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import OracleDatabase, open_connection

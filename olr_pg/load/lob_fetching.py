@@ -39,7 +39,7 @@ from olr_pg.load.live_rows import LiveTables
 from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER, copy_tuples
 from olr_pg.load.sources import apply_section, target_settings
 from olr_pg.load.table_data import schema_of
-from olr_pg.oracle.driver_failures import oracle_error
+from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.oracle.rowids import RowidRange

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 4
 LOST: Final = frozenset({Code.ORACLE_UNREACHABLE, Code.ORACLE_CONNECTION_LOST})
-"""The source cannot be reached, or the connection is lost. (`oracle.driver_failures` is not asked:
-it loads the driver, which tasks that read files do not need.)"""
+"""The source cannot be reached, or the connection is lost. (`oracle.driver.driver_failures` is not
+asked: it loads the driver, which tasks that read files do not need.)"""
 
 _Result = TypeVar("_Result")
 

@@ -21,7 +21,7 @@ from olr_pg.dictionary.sys_columns import SYS_COLUMNS, absent
 from olr_pg.dictionary.sys_tables import join_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle import tables
-from olr_pg.oracle.driver_failures import SNAPSHOT_AGE
+from olr_pg.oracle.driver.driver_failures import SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.segment_storage import encrypted_now, read_compression

@@ -17,7 +17,7 @@ from olr_pg.dictionary.selection import find_tables, has_tables
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.oracle.archive import list_logs, list_positions, open_listed, open_threads
-from olr_pg.oracle.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
+from olr_pg.oracle.driver.driver_failures import NOT_REACHED, PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts, read_incarnations, read_written_scn
 from olr_pg.oracle.lob_fetch import LobFetcher
 from olr_pg.oracle.nologging_checks import UnloggedWatch

@@ -18,7 +18,7 @@ from olr_pg.datatypes.text import encode_text
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB, LobDelivery, lob_delivery
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.driver_failures import PASSING
+from olr_pg.oracle.driver.driver_failures import PASSING
 from olr_pg.transactions.lobs.source_reads import FetchedLob
 
 if TYPE_CHECKING:

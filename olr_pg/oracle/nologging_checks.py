@@ -15,7 +15,7 @@ from sqlalchemy import select
 from olr_pg.dictionary.lob_delivery import LobDelivery, lob_delivery
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle import tables
-from olr_pg.oracle.driver_failures import PASSING, PRIVILEGE
+from olr_pg.oracle.driver.driver_failures import PASSING, PRIVILEGE
 from olr_pg.oracle.tables import bound
 
 if TYPE_CHECKING:

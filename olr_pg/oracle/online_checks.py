@@ -14,7 +14,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Finding, coded, error, warning
 from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import unreadable
-from olr_pg.oracle.driver_failures import PRIVILEGE
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
 

@@ -12,7 +12,8 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.oracle.oracledb import OracleDialect_oracledb
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
-from olr_pg.oracle.driver_failures import is_transient, oracle_error
+from olr_pg.oracle.driver.bounded_calls import BoundedCalls
+from olr_pg.oracle.driver.driver_failures import is_transient, oracle_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from olr_pg.config.source_section import OracleSource
 
 CONNECT_SECONDS: Final = 15.0
+KEEPALIVE_MINUTES: Final = 1
 ATTEMPTS: Final = 4
 FIRST_WAIT_SECONDS: Final = 0.1
 LAST_WAIT_SECONDS: Final = 3.0
@@ -41,12 +43,14 @@ def open_connection(source: OracleSource) -> oracledb.Connection:
     """Open one connection of the driver's own, for what SQLAlchemy does not do.
 
     Raises:
-        oracledb.Error: what the driver reports.
+        oracledb.Error: what the driver reports, or that nobody answers.
     """
     if source.thick_mode:
         library = source.client_library
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
-    connection = oracledb.connect(**_connect_arguments(source))
+    calls = BoundedCalls(_connect_arguments(source))
+    connection = calls.connect()
+    calls.closed(connection)  # its calls have the driver's bound alone
     _prepare(connection, source, next(iter(source.containers), None))
     return connection
 
@@ -73,6 +77,7 @@ def _connect_arguments(source: OracleSource) -> dict[str, Any]:
         "password": source.password.get_secret_value(),
         "dsn": source.server,
         "tcp_connect_timeout": CONNECT_SECONDS,
+        "expire_time": KEEPALIVE_MINUTES,
     }
 
 
@@ -93,12 +98,15 @@ class OracleDatabase:
 
     def __init__(self, source: OracleSource, container: str | None = None) -> None:
         self.query_seconds = float(source.query_timeout)
-        self._engine = _make_engine(source, container or next(iter(source.containers), None))
+        self._calls = BoundedCalls(_connect_arguments(source))
+        container = container or next(iter(source.containers), None)
+        self._engine = _make_engine(source, container, self._calls)
         self._is_told = False
 
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
+        self._calls.close()
 
     def read(
         self, doing: str, work: Callable[[Connection], _Result], *, action: str | None = None
@@ -132,7 +140,10 @@ class OracleDatabase:
         self, doing: str, work: Callable[[Connection], _Result], action: str | None
     ) -> _Result:
         try:
-            with self._engine.connect() as connection:
+            with (
+                self._engine.connect() as connection,
+                self._calls.giving_up_silence(connection.connection.dbapi_connection),
+            ):
                 connection.execute(text("SET TRANSACTION READ ONLY"))
                 return work(connection)
         except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
@@ -146,7 +157,7 @@ class OracleDatabase:
             _log.warning("Oracle: trying again", reason=str(state.outcome.exception()))
 
 
-def _make_engine(source: OracleSource, container: str | None) -> Engine:
+def _make_engine(source: OracleSource, container: str | None, calls: BoundedCalls) -> Engine:
     options: dict[str, Any] = {}
     if source.thick_mode:
         library = source.client_library
@@ -154,7 +165,7 @@ def _make_engine(source: OracleSource, container: str | None) -> Engine:
     try:
         engine = create_engine(
             "olr_pg+oracledb://",
-            connect_args=_connect_arguments(source),
+            creator=calls.connect,
             pool_pre_ping=True,
             pool_size=2,
             max_overflow=2,
@@ -163,10 +174,20 @@ def _make_engine(source: OracleSource, container: str | None) -> Engine:
     except (sqlalchemy.exc.DBAPIError, oracledb.Error) as error:
         raise oracle_error(error, "loading the Oracle client libraries") from error
 
+    def prepare(connection: Any, _record: object) -> None:
+        try:
+            with calls.giving_up_silence(connection):
+                _prepare(connection, source, container)
+        except BaseException:
+            calls.closed(connection)  # it is in no pool yet, which would say so
+            raise
+
     # Before SQLAlchemy asks the first connection what it wants to know.
-    event.listen(
-        *(engine, "connect", lambda one, _record: _prepare(one, source, container)), insert=True
-    )
+    event.listen(engine, "connect", prepare, insert=True)
+    event.listen(engine, "close", lambda one, _record: calls.closed(one))
+    dialect = engine.dialect
+    assert isinstance(dialect, ReadingDialect)
+    dialect.calls = calls
     return engine
 
 
@@ -178,6 +199,12 @@ class ReadingDialect(OracleDialect_oracledb):
     """
 
     supports_statement_cache = True
+    calls: BoundedCalls
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        """Ask a connection of the pool whether it is there still, before it is used."""
+        with self.calls.giving_up_silence(dbapi_connection):
+            return super().do_ping(dbapi_connection)
 
     def get_default_isolation_level(self, dbapi_conn: object) -> IsolationLevel:
         """Return what Oracle's sessions begin with."""

@@ -18,7 +18,7 @@ from olr_pg.oracle import tables
 from olr_pg.oracle.allowed_queries import forbidden, unreadable
 from olr_pg.oracle.archive import list_logs, open_listed
 from olr_pg.oracle.dictionary_queries import read_snapshot
-from olr_pg.oracle.driver_failures import PRIVILEGE
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby, read_facts
 from olr_pg.oracle.flashback import as_of
 from olr_pg.oracle.nologging_checks import FORCE_LOGGING, is_forced, nologging_parts, unlogged_files

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.driver_failures import OTHER, PRIVILEGE, TIMEOUT
+from olr_pg.oracle.driver.driver_failures import OTHER, PRIVILEGE, TIMEOUT
 from olr_pg.oracle.plain_query import check_plain
 
 if TYPE_CHECKING:

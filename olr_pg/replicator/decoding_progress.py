@@ -38,6 +38,7 @@ class DecodeProgress:
         archived: up to which SCN there are logs, by when these were written.
         read: up to which SCN there are logs, by when they were found here.
         queued: up to which SCN every transaction is in the ready queue.
+        looked_at: when the source's logs were looked at last; None before the first time.
         source: the whole of it; replaced, never changed.
         accounting: of the run, up to the last whole log; None before it.
     """
@@ -51,6 +52,7 @@ class DecodeProgress:
         self.archived = Milestones()
         self.read = Milestones()
         self.queued = Milestones()
+        self.looked_at: float | None = None
         self.source = SourceStatus()
         self.accounting: Accounting | None = None
 
@@ -65,6 +67,7 @@ class DecodeProgress:
         self.archived = Milestones()
         self.read = Milestones()
         self.queued = Milestones()
+        self.looked_at = None
         self.source = replace(
             self.source, decoded_scn=scn or None, threads=(), gaps=(), missing_since=None,
             waiting_transactions=0, open_transactions=0, oldest_open_xid=None, oldest_open_scn=None,
@@ -78,7 +81,7 @@ class DecodeProgress:
             unseen_since: when online logs were looked at before: what is new of them was written
                 after that. None: nobody knows.
         """
-        now = self._clock()
+        self.looked_at = now = self._clock()
         since = now if unseen_since is None else min(unseen_since, now)
         # Also those behind a gap: they are archived, and are shown.
         self._written = {log.position: self._written_at(log, since) for log in stream.logs}

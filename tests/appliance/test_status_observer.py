@@ -31,6 +31,8 @@ def test_behind_a_log_that_cannot_be_read_something_is_missing() -> None:
     assert missing_since(away, progress) == 500.0
     progress.archived.add(40, 440.0)
     assert missing_since(away, progress) == 500.0  # up to then it was asked
+    progress.looked_at = 484.0  # and up to then it answered
+    assert missing_since(away, progress) == 484.0
     assert missing_since(waiting, progress) == 440.0  # behind the last one that is here
     progress.source = replace(progress.source, missing_since=100.0)
     assert missing_since(waiting, progress) == 100.0

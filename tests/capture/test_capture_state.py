@@ -28,6 +28,17 @@ def test_another_reason_is_another_state() -> None:
     assert record["reason"]["where"]["thread"] == 2
 
 
+def test_an_outage_of_the_source_is_one_whatever_each_attempt_meets() -> None:
+    now = 1.0
+    monitor = CaptureMonitor(lambda: now)
+    for at, detail in ((2.0, "no answer"), (3.0, "refused")):
+        now = at
+        assert monitor.enter(
+            CapturePhase.WAITING_FOR_SOURCE, OlrPgError(Code.ORACLE_UNREACHABLE, detail)
+        )
+    assert (monitor.state.since, str(monitor.state.reason)[-7:]) == (2.0, "refused")
+
+
 def test_a_state_without_a_reason() -> None:
     assert CaptureMonitor(lambda: 1.0).state.as_record() == {
         "state": "WAITING_FOR_CLIENT", "since": 1.0, "reason": None,

@@ -8,8 +8,11 @@ before, half-way through or behind the proxy.
 
 from __future__ import annotations
 
+import select
 import socket
+import struct
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
@@ -22,7 +25,7 @@ RECEIVE_BYTES: Final = 1 << 16
 
 Moment = Literal["before", "half", "after"]
 Direction = Literal["requests", "answers"]
-Framing = Literal["little", "big", "postgres"]
+Framing = Literal["little", "big", "postgres", "none"]
 
 
 @dataclass
@@ -65,7 +68,7 @@ class Framer:
     """Cuts a stream into messages.
 
     Args:
-        framing: OLR's by byte order, or PostgreSQL's.
+        framing: OLR's by byte order, or PostgreSQL's; none: whatever comes is a message.
         direction: PostgreSQL's first request has no type byte.
     """
 
@@ -76,6 +79,9 @@ class Framer:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The messages that `data` completes."""
+        if self._framing == "none":
+            yield data
+            return
         self._rest += data
         while (size := self._size()) is not None and len(self._rest) >= size:
             message, self._rest = self._rest[:size], self._rest[size:]
@@ -124,6 +130,7 @@ class Proxy:
         self._trip: Trip | None = None
         self._silent: frozenset[str] = frozenset()
         self._delay_seconds = 0.0
+        self._delays_each = False
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -159,9 +166,25 @@ class Proxy:
         """
         self._silent = frozenset(directions)
 
-    def delay(self, seconds: float) -> None:
-        """Pass everything on so much later, in both directions."""
+    def delay(self, seconds: float, *, each: bool = False) -> None:
+        """Pass everything on so much later, in both directions.
+
+        Args:
+            each: every piece after the one before it, so that little gets through at all.
+        """
         self._delay_seconds = seconds
+        self._delays_each = each
+
+    def cut(self, *, reset: bool = False) -> None:
+        """End every connection, in order or by a reset; new ones are taken."""
+        with self._lock:
+            sockets = list(self._open)
+        for one in sockets:
+            if reset:
+                with suppress(OSError):
+                    # Closed with nothing left to send: the other side gets a reset.
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            _shut(one)
 
     def close(self) -> None:
         with self._lock:
@@ -233,11 +256,16 @@ class Proxy:
         framer = Framer(self._framing, direction)
         try:
             lost = False
-            while data := source.recv(RECEIVE_BYTES):
+            while True:
+                is_first = not select.select([source], [], [], 0)[0]
+                data = source.recv(RECEIVE_BYTES)
+                if not data:
+                    break
                 lost = lost or direction in self._silent
                 if lost:
                     continue
-                self._closing.wait(self._delay_seconds)
+                if is_first or self._delays_each:
+                    self._closing.wait(self._delay_seconds)
                 if not self._forward(framer, data, sink, direction, record):
                     break
         except OSError:

@@ -175,7 +175,8 @@ class KeptConnection:
             met = self._reason(error)
             # Whatever it was, the connection's state is not known any more.
             self.close()
-            if self._outage is not None:
+            ends = self._watch is not None and self._watch.is_abandoned
+            if self._outage is not None and not ends:
                 self._outage.failed(self, met)
             if met is not error:
                 raise met from error

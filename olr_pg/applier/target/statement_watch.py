@@ -115,6 +115,9 @@ class StatementWatch:
     Args:
         connect_string: of the target.
         answer_seconds: after which a statement that is lost is given up.
+
+    Attributes:
+        is_abandoned: whether every statement is given up, since the appliance ends.
     """
 
     def __init__(self, connect_string: str, answer_seconds: float) -> None:
@@ -125,7 +128,7 @@ class StatementWatch:
         self._lock = threading.Lock()
         self._watched: dict[BoundedConnection, _Watched] = {}
         self._ended: list[tuple[int, object]] = []
-        self._is_abandoned = False
+        self.is_abandoned = False
         self._own: BoundedConnection | None = None
         self._blocked: tuple[Blocked, ...] = ()
         self._seen: dict[str, OlrPgError] = {}
@@ -141,6 +144,9 @@ class StatementWatch:
 
     def stop(self) -> None:
         """Stop watching."""
+        own = self._own
+        if own is not None:
+            own.give_up("the watch ends")
         if self._ticking is not None:
             self._ticking.stop()
         self._disconnect()
@@ -148,7 +154,7 @@ class StatementWatch:
     def abandon(self) -> None:
         """Give up every statement, now and from now on: the appliance ends."""
         with self._lock:
-            self._is_abandoned = True
+            self.is_abandoned = True
             open_now = list(self._watched)
         for connection in open_now:
             connection.give_up("given up, since the appliance ends", cancel=True)
@@ -177,7 +183,7 @@ class StatementWatch:
         watched = _Watched(connection)
         with self._lock:
             self._watched[connection] = watched
-            is_abandoned = self._is_abandoned
+            is_abandoned = self.is_abandoned
         if is_abandoned:
             connection.give_up("given up, since the appliance ends")
         info = connection.info

@@ -10,7 +10,7 @@ import sqlalchemy.exc
 from sqlalchemy import select
 
 from olr_pg.dictionary.inventory import LogDay
-from olr_pg.oracle.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
 from olr_pg.oracle.tables import LOG_VOLUME
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, select
 from sqlalchemy.sql.elements import quoted_name
 
 from olr_pg.oracle.dictionary_queries import BATCH
-from olr_pg.oracle.driver_failures import PRIVILEGE, oracle_error
+from olr_pg.oracle.driver.driver_failures import PRIVILEGE, oracle_error
 from olr_pg.oracle.tables import among
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import oracledb
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import not_brought
-from olr_pg.oracle.driver_failures import oracle_error
+from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.ordered_window import in_order
 

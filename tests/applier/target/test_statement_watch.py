@@ -140,7 +140,7 @@ def test_a_slow_network_is_none_that_has_lost_something(
 ) -> None:
     watch = StatementWatch(through(proxy, replication), ANSWER_SECONDS)
     watch.start()
-    proxy.delay(0.2)
+    proxy.delay(0.2, each=True)
     try:
         with connect(through(proxy, replication), watch=watch) as connection:
             size = 1 << 19

@@ -10,6 +10,7 @@ import sqlalchemy.exc
 
 from olr_pg.errors import Code, OlrPgError, plain_reason, without_noise
 from olr_pg.observability.redaction import mask
+from olr_pg.oracle.driver.bounded_calls import SilenceError
 
 CREDENTIALS: Final = Code.ORACLE_LOGIN_REFUSED
 SERVICE: Final = Code.ORACLE_SERVICE_UNKNOWN
@@ -83,6 +84,8 @@ def oracle_error(error: Exception, doing: str, *, action: str | None = None) -> 
     codes = [_CODES[number] for number in numbers if number in _CODES]
     specific = [code for code in codes if code != UNREACHABLE]
     code = (specific or codes or [OTHER])[0]
+    if isinstance(original, SilenceError):
+        code = TIMEOUT
     return OlrPgError(code, f"{doing}: {mask(text)}", action=action)
 
 

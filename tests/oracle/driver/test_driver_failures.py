@@ -5,7 +5,7 @@ from __future__ import annotations
 import oracledb
 import pytest
 
-from olr_pg.oracle.driver_failures import (
+from olr_pg.oracle.driver.driver_failures import (
     CLIENT_LIBRARY,
     CREDENTIALS,
     LOST,

@@ -1,0 +1,1 @@
+"""What the driver of Oracle does not do itself: bounds of its calls, and words for its errors."""
