@@ -11,7 +11,8 @@ meaning   the applier                  a list of statements        a command
 AWAY      waits, state                 ends                        ends with the entry's code
           ``WAITING_FOR_TARGET``
 PASSES    tries again, then asks for   lists it, goes on           ends with the entry's code
-          the transactions again
+          the transactions again; the
+          table stops if it `may_last`
 STATEMENT the table stops              lists it, goes on           ends with the entry's code
 OPERATOR  the table stops, with the    lists it, goes on           ends with the entry's code
           entry's code
@@ -271,6 +272,12 @@ def is_transient(error: psycopg.Error) -> bool:
 def is_out_of_reach(error: psycopg.Error) -> bool:
     """Tell whether the server as a whole is away, or takes nothing: all tables wait with it."""
     return meant(error).meaning is Meaning.AWAY
+
+
+def may_last(error: psycopg.Error) -> bool:
+    """Tell whether an error that may pass may also be the statement's own: memory, locks, XX000."""
+    found = meant(error)
+    return found.meaning is Meaning.PASSES and found.code in {Code.TARGET_LIMIT, Code.TARGET_FAULT}
 
 
 def is_conflict(error: psycopg.Error) -> bool:

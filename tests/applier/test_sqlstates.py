@@ -78,3 +78,29 @@ def test_what_passes_is_tried_again_and_stops_nothing(replication: Replication) 
     assert r.rows("SELECT count(*) FROM olr_pg.error") == [(0,)]
     for state in states:
         assert r.rows(f"SELECT last_value FROM s.tries_{state.lower()}") == [(_TRIES,)]
+
+
+@pytest.mark.parametrize("state", ["XX000", "53200"])
+def test_what_should_pass_and_does_not_stops_its_table_in_the_end(
+    replication: Replication, state: str
+) -> None:
+    """One row that PostgreSQL has no memory for: those before it are in, the others go on."""
+    r = replication
+    name = state.lower()
+    raising = f"RAISE EXCEPTION 'raised' USING ERRCODE = '{state}';"
+    r.execute(_ALWAYS.format(name, f"IF NEW.n = 3 THEN {raising} END IF;"))
+    for number in range(1, 6):
+        r.transaction(r.insert({"ID": number, "N": number}, table=f"T_{state}"))
+        r.transaction(r.insert({"ID": number, "N": number}))
+    with pytest.raises(OlrPgError) as caught:
+        r.apply(retry_seconds=0.3)
+    assert caught.value.code == Code.TABLES_STOPPED
+    assert r.rows(f"SELECT id FROM s.t_{name} ORDER BY id") == [(1,), (2,)]
+    assert r.rows("SELECT count(*) FROM s.t") == [(5,)]
+    code = meant_by(state).code
+    assert r.rows("SELECT sqlstate, code, count(*) FROM olr_pg.error GROUP BY 1, 2") == [
+        (state, code, 1)
+    ]
+    r.execute(f"ALTER TABLE s.t_{name} DISABLE TRIGGER raises")
+    r.apply()
+    assert r.rows(f"SELECT count(*) FROM s.t_{name}") == [(5,)]

@@ -177,7 +177,7 @@ class TableApplier:
                 for rows in transactions:
                     self.apply(connection, selection.part(rows))
             else:
-                self._stop_with(connection, selection, refused(error))
+                self.stop_with(connection, selection, refused(error))
 
     def apply_slices(self, connection: Connection[Any], slices: Slices) -> None:
         """Do what `apply` does for one transaction that does not fit in memory.
@@ -327,7 +327,7 @@ class TableApplier:
                 self._writer.drop,
             )
         except RefusedError as error:
-            return self._stop_with(connection, todo, error)
+            return self.stop_with(connection, todo, error)
 
     def _apply_planned(
         self,
@@ -443,7 +443,7 @@ class TableApplier:
     def _definition(self, commit_scn: int) -> str:
         return source_document(self.source, self._settings.facts, commit_scn)
 
-    def _stop_with(
+    def stop_with(
         self, connection: Connection[Any], selection: Selection, error: RefusedError
     ) -> _Outcome:
         """Stop the table before anything of the selection."""

@@ -22,6 +22,7 @@ import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
+from olr_pg.applier.batches.giving_up import give_up
 from olr_pg.applier.batches.lock_patience import BlockedError, unless_blocked, wait_briefly
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
@@ -34,7 +35,7 @@ from olr_pg.applier.target.crash_watch import watched
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.steady_time import steady_time
-from olr_pg.postgres.sqlstates import is_transient, plain_words, target_error
+from olr_pg.postgres.sqlstates import is_transient, may_last, plain_words, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -346,7 +347,8 @@ class Worker:
             self._set_aside(batch, error.error)
             return
         except psycopg.Error as error:
-            failure = target_error(error)
+            failure = self._given_up(batch, error)
+            reached = batch.queue.applier.reached()
         with self._changed:
             self._at_work -= 1
             self._queued_bytes -= batch.held
@@ -358,6 +360,18 @@ class Worker:
             batch.give_back()
         self._room.give_back(batch.held)
         self._notify()
+
+    def _given_up(self, batch: TableBatch, error: psycopg.Error) -> OlrPgError | None:
+        """Stop the table if an error that did not pass may be its own; else return the error."""
+        applier, selection = batch.queue.applier, batch.selection
+        is_tried = may_last(error) and not (self._committed or self._closing.is_set())
+        if not is_tried or selection is None or not isinstance(applier, TableApplier):
+            return target_error(error)
+        try:
+            self._target.use(lambda c: give_up(applier, c, selection), applier.name)
+        except psycopg.Error as other:
+            return target_error(other)
+        return None
 
     def _note_passed(self, queue: TableQueue) -> None:
         if queue.blocked is not None:

@@ -109,6 +109,11 @@ def refused(error: psycopg.Error, step: BoundStatement | None = None) -> Refused
     """
     if is_transient(error):
         raise error
+    return refusal(error, step)
+
+
+def refusal(error: psycopg.Error, step: BoundStatement | None = None) -> RefusedError:
+    """Return the refusal for an error of PostgreSQL that does not pass, or has not."""
     conflicts = is_conflict(error)
     code = Code.CHANGE_CONFLICTS if conflicts else Code.CHANGE_REFUSED
     return RefusedError(
