@@ -26,7 +26,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
-from olr_pg.applier.target.modifiers import may_round, modifier_of
+from olr_pg.applier.target.modifiers import may_change, may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_kinds import check_kind
 from olr_pg.applier.target.tight_columns import may_refuse, read_not_null
@@ -322,6 +322,12 @@ def _check_columns(
             yield warning(
                 "postgres.types",
                 f"{target.full_name}.{name} may refuse values: {refusing}",
+                f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
+            )
+        elif (changing := may_change(column, made, target.columns[number])) is not None:
+            yield warning(
+                "postgres.types",
+                f"{target.full_name}.{name} may change values: {changing}",
                 f"{statement}ALTER COLUMN {quoted} TYPE {wanted};",
             )
 

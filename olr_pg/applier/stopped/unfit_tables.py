@@ -12,7 +12,7 @@ from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.ledger import ErrorRow
-from olr_pg.applier.target.table_kinds import check_firing, refuse_kind
+from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import format_xid
 
@@ -56,7 +56,12 @@ def stop_unfit(
 
     A table without changes is stopped, too: what it had may be gone.
     """
+    targets = {name: named_target(settings, name) for name in tables}
+    looked_at = suspicious(connection, targets.values())
+    lost = lost_tables(connection, settings.subscription)
     for name, source in tables.items():
+        if name not in lost and targets[name] not in looked_at:
+            continue
         reason = unfit_reason(connection, settings, name)
         if reason is None:
             _warn_of_firing(connection, settings, name)

@@ -82,15 +82,20 @@ _EVENT_TRIGGERS: Final = """
 SELECT evtname::text, evtenabled::text FROM pg_event_trigger
 WHERE evtevent <> 'login' AND evtenabled = ANY(%s) ORDER BY evtname
 """
+# Of these the applier sets none for itself.
+_LIMITS: Final = """
+SELECT name, setting || coalesce(' ' || unit, ''), source FROM pg_settings
+WHERE name = 'lock_timeout' AND setting <> '0' OR name = 'temp_file_limit' AND setting <> '-1'
+ORDER BY name
+"""
 _RESETS: Final = {
-    "database": "ALTER DATABASE {database} RESET default_transaction_read_only;",
-    "user": "ALTER ROLE {role} RESET default_transaction_read_only;",
-    "database user": "ALTER ROLE {role} IN DATABASE {database}"
-    " RESET default_transaction_read_only;",
+    "database": "ALTER DATABASE {database} RESET {name};",
+    "user": "ALTER ROLE {role} RESET {name};",
+    "database user": "ALTER ROLE {role} IN DATABASE {database} RESET {name};",
 }
 _ANYWHERE: Final = (
-    "ALTER SYSTEM SET default_transaction_read_only = off; SELECT pg_reload_conf();"
-    " -- or in the connection string, where it comes from there"
+    "ALTER SYSTEM RESET {name}; SELECT pg_reload_conf(); -- or in the connection string, where it"
+    " comes from there"
 )
 
 
@@ -132,6 +137,7 @@ def check_database(
     facts = _read(connection)
     yield from _encoding(facts)
     yield from _state(facts)
+    yield from _limits_of_statements(connection, facts)
     yield from _connections(settings, facts)
     yield from _locks(connection, settings, facts, tables)
     for gid, since, held in connection.execute(_PREPARED, {"tables": list(tables)}):
@@ -196,15 +202,28 @@ def _state(facts: _Facts) -> Iterator[Unfit]:
             )
         )
     if facts.is_read_only:
-        database, role = (sql.Identifier(n).as_string() for n in (facts.database, facts.role))
-        mend = _RESETS.get(facts.read_only_by, _ANYWHERE).format(database=database, role=role)
         yield Unfit(
             error(
                 DATABASE,
                 "sessions here are read-only: default_transaction_read_only is on",
-                mend,
+                _reset(facts, "default_transaction_read_only", facts.read_only_by),
             )
         )
+
+
+def _limits_of_statements(connection: Connection[Any], facts: _Facts) -> Iterator[Unfit]:
+    for name, setting, source in connection.execute(_LIMITS):
+        yield warned_of(
+            DATABASE,
+            f"{name} is {setting}: a statement that needs more fails",
+            _reset(facts, name, source),
+        )
+
+
+def _reset(facts: _Facts, name: str, source: str) -> str:
+    """Return the SQL that resets a setting where it comes from (pg_settings.source)."""
+    database, role = (sql.Identifier(n).as_string() for n in (facts.database, facts.role))
+    return _RESETS.get(source, _ANYWHERE).format(database=database, role=role, name=name)
 
 
 def _connections(settings: ApplierSettings, facts: _Facts) -> Iterator[Unfit]:

@@ -28,6 +28,9 @@ _MONTH: Final = 1 << 1
 
 _DIGITS: Final = re.compile(r"\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 
+_FLOAT_DIGITS: Final[dict[int, int]] = {PgKind.FLOAT4: 6, PgKind.FLOAT8: 15}
+"""Decimal digits that come back from each as they were."""
+
 _MICROSECONDS: Final = 6
 """Digits of seconds that PostgreSQL has; what lies behind them is a policy's."""
 
@@ -70,6 +73,23 @@ def may_round(source: OracleColumn, target: TargetColumn) -> str | None:
         return None
     digits = numeric_scale(target.modifier)
     return f"{oracle_type_name(source)} may have more digits than {digits} behind the point"
+
+
+def may_change(source: OracleColumn, made: PgType, target: TargetColumn) -> str | None:
+    """Return how the target would change values of the source's type without an error, or None.
+
+    Args:
+        made: the type that a new column would get: one that was chosen is meant.
+    """
+    if made.kind == target.base_oid:
+        return None
+    kept = _FLOAT_DIGITS.get(target.base_oid)
+    if kept is not None and source.type_code == OracleType.NUMBER:
+        if source.precision is None or source.precision > kept:
+            return f"{oracle_type_name(source)} may have more than the {kept} digits that it keeps"
+    elif target.base_oid == PgKind.BPCHAR and source.type_code == OracleType.VARCHAR2:
+        return f"{oracle_type_name(source)} is not padded with blanks, and may end with some"
+    return None
 
 
 def _rounding(source: OracleColumn, target: TargetColumn) -> str | None:

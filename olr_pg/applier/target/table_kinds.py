@@ -21,7 +21,7 @@ from olr_pg.observability.findings import error
 from olr_pg.observability.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from psycopg import Connection
 
@@ -81,6 +81,22 @@ SELECT row_security_active(c.oid), pg_has_role(c.relowner, 'USAGE') AND c.relfor
     ARRAY(SELECT polname::text FROM pg_policy WHERE polrelid = c.oid ORDER BY 1)
 FROM pg_class c WHERE c.oid = %(table)s AND c.relrowsecurity
 """
+_SUSPICIOUS: Final = """
+WITH RECURSIVE part AS (
+    SELECT c.oid AS whole, c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN unnest(%(schemas)s::text[], %(names)s::text[]) AS wanted (schema, name)
+        ON wanted.schema = n.nspname AND wanted.name = c.relname
+    WHERE c.relkind IN ('r', 'p')
+  UNION
+    SELECT part.whole, i.inhrelid FROM pg_inherits i JOIN part ON i.inhparent = part.oid
+)
+SELECT DISTINCT n.nspname::text, w.relname::text
+FROM part JOIN pg_class c ON c.oid = part.oid
+JOIN pg_class w ON w.oid = part.whole JOIN pg_namespace n ON n.oid = w.relnamespace
+WHERE c.relpersistence <> 'p' OR c.relkind = 'f' OR c.relrowsecurity OR c.relhasrules
+    OR NOT (c.relispartition OR c.oid = part.whole)
+    OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgenabled IN ('A', 'R'))
+"""
 # What is written to a partition by way of the whole table is rewritten by the rules of that alone.
 _RULES: Final = """
 SELECT r.rulename::text, r.is_instead FROM pg_rewrite r
@@ -126,6 +142,19 @@ JOIN pg_publication p ON (p.pubupdate OR p.pubdelete) AND (p.puballtables
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
+
+
+def suspicious(
+    connection: Connection[Any], targets: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return the tables where a closer look may find something that is refused, or fires.
+
+    Args:
+        targets: schema and name of each.
+    """
+    schemas, names = [schema for schema, _ in targets], [name for _, name in targets]
+    found = connection.execute(_SUSPICIOUS, {"schemas": schemas, "names": names})
+    return {(schema, name) for schema, name in found}
 
 
 def check_kind(

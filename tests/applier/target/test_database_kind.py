@@ -101,6 +101,21 @@ def test_a_read_only_database(replication: Replication) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "value"), [("lock_timeout", "'300ms'"), ("temp_file_limit", "'64kB'")]
+)
+def test_limits_of_statements(replication: Replication, setting: str, value: str) -> None:
+    r = replication
+    database = conninfo_to_dict(r.target)["dbname"]
+    r.execute("CREATE TABLE s.r (id int PRIMARY KEY)")
+    r.execute(f"ALTER DATABASE {database} SET {setting} = {value}")
+    (found,) = check_target(r.settings(), [_TABLE])
+    assert (found.check, found.severity) == ("postgres.database", Severity.WARNING)
+    assert setting in found.what
+    r.execute(found.mend[0])
+    assert check_target(r.settings(), [_TABLE]) == []
+
+
+@pytest.mark.parametrize(
     ("options", "by"), [("-c default_transaction_read_only=on", "connection string")]
 )
 def test_read_only_by_the_connection_string(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -104,6 +105,35 @@ def test_digits_that_nobody_knows_are_a_warning(replication: Replication, column
     assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.types")]
     _mend(r, found)
     assert _found(r, _table(column)) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "words"),
+    [
+        (_number(None, None), "double precision", "15 digits"),
+        (_number(16, 2), "float8", "15 digits"),
+        (_number(7, 0), "real", "6 digits"),
+        (_of(OracleType.VARCHAR2, precision=None), "char(20)", "padded"),
+    ],
+)
+def test_types_that_change_values_are_a_warning(
+    replication: Replication, column: Column, kind: str, words: str
+) -> None:
+    r = replication
+    r.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
+    if column.type_code == OracleType.VARCHAR2:
+        column = replace(column, length=20, charset_id=873, charset_form=1)
+    found = _found(r, _table(column))
+    assert [(one.severity, one.check) for one in found] == [(Severity.WARNING, "postgres.types")]
+    assert words in found[0].what
+    _mend(r, found)
+    assert _found(r, _table(column)) == []
+
+
+@pytest.mark.parametrize(("column", "kind"), [(_number(15, 2), "float8"), (_number(6, 1), "real")])
+def test_digits_that_a_float_keeps(replication: Replication, column: Column, kind: str) -> None:
+    replication.execute(f"CREATE TABLE s.r (id int PRIMARY KEY, x {kind})")
+    assert _found(replication, _table(column)) == []
 
 
 def test_nothing_is_rounded_without_a_word(replication: Replication) -> None:
