@@ -176,7 +176,24 @@ def add(
     wider = loaded.model_copy(update={"apply": apply.with_changes(changes)})
     if load:
         load_tables(wider, [str(name) for name in names], resume=True)
+    else:
+        _check_targets(wider, [str(name) for name in names])
     _take(loaded, changes, added=[str(name) for name in names])
+
+
+def _check_targets(config: Config, names: Sequence[str]) -> None:
+    """Refuse tables whose targets do not fit, as a load does.
+
+    Raises:
+        OlrPgError: 5040–5043.
+    """
+    from olr_pg.applier.stopped.unfit_tables import unfit_reason
+
+    with open_target_of(config) as (connection, settings):
+        for name in names:
+            reason = unfit_reason(connection, settings, name)
+            if reason is not None:
+                raise reason
 
 
 @app.command("remove")

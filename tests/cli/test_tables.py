@@ -51,6 +51,17 @@ def test_pause_and_resume(config: Path) -> None:
     }
 
 
+def test_a_table_whose_target_does_not_fit_is_not_added(
+    config: Path, postgres_database: str
+) -> None:
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA s; CREATE UNLOGGED TABLE s.more (id int PRIMARY KEY)")
+    assert "OLR-05040" in run(config, "add", "S.MORE", "--no-load", code=6)
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("ALTER TABLE s.more SET LOGGED")
+    run(config, "add", "S.MORE", "--no-load")
+
+
 def test_the_whole_subscription(config: Path) -> None:
     assert run(config, "pause", "--all", "--by", "alice") == "paused: the whole subscription\n"
     assert "PAUSED as a whole, by alice" in run(config, "list")
