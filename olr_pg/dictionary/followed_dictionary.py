@@ -288,6 +288,26 @@ class FollowedDictionary:
             yield from self._roots(row.l_obj)
         elif table == "LOBFRAG$":
             yield from self._roots(row.parent_obj)
+        elif table == "TS$":
+            yield from self._tables_in(row.ts)
+
+    def _tables_in(self, ts: int) -> set[int]:
+        """Return the tables that have a segment in a tablespace: it may be encrypted now."""
+
+        def there(*names: str) -> list[Any]:
+            return [row for name in names for row in self._rows[name].all() if row.ts == ts]
+
+        owner = {
+            row.obj: row.bo for name in ("TABCOMPART$", "IND$") for row in self._rows[name].all()
+        }
+        owner |= {row.l_obj: row.obj for row in self._rows["LOB$"].all()}
+        owner |= {row.part_obj: owner.get(row.l_obj, 0) for row in self._rows["LOBCOMPPART$"].all()}
+        found = {row.obj for row in there("TAB$", "LOB$")}
+        found |= {row.bo for row in there("TABPART$", "IND$")}
+        found |= {owner.get(row.p_obj, 0) for row in there("TABSUBPART$")}
+        found |= {owner.get(row.bo, 0) for row in there("INDPART$")}
+        found |= {owner.get(row.parent_obj, 0) for row in there("LOBFRAG$")}
+        return {obj for obj in found if self._rows["TAB$"].of(obj)}
 
     def _organised_by(self, index: int) -> Iterator[int]:
         """Return the table whose rows are in this index, if it is such a one."""

@@ -43,7 +43,10 @@ def dictionary() -> FollowedDictionary:
 
 def change(table: str, operation: SysRowOperation, row_id: str, **fields: Any) -> SysRowChange:
     """A change of a row by its fields' names."""
-    section = f"sys_{table.removesuffix('$').replace('_', '').lower()}"
+    name = table.removesuffix("$").replace("_", "").lower()
+    section = {"lobcomppart": "sys_lob_comp_part", "lobfrag": "sys_lob_frag"}.get(
+        name, f"sys_{name}"
+    )
     values = {
         SYS_COLUMNS[section][name]: value.encode() if isinstance(value, str)
         else None if value is None else encode_number(value)
@@ -176,3 +179,65 @@ def test_a_segment_that_will_be_columnar_refuses_its_table(depth: int) -> None:
     table = followed.table(TABLE)
     assert table is not None
     assert "hybrid columnar" in str(table.refusal)
+
+
+WITH_TABLESPACE: Final = ("TABPART$", "TABSUBPART$", "IND$", "INDPART$")
+PLACED: Final[dict[str, list[tuple[str, dict[str, int]]]]] = {
+    "table": [],
+    "partition": [("TABPART$", {"bo": TABLE})],
+    "subpartition": [
+        ("TABCOMPART$", {"obj": TABLE + 8, "data_obj": 0, "bo": TABLE}),
+        ("TABSUBPART$", {"p_obj": TABLE + 8}),
+    ],
+    "index": [
+        ("IND$", {"bo": TABLE, "type": 4, "flags": 0, "property": 1}),
+        ("ICOL$", {"obj": TABLE + 1, "bo": TABLE, "int_col": 1, "pos": 1}),
+    ],
+    "index partition": [
+        ("IND$", {"obj": TABLE + 8, "bo": TABLE, "type": 4, "flags": 0, "property": 3, "ts": 0}),
+        ("ICOL$", {"obj": TABLE + 8, "bo": TABLE, "int_col": 1, "pos": 1}),
+        ("INDPART$", {"bo": TABLE + 8}),
+    ],
+    "LOB": [("LOB$", {"obj": TABLE, "int_col": 1, "l_obj": TABLE + 1, "ts": 7})],
+    "LOB partition": [
+        ("LOB$", {"obj": TABLE, "int_col": 1, "l_obj": TABLE + 7, "ts": 0}),
+        ("LOBFRAG$", {"frag_obj": TABLE + 1, "parent_obj": TABLE + 7, "ts": 7}),
+    ],
+    "LOB subpartition": [
+        ("LOB$", {"obj": TABLE, "int_col": 1, "l_obj": TABLE + 7, "ts": 0}),
+        ("LOBCOMPPART$", {"part_obj": TABLE + 6, "l_obj": TABLE + 7}),
+        ("LOBFRAG$", {"frag_obj": TABLE + 1, "parent_obj": TABLE + 6, "ts": 7}),
+    ],
+}
+"""What has a segment in tablespace 7, for each kind of segment."""
+
+
+@pytest.mark.parametrize("kind", PLACED)
+def test_a_tablespace_that_is_encrypted_concerns_the_tables_in_it(kind: str) -> None:
+    followed = dictionary()
+    own = {"obj": TABLE + 1, "data_obj": TABLE + 1, "ts": 7}
+    changes = [change("OBJ$", INSERT, f"x{n}", obj=TABLE + n, data_obj=TABLE + n, owner=APP,
+                      name="X", type=19, flags=0) for n in (1, 6, 7, 8)]  # fmt: skip
+    changes += [
+        change(table, INSERT, f"r{at}", **(own if table in WITH_TABLESPACE else {}) | fields)
+        for at, (table, fields) in enumerate(PLACED[kind])
+    ]
+    organised = 0x40 if "index" in kind else 0x20 if "partition" in kind else 0
+    place = 7 if kind == "table" else 0
+    changes.append(change("TAB$", UPDATE, "t1", ts=place, property=organised))
+    plain = change("TS$", INSERT, "s7", ts=7, name="DATA", block_size=8192, state=1, flags=0x21)
+    followed.apply(transaction(plain, *changes))
+    assert followed.apply(transaction(change("TS$", UPDATE, "s7", block_size=8192))) == set()
+    encrypted = transaction(change("TS$", UPDATE, "s7", flags=0x4021))
+    assert followed.concerned(encrypted) == {TABLE}
+    assert followed.apply(encrypted) == {TABLE}
+    table = followed.table(TABLE)
+    assert table is not None
+    if "LOB" not in kind:
+        assert "in the encrypted tablespace DATA" in str(table.refusal)
+
+
+def test_a_tablespace_of_nothing_that_is_kept_concerns_nobody() -> None:
+    followed = dictionary()
+    followed.apply(transaction(secure()))
+    assert followed.apply(transaction(change("TS$", UPDATE, "s7", flags=0x21))) == set()
