@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SET_UP_SECONDS: Final = 30.0
+"""What each statement may take that sets a new connection up; none has anything to wait for."""
+
 # What takes long is large, or waits for a lock: to end it would not make it shorter. Where commits
 # wait for nothing, a crash would take what was confirmed to the server.
 # Rows of a batch are few beside what compiling its plan would cost.
@@ -89,6 +92,7 @@ def connect(
         prepare_threshold=None,
     )
     try:
+        connection.answer_seconds = _SET_UP_SECONDS
         if watch is not None:
             watch.opened(connection)
         connection.adapters.register_dumper(Binary, _BinaryDumper)
@@ -99,6 +103,7 @@ def connect(
         connection.execute(_SETTINGS)
         if replica:
             connection.execute(_REPLICA)
+        connection.answer_seconds = None
     except psycopg.Error as error:
         _close(connection, watch)
         if is_transient(error):

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.target.connection import connect
 from olr_pg.postgres.keepalive import with_timeouts
 from olr_pg.postgres.sqlstates import plain_words, target_error
+from tests.simulation.proxy import Proxy, Trip
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -34,6 +35,31 @@ def test_a_server_that_vanished_is_noticed(replication: Replication) -> None:
     """After a minute, not after the two hours and more that systems wait by themselves."""
     with connect(make_conninfo(replication.target, host="127.0.0.1")) as connection:
         assert _keepalive(connection) == (30, 10, 3, 60_000)
+
+
+def test_a_network_that_passes_nothing_on_ends_the_setting_up(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of commands, too, which have no watch."""
+    monkeypatch.setattr("olr_pg.applier.target.connection._SET_UP_SECONDS", 0.3)
+    given = conninfo_to_dict(replication.target)
+    place = (str(given["host"]), int(str(given["port"])))
+
+    def silence(_message: bytes) -> bool:
+        proxy.silence("answers")
+        return False
+
+    with Proxy("postgres", lambda: place) as proxy:
+        # The first statement of the connection, by its type of message.
+        proxy.arm(
+            Trip("requests", lambda m: m[:1] in b"QP" and silence(m), 1, "before", lambda: None,
+                 cuts=False)
+        )  # fmt: skip
+        own = make_conninfo(
+            replication.target, host="127.0.0.1", port=proxy.port, sslmode="disable"
+        )
+        with pytest.raises(psycopg.OperationalError, match="no answer"):
+            connect(own)
 
 
 def test_what_the_connect_string_says_holds(replication: Replication) -> None:
