@@ -34,6 +34,8 @@ def test_a_table_says_why_it_is_not_complete() -> None:
     assert _stopped({**table, "stopped": True}) == "STOPPED"
     assert _stopped({**table, "stopped": True, "held_scn": 7}) == "STOPPED at SCN 7"
     assert _stopped({**table, "paused": True, "held_scn": 7}) == "paused at SCN 7"
+    blocked = {**table, "stopped": None, "blocked": "OLR-05098: x"}
+    assert _stopped(blocked) == "BLOCKED in PostgreSQL"
 
 
 def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
