@@ -116,13 +116,17 @@ def _of_table(connection: Connection, table: Table) -> Iterator[NologgingPart]:
                 f"{table.full_name}.{column}",
                 f'{alter} MODIFY LOB ("{column}") (NOCACHE LOGGING);',
             )
-    names = ("COLUMN_NAME", "PARTITION_NAME")
-    for column, name in _nologging(connection, tables.LOB_PARTITIONS, table, names):
-        if column in lobs:
-            yield NologgingPart(
-                f"{table.full_name}.{column} partition {name}",
-                f'{alter} MODIFY PARTITION "{name}" LOB ("{column}") (NOCACHE LOGGING);',
-            )
+    for view, kind in (
+        (tables.LOB_PARTITIONS, "PARTITION"),
+        (tables.LOB_SUBPARTITIONS, "SUBPARTITION"),
+    ):
+        names = ("COLUMN_NAME", f"{kind}_NAME")
+        for column, name in _nologging(connection, view, table, names):
+            if column in lobs:
+                yield NologgingPart(
+                    f"{table.full_name}.{column} {kind.lower()} {name}",
+                    f'{alter} MODIFY {kind} "{name}" LOB ("{column}") (NOCACHE LOGGING);',
+                )
 
 
 def _nologging(

@@ -126,6 +126,20 @@ def test_doctor_names_what_is_not_logged_with_the_sql_that_mends_it(
     assert of_logging(doctor.findings()) == []
 
 
+def test_the_lob_of_a_subpartition_is_named_with_the_sql_that_mends_it(
+    live: LiveSource, doctor: Doctor
+) -> None:
+    table = next(t for t in live.summary.tables if t.lobs)
+    column = table.columns[next(iter(table.lobs))].name
+    own = {"TABLE_OWNER": table.owner, "TABLE_NAME": table.name, "COLUMN_NAME": column}
+    live.state.catalogue.put("DBA_LOB_SUBPARTITIONS", **own, SUBPARTITION_NAME="S1", LOGGING="NO")
+    run_sql(live, "ALTER DATABASE NO FORCE LOGGING")
+    _, finding = of_logging(doctor.findings())
+    assert finding.what.startswith(f"{table.full_name}.{column} subpartition S1 is NOLOGGING")
+    mend(live, [finding])
+    assert checks(of_logging(doctor.findings())) == ["oracle.force-logging"]
+
+
 def test_doctor_tells_of_work_without_redo_behind_the_checkpoint(
     live: LiveSource, doctor: Doctor
 ) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ALTER: Final = re.compile(
     r'ALTER\s+TABLE\s+"?([\w$#]+)"?\s*\.\s*"?([\w$#]+)"?\s+'
-    r'(?:MODIFY\s+PARTITION\s+"?([\w$#]+)"?\s+)?'
+    r'(?:MODIFY\s+(SUB)?PARTITION\s+"?([\w$#]+)"?\s+)?'
     r'(?:(?:MODIFY\s+)?LOB\s*\(\s*"?([\w$#]+)"?\s*\)\s*\(\s*NOCACHE\s+(NO)?LOGGING\s*\)'
     r"|(NO)?LOGGING)\s*$",
     re.IGNORECASE,
@@ -56,13 +56,13 @@ def alter_logging(catalogue: Catalogue, sql: str) -> bool:
     match = _ALTER.match(sql)
     if match is None:
         return False
-    owner, table, partition, column, *no = match.groups()
+    owner, table, sub, partition, column, *no = match.groups()
     if column is None:
         view = "DBA_TABLES" if partition is None else "DBA_TAB_PARTITIONS"
     else:
-        view = "DBA_LOBS" if partition is None else "DBA_LOB_PARTITIONS"
+        view = "DBA_LOBS" if partition is None else f"DBA_LOB_{sub or ''}PARTITIONS"
     where = {"OWNER" if partition is None else "TABLE_OWNER": owner, "TABLE_NAME": table}
-    where |= {} if partition is None else {"PARTITION_NAME": partition}
+    where |= {} if partition is None else {f"{sub or ''}PARTITION_NAME": partition}
     where |= {} if column is None else {"COLUMN_NAME": column}
     condition = " AND ".join(f'"{name}" = ?' for name in where)
     logging = "NO" if any(no) else "YES"
