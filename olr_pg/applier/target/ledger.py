@@ -13,6 +13,7 @@ import psycopg
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.redaction import mask
+from olr_pg.postgres.encodings import storable
 from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.scalars import format_xid
 
@@ -420,12 +421,16 @@ class TableLedger:
 
     def record(self, connection: Connection[Any], row: ErrorRow) -> None:
         """Write a line of the error table; the same change again counts an attempt."""
+        row = row._replace(
+            message=storable(connection, row.message), statement=storable(connection, row.statement)
+        )
         connection.execute(_RECORD, (*self._key, self._target, *row))
 
     def update_message(self, connection: Connection[Any], row: ErrorRow) -> None:
         """Give a line that holds the table up, if there is one, the row's message."""
         identity = (row.commit_scn, row.xid, row.position)
-        connection.execute(_RETELL, (row.message, *self._key, *identity))
+        message = storable(connection, row.message)
+        connection.execute(_RETELL, (message, *self._key, *identity))
 
     def stop(self, connection: Connection[Any], held_source: str) -> None:
         """Mark the table as stopped.

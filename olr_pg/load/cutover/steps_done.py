@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from psycopg.types.json import Jsonb
 
+from olr_pg.postgres.encodings import storable
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -64,7 +66,8 @@ def note_step(
     connection: Connection[Any], subscription: str, step: str, state: str, detail: dict[str, Any]
 ) -> None:
     """Store the state of a step in the target."""
-    values = {"subscription": subscription, "step": step, "state": state, "detail": Jsonb(detail)}
+    stored = Jsonb(storable(connection, detail))
+    values = {"subscription": subscription, "step": step, "state": state, "detail": stored}
     connection.execute(_NOTE, values)
 
 

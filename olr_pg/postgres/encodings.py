@@ -1,0 +1,37 @@
+"""Texts of ours in a database of another encoding than UTF8, which may lack their characters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from psycopg import Connection
+
+T = TypeVar("T")
+
+
+def storable(connection: Connection[Any], value: T) -> T:
+    r"""Return texts so that the server can store them: characters beyond ASCII as ``\uxxxx``.
+
+    Where the server's encoding is UTF8 they stay as they are. This is for messages and statements,
+    never for values of rows.
+
+    Args:
+        value: a text, or dicts and lists of them, as JSON has them; anything else stays as it is.
+    """
+    if connection.info.parameter_status("server_encoding") == "UTF8":
+        return value
+    escaped: T = _escaped(value)
+    return escaped
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("ascii", "backslashreplace").decode("ascii")
+    if isinstance(value, dict):
+        return {key: _escaped(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(part) for part in value]
+    return value
