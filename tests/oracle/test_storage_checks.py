@@ -26,6 +26,7 @@ from olr_pg.simulator.oracle_net.server import StandIn
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.oracle_net.tablespace_rows import insert_tablespace, move_segment
 from tests.oracle.conftest import DBID, NOTES, ORDERS, make_snapshot
+from tests.oracle.live_twins import LiveTwins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -324,3 +325,27 @@ def test_an_assessment_reports_the_table_live_and_offline(
     (finding,) = (one for one in diagnose(load_config(offline)) if one.check.startswith("offline."))
     assert "OLR-03013" in finding.what
     assert "in the encrypted tablespace SECURE" in finding.what
+
+
+def test_of_several_containers_the_one_is_named(tmp_path: Path, postgres_database: str) -> None:
+    twins = LiveTwins(tmp_path)
+    try:
+        catalogue = twins.server.containers["PDB2"].catalogue
+        insert_tablespace(catalogue, SECURE, "SECURE", encrypted=True)
+        assert move_segment(catalogue, "ALTER TABLE SHOP.B MOVE TABLESPACE SECURE")
+        config = twins.write_config(postgres_database)
+        refused, *_ = (one for one in findings(config) if one.check == "oracle.tables")
+        assert refused.what.startswith("PDB2: SHOP.B cannot be replicated: it is in the encrypted")
+        assert refused.mend[:2] == (
+            "ALTER SESSION SET CONTAINER = PDB2;",
+            f'ALTER TABLE "SHOP"."B" MOVE TABLESPACE {PLACE};',
+        )
+        result = CliRunner().invoke(
+            app, ["assess", "--no-target", "--json", "--config", str(config)]
+        )
+        assert result.exit_code == 0, result.output
+        told = {one["name"]: one["replicated"] for one in json.loads(result.stdout)["tables"]}
+        assert "in the encrypted tablespace SECURE" in told.pop("PDB2.SHOP.B")
+        assert set(told.values()) == {"yes"}
+    finally:
+        twins.close()
