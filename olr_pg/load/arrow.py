@@ -245,7 +245,7 @@ def _number_bytes(array: Array) -> ValueColumn:
     row, outcome = number_kernel(*text, scratch, out, length)
     if row >= 0 and outcome == Outcome.PRECISION:
         raise OlrPgError(
-            Code.VALUE_OUT_OF_RANGE,
+            Code.TABLE_DATA_VALUE_UNFIT,
             f"text to NUMBER: the value has more than the {DIGITS_MAX} digits of a NUMBER",
             row=row,
         )
