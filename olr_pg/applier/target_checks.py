@@ -36,7 +36,7 @@ from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
 from olr_pg.dictionary.structure import NO_STRUCTURE
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.observability.findings import Finding, coded, error, warning
-from olr_pg.postgres.sqlstates import is_transient, target_error
+from olr_pg.postgres.sqlstates import is_forbidden, is_transient, target_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,7 +123,9 @@ def _emptied(connection: Connection[Any], settings: ApplierSettings) -> list[str
     """Return the source tables whose rows a crash has taken."""
     try:
         return lost_tables(connection, settings.subscription)
-    except psycopg.errors.InsufficientPrivilege:
+    except psycopg.Error as problem:
+        if not is_forbidden(problem):
+            raise
         return []  # which is told by itself
 
 

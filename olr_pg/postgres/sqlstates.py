@@ -179,6 +179,9 @@ _DUPLICATES: Final = frozenset({"42701", "42710", "42723", "42P04", "42P06", "42
 _MISSING: Final = frozenset({"3F000", "42704", "42P01"})
 INTERNAL_ERROR: Final = "XX000"
 _LOST: Final = "08006"
+_LOCKED: Final = "55P03"
+_OUT_OF_MEMORY: Final = "53200"
+_FORBIDDEN: Final = "42501"
 _NOT_MADE: Final = "08001"
 
 _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
@@ -293,6 +296,21 @@ def is_duplicate(error: psycopg.Error) -> bool:
 def is_missing(error: psycopg.Error) -> bool:
     """Tell whether a table, schema, role or other object does not exist."""
     return error.sqlstate in _MISSING
+
+
+def is_locked(error: psycopg.Error) -> bool:
+    """Tell whether a lock of another session was waited for as long as it was to be."""
+    return error.sqlstate == _LOCKED
+
+
+def is_out_of_memory(error: psycopg.Error) -> bool:
+    """Tell whether the server has no memory, or no room for locks, for a statement."""
+    return error.sqlstate == _OUT_OF_MEMORY
+
+
+def is_forbidden(error: psycopg.Error) -> bool:
+    """Tell whether the role lacks a privilege."""
+    return error.sqlstate == _FORBIDDEN
 
 
 def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:

@@ -12,6 +12,7 @@ from olr_pg.postgres.sqlstates import (
     is_duplicate,
     is_missing,
     is_of_statement,
+    is_out_of_memory,
     is_transient,
     plain_words,
 )
@@ -61,7 +62,9 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
         piece = waiting.pop(0)
         try:
             trial.run(piece)
-        except psycopg.errors.OutOfMemory as error:
+        except psycopg.Error as error:
+            if not is_out_of_memory(error):
+                raise
             # The server holds fewer locks than is usual, or other sessions have many of them.
             smaller = needs.halves(piece)
             if not smaller:
@@ -142,8 +145,7 @@ class _Trial:
 
 
 def _is_of_all(error: psycopg.Error, connection: Connection[Any]) -> bool:
-    is_full = isinstance(error, psycopg.errors.OutOfMemory)
-    return is_full or not is_of_statement(error, connection)
+    return is_out_of_memory(error) or not is_of_statement(error, connection)
 
 
 def _try(connection: Connection[Any], one: Statement) -> Statement:

@@ -252,6 +252,7 @@ def _connects(text: str) -> psycopg.Error:
 
 
 def test_refused_connections(database: str, limited: str) -> None:
+    _judge(_connects(make_conninfo(limited, password="wrong")), "28P01")
     with psycopg.connect(database, autocommit=True) as owner:
         owner.execute("ALTER ROLE limited CONNECTION LIMIT 0")
         _judge(_connects(limited), "53300")
@@ -264,7 +265,6 @@ def test_refused_connections(database: str, limited: str) -> None:
         assert state_of(_connects(limited)) == "42501"
         owner.execute("ALTER ROLE limited NOLOGIN")
         _judge(_connects(limited), "28000")
-    _judge(_connects(make_conninfo(limited, password="wrong")), "28P01")
     _judge(_connects(make_conninfo(database, dbname="never_made")), "3D000")
     _judge(_connects(make_conninfo(database, target_session_attrs="standby")), "25006")
     tls = _connects(make_conninfo(database, sslmode="require"))

@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 
 from olr_pg.applier.settings import Consistency
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.postgres.sqlstates import plain_words
+from olr_pg.postgres.sqlstates import is_locked, plain_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,9 @@ def unless_blocked(
     blocked: BlockedError | None = None
     try:
         work(connection)
-    except psycopg.errors.LockNotAvailable as error:
+    except psycopg.Error as error:
+        if not is_locked(error):
+            raise
         seen = None if watch is None else watch.last_seen(batch.queue.name)
         blocked = BlockedError(seen or OlrPgError(Code.STATEMENT_BLOCKED, plain_words(error)))
         if connection.info.transaction_status != TransactionStatus.IDLE:
