@@ -96,8 +96,9 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
         if one.text not in (one.word, one.word.lower(), one.word.capitalize()):
             raise UntranslatableError(f"{one.text} in the format {form!r}")
         return fill + one.text
-    if one.word == "SYYYY":
-        raise UntranslatableError(f"SYYYY in the format {form!r}")
+    # PostgreSQL does not fill SSSSS up with zeros.
+    if one.word == "SYYYY" or (one.word == "SSSSS" and not fill):
+        raise UntranslatableError(f"{one.word} in the format {form!r}")
     word = _RENAMED.get(one.word, one.word)
     if word.startswith("FF"):
         wanted = int(word[2:] or digits)

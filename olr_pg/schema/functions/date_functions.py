@@ -264,6 +264,9 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
         t.moment(value)  # refuses it: its zone is lost
     given = string_literal(t, arguments[1], "TO_CHAR with a format")
+    if given.upper() == "SSSSS":
+        shown = f"LPAD(TO_CHAR({t.sql(value)}, 'SSSSS'), 5, '0')"
+        return shown, TEXT._replace(filled=fact.filled)
     form = shown_format(given, fact.length if fact.kind is not ValueKind.DATE else 0)
     if fact.kind is not ValueKind.TIMESTAMPTZ and "TZ" in form:
         raise UntranslatableError(f"a date without time zone in the format {given!r}")

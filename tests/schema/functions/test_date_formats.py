@@ -25,7 +25,7 @@ def test_formats_that_are_shown(form: str, wanted: str) -> None:
     assert shown_format(form, 3) == wanted
 
 
-@pytest.mark.parametrize("form", ["DL", "DD ~ MM", "YEAR", "DDSP", "mONTH", "TZR", "FX"])
+@pytest.mark.parametrize("form", ["DL", "DD ~ MM", "YEAR", "DDSP", "mONTH", "TZR", "FX", "SSSSS"])
 def test_formats_that_are_refused(form: str) -> None:
     with pytest.raises(UntranslatableError):
         shown_format(form)
