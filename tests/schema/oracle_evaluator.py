@@ -121,7 +121,7 @@ def _replaced(text: str | None, wanted: str | None, new: str | None) -> str | No
 
 
 def _translated(text: str, old: str, new: str) -> str:
-    to = {}
+    to = dict[str, str]()
     for at, letter in enumerate(old):
         to.setdefault(letter, new[at] if at < len(new) else "")
     return "".join(to.get(letter, letter) for letter in text)
@@ -437,8 +437,8 @@ class Expressions:
         """Draw a condition; its value is None where it is unknown."""
         kind = self._random.choice(("number", "text", "null", "date"))
         if kind == "null":
-            value = self.text(depth)
-            return Made(f"{value.text} IS NULL", lambda row: value.value(row) is None)
+            text = self.text(depth)
+            return Made(f"{text.text} IS NULL", lambda row: text.value(row) is None)
         one, other = (getattr(self, kind)(min(depth, 1)) for _ in range(2))
         sign, test = self._random.choice((("=", lambda x, y: x == y), ("<>", lambda x, y: x != y)))
 

@@ -37,7 +37,7 @@ def _drawn(seed: int) -> Made:
 def _differs(found: Any, wanted: Any) -> bool:
     if isinstance(found, Decimal | int) and isinstance(wanted, Decimal):
         # PostgreSQL's quotients have fewer digits than Oracle's.
-        return abs(Decimal(found) - wanted) > Decimal("1e-12") * max(1, abs(wanted))
+        return abs(Decimal(found) - wanted) > Decimal("1e-12") * max(Decimal(1), abs(wanted))
     return bool(found != wanted)
 
 
