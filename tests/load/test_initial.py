@@ -92,6 +92,51 @@ def test_a_load_that_broke_off_goes_on_and_loads_nothing_twice(project: Project)
     check_tables(source.summary, project.database)
 
 
+def test_a_crash_amid_a_load_into_an_unlogged_table(project: Project) -> None:
+    """The partitions that were in are gone: a load that went on would lack them."""
+    source = project.source
+    scn = source.scn(0.6)
+    project.tables = source.write_tables(project.folder / "tables", scn)
+    name = max(source.rows(scn).items(), key=lambda item: len(item[1]))[0]
+    with pytest.raises(OlrPgError):
+        project.run_with_refusal(name)
+    project.allow(name)
+    ((target,),) = fetch(
+        project, f"SELECT target_table FROM olr_pg.load WHERE source_table = '{name}'"
+    )
+    quoted = ".".join(f'"{part}"' for part in target.split(".", 1))
+    with psycopg.connect(project.database, autocommit=True) as connection:
+        connection.execute(f"ALTER TABLE {quoted} SET UNLOGGED".encode())
+        with pytest.raises(OlrPgError) as caught:
+            project.load(resume=True)
+        assert caught.value.code == 5040
+        # What a crash does.
+        connection.execute(f"TRUNCATE {quoted}, olr_pg.crash_mark".encode())
+    project.apply = {"unlogged-tables": "accept"}
+    with pytest.raises(OlrPgError) as caught:
+        project.load(resume=True)
+    assert (caught.value.code, caught.value.where["table"]) == (5041, name)
+    project.load(restart=True)
+    assert target_rows(project) == {key: len(found) for key, found in source.rows(scn).items()}
+    project.run()
+    check_tables(source.summary, project.database)
+
+
+def test_a_load_empties_no_table_that_does_not_fit(project: Project) -> None:
+    source = project.source
+    project.tables = source.write_tables(project.folder / "tables", source.scn(0.6))
+    project.load()
+    before = target_rows(project)
+    ((target,),) = fetch(project, "SELECT max(target_table) FROM olr_pg.load")
+    quoted = ".".join(f'"{part}"' for part in target.split(".", 1))
+    with psycopg.connect(project.database, autocommit=True) as connection:
+        connection.execute(f"ALTER TABLE {quoted} SET UNLOGGED".encode())
+    with pytest.raises(OlrPgError) as caught:
+        project.load(anew=True)
+    assert caught.value.code == 5040
+    assert target_rows(project) == before
+
+
 def test_a_restart_empties_what_was_begun(project: Project) -> None:
     source = project.source
     project.tables = source.write_tables(project.folder / "tables", source.scn(0.3))
