@@ -104,7 +104,7 @@ def test_a_crash_amid_a_load_into_an_unlogged_table(project: Project) -> None:
     ((target,),) = fetch(
         project, f"SELECT target_table FROM olr_pg.load WHERE source_table = '{name}'"
     )
-    quoted = ".".join(f'"{part}"' for part in target.split(".", 1))
+    quoted = ".".join(f'"{part}"' for part in str(target).split(".", 1))
     with psycopg.connect(project.database, autocommit=True) as connection:
         connection.execute(f"ALTER TABLE {quoted} SET UNLOGGED".encode())
         with pytest.raises(OlrPgError) as caught:
@@ -128,7 +128,7 @@ def test_a_load_empties_no_table_that_does_not_fit(project: Project) -> None:
     project.load()
     before = target_rows(project)
     ((target,),) = fetch(project, "SELECT max(target_table) FROM olr_pg.load")
-    quoted = ".".join(f'"{part}"' for part in target.split(".", 1))
+    quoted = ".".join(f'"{part}"' for part in str(target).split(".", 1))
     with psycopg.connect(project.database, autocommit=True) as connection:
         connection.execute(f"ALTER TABLE {quoted} SET UNLOGGED".encode())
     with pytest.raises(OlrPgError) as caught:
