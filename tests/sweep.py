@@ -50,7 +50,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workload", choices=("random", "lobs"), default="random")
     parser.add_argument("--threads", type=int, help="redo threads")
     parser.add_argument(
-        "--mode", action="append", choices=tuple(SourceMode), default=[], help="of writing redo"
+        "--mode", action="append", choices=tuple(SourceMode), help="of writing redo"
     )
     parser.add_argument("--later", action="store_true", help="decode from a later log as well")
     parser.add_argument("--data-source", action="store_true", help="read as the data source does")
@@ -67,7 +67,7 @@ def main() -> int:
         # Whoever begins later than the dictionary's snapshot must not have missed any DDL.
         ddl = DdlUse.NONE if arguments.later else None
         size = parse_size(arguments.size)
-        modes = tuple(map(SourceMode, arguments.mode))
+        modes = None if arguments.mode is None else tuple(map(SourceMode, arguments.mode))
         chosen = SimulatedSeed(seed, size, arguments.workload, arguments.threads, ddl, modes)
         with tempfile.TemporaryDirectory() as folder:
             check = _check_source if arguments.data_source else _check
@@ -88,8 +88,8 @@ def _check(chosen: SimulatedSeed, folder: Path, *, later: bool) -> str | None:
         source = chosen.simulated(folder)
         whole = chosen.decode(source)
         found = difference(whole, source.truth)
-        if found is None and later:
-            first = 1 + chosen.seed % max(1, len(source.logs) - 1)
+        if found is None and later and len(source.logs) > 1:
+            first = 1 + chosen.seed % (len(source.logs) - 1)
             found = lost_by_more(whole, chosen.decode(source, first))
     except Exception as error:  # noqa: BLE001 - one seed of a sweep says what it is
         return f"{type(error).__name__}: {error}"

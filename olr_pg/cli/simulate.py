@@ -134,8 +134,8 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="MODE",
-            help="A way of writing redo that random does not have by itself, as shared-undo or"
-            " encrypted; may be given several times. docs/simulator.md lists them.",
+            help="A way of writing redo, as shared-undo or encrypted; may be given several times."
+            " docs/simulator.md lists them; default: by the seed.",
         ),
     ] = None,
     truth: Annotated[
@@ -286,7 +286,7 @@ def simulate(
         size=size_bytes,
         unlogged=nologging,
         containers=containers,
-        modes=_parse_modes(mode or []),
+        modes=None if mode is None else _parse_modes(mode),
     )
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 DEFAULT_SIZE: Final = 256 * 1024
 """Bytes of redo that are written where no size is asked for."""
 
+MODES_SEED: Final = 0x30DE5
+DRAWN_MODES: Final[dict[SourceMode, float]] = {}
+"""How many random databases have each mode; none of those has a change that nobody decodes."""
+
 MEGABYTE: Final = 1_000_000
 LOG_BYTES_MAX: Final = 64 * MEGABYTE
 
@@ -55,6 +59,11 @@ class DatabaseShape:
     twins: bool = False
     modes: frozenset[SourceMode] = frozenset()
 
+    @property
+    def shares_undo(self) -> bool:
+        """Tell whether PDBs have no undo of their own."""
+        return self.con_id > 0 and SourceMode.SHARED_UNDO in self.modes
+
 
 def draw_shape(rng: Random) -> DatabaseShape:
     """Draw a random database."""
@@ -82,6 +91,12 @@ def draw_shape(rng: Random) -> DatabaseShape:
     )
 
 
+def draw_modes(seed: int) -> frozenset[SourceMode]:
+    """Draw the ways in which a random database writes its redo, apart from all else it draws."""
+    rng = Random(seed ^ MODES_SEED)  # noqa: S311 - reproducible, not secret
+    return frozenset(mode for mode, chance in DRAWN_MODES.items() if rng.random() < chance)
+
+
 def demo_shape(size: int = DEFAULT_SIZE) -> DatabaseShape:
     """Make the database of the named workloads: a 19c PDB with ALL-column logging.
 
@@ -103,7 +118,7 @@ def choose_shape(
     size: int = DEFAULT_SIZE,
     unlogged: bool = False,
     containers: int | None = None,
-    modes: Iterable[SourceMode] = (),
+    modes: Iterable[SourceMode] | None = None,
 ) -> DatabaseShape:
     """Choose the database that `simulate` would model, with what is given in place of its own.
 
@@ -119,7 +134,7 @@ def choose_shape(
         containers: 1 for a PDB; 2 for another one beside it, with the same schema, object numbers
             and transaction ids, of which the truth is, too; neither has DDL then, nor a table
             whose changes are not all logged.
-        modes: see `DatabaseShape`.
+        modes: see `DatabaseShape`; None for those that a random database draws.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     drawn = draw_shape(rng) if workload == "random" else demo_shape(size)
@@ -134,6 +149,10 @@ def choose_shape(
         drawn = replace(drawn, con_id=3, neighbour=containers > 1, twins=containers > 1)
     if containers == 2:
         drawn = replace(drawn, ddl=DdlUse.NONE, lobs=LobUse.WHOLE, logging=(Logging.ALL,))
+    if modes is None:
+        asked = draw_modes(seed) if workload == "random" else frozenset[SourceMode]()
+    else:
+        asked = frozenset(modes)
     blocks = drawn.pace.log_blocks * own.block_size // redo.block_size
     return replace(
         drawn,
@@ -143,5 +162,5 @@ def choose_shape(
         neighbour=drawn.neighbour and redo.has_container,
         pace=replace(drawn.pace, log_blocks=blocks),
         unlogged=unlogged,
-        modes=frozenset(modes) - (frozenset() if redo.is_23 else {SourceMode.STUB_IMAGES}),
+        modes=asked - (frozenset() if redo.is_23 else {SourceMode.STUB_IMAGES}),
     )

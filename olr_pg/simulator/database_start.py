@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import encode_redo_time
 from olr_pg.simulator.fields.vector_fields import DatabaseSession
-from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.sessions.placement import undo_segments
 from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.writer.instance import Container, Instance
@@ -72,7 +71,7 @@ def start_containers(instance: Instance, shape: DatabaseShape) -> list[Container
         files = {9: Container(shape.con_id, "SIMPDB", dbid ^ 0x1234567)}
         if shape.neighbour:
             files[14] = Container(shape.con_id + 1, "OTHERPDB", dbid ^ 0x7654321)
-    if shape.con_id and SourceMode.SHARED_UNDO in shape.modes:
+    if shape.shares_undo:
         shared = _segments(instance, ROOT_UNDO_FILE, shape.start_scn)
         for container in files.values():
             container.segments, container.shares_undo = shared, True

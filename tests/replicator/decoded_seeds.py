@@ -51,12 +51,16 @@ class Source(NamedTuple):
         return (self.folder / "truth.jsonl").read_bytes()
 
     @property
-    def stopped(self) -> set[str]:
-        """The tables that have lost changes which nobody can decode."""
+    def undecoded(self) -> list[dict[str, Any]]:
+        """The vectors that nobody can decode."""
         path = self.folder / "undecoded.jsonl"
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        found = [json.loads(line) for line in lines]
-        return {one["table"] for one in found if one["stop_scn"] is not None}
+        return [json.loads(line) for line in lines]
+
+    @property
+    def stopped(self) -> set[str]:
+        """The tables that have lost changes which nobody can decode."""
+        return {one["table"] for one in self.undecoded if one["stop_scn"] is not None}
 
     def lines(self, blobs: Iterable[memoryview]) -> bytes:
         """As ``olr-pg decode`` prints them."""
@@ -105,12 +109,12 @@ class SimulatedSeed(NamedTuple):
     workload: str = "random"
     threads: int | None = None
     ddl: DdlUse | None = None
-    modes: tuple[SourceMode, ...] = ()
+    modes: tuple[SourceMode, ...] | None = None
 
     @property
     def command(self) -> str:
         """What writes the same, but for `threads` and `ddl`."""
-        modes = "".join(f" --mode {mode}" for mode in self.modes)
+        modes = "".join(f" --mode {mode}" for mode in self.modes or ())
         own = f"--seed {self.seed} --workload {self.workload} --size {self.size}"
         return f"olr-pg simulate {own}{modes}"
 

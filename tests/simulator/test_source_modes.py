@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.database_shape import DRAWN_MODES, choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.row_fields import FB_ROW
-from olr_pg.simulator.model.source_modes import SourceMode
+from olr_pg.simulator.model.source_modes import UNDECODED_MODES, SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.simulator.simulation import simulate
 from tests.simulator.reader import parse_log, parse_vectors
@@ -72,11 +72,14 @@ def test_the_laws_hold_and_a_seed_always_gives_the_same(
     assert [p.read_bytes() for p in one.logs] == [p.read_bytes() for p in two.logs]
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_a_database_without_modes_is_what_it_was(tmp_path: Path, seed: int) -> None:
-    simulated(tmp_path, seed)
-    assert not (tmp_path / "undecoded.jsonl").exists()
-    assert choose_shape(seed, "random").modes == frozenset()
+def test_a_seed_draws_modes_in_which_all_can_be_decoded() -> None:
+    drawn = [choose_shape(seed, "random").modes for seed in range(200)]
+    assert drawn == [choose_shape(seed, "random").modes for seed in range(200)]
+    assert frozenset().union(*drawn) == frozenset(DRAWN_MODES)
+    assert not UNDECODED_MODES & frozenset(DRAWN_MODES)
+    assert frozenset() in drawn
+    assert {choose_shape(seed, "orders").modes for seed in range(9)} == {frozenset()}
+    assert choose_shape(3, "random", modes=()).modes == frozenset()
 
 
 # --- shared undo ---

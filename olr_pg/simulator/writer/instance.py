@@ -250,7 +250,11 @@ class RedoThread:
 
 
 class RecordWriter:
-    """A redo record in the making: its SCN is settled, vectors are added in order."""
+    """A redo record in the making: its SCN is settled, vectors are added in order.
+
+    Attributes:
+        of: the transaction, where vectors that are clear in any case name it.
+    """
 
     def __init__(self, instance: Instance, thread: RedoThread, container: Container) -> None:
         self.scn = instance.scn
@@ -258,11 +262,11 @@ class RecordWriter:
         self._thread = thread
         self._container = container
         self._parts = list[bytes]()
-        self._of: Transaction | None = None
+        self.of: Transaction | None = None
 
     def name_transaction(self, transaction: Transaction) -> None:
         """Add the 24.6 that names the transaction of a direct load."""
-        self._of = transaction
+        self.of = transaction
         self.vector((24, 6), [bytes(8) + transaction.xid_bytes])
 
     def vector(
@@ -303,7 +307,7 @@ class RecordWriter:
         """Note a vector that nobody can decode, if it changes rows or LOBs of a table."""
         for table in self._container.tables:
             if opcode[0] in CHANGE_LAYERS and table.holds(dataobj):
-                own = self.scn, self._container.con_id, self._of
+                own = self.scn, self._container.con_id, self.of
                 self._instance.undecoded.append(
                     UndecodedVector(table, dataobj, opcode, str(reason), *own)
                 )

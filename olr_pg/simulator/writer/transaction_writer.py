@@ -365,6 +365,7 @@ class TransactionWriter:
         transaction = self.current
         segment = transaction.segment
         sequence = transaction.sequence if begins else 0
+        record.of = transaction if begins else record.of
         parent = transaction.parent_xid
         fields = [ktudh(self.redo, transaction.slot, sequence, uba, flg, size, parent)]
         if begins and self.container.con_id > 0 and self.redo.has_container:
