@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import re
 import ssl
 from pathlib import Path
+from typing import Final
 
+import psycopg
 import pytest
 
+import olr_pg
 from olr_pg import errors
 from olr_pg.errors import (
     CATALOGUE,
@@ -20,6 +24,7 @@ from olr_pg.errors import (
     plain_reason,
     system_reason,
 )
+from olr_pg.postgres.sqlstates import Meaning, meant_by
 
 
 def test_every_code_has_its_entry_and_every_entry_its_advice() -> None:
@@ -106,3 +111,50 @@ def test_what_the_system_says_is_without_the_file_that_the_place_names(
     error: Exception, words: str
 ) -> None:
     assert system_reason(error) == words
+
+
+# --- errors of PostgreSQL ---
+
+_PLACE: Final = "postgres/sqlstates.py"
+
+
+def test_no_class_of_the_driver_decides_a_meaning_elsewhere() -> None:
+    """Elsewhere, `psycopg.Error` is caught, and single codes that are an answer to a statement."""
+    root = Path(olr_pg.__file__).parent
+    found = [
+        f"{path.relative_to(root)}:{name.lineno} {ast.unparse(name)}"
+        for path in sorted(root.rglob("*.py"))
+        if not str(path).endswith(_PLACE) and path.parent.name != "bench"
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _judged(node)
+        if not _is_allowed(name)
+    ]
+    assert found == []
+
+
+def _judged(node: ast.AST) -> list[ast.Attribute]:
+    """Return the driver's classes that an `except`, an `isinstance` or a constant names."""
+    match node:
+        case ast.ExceptHandler(type=ast.expr() as judged):
+            pass
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, judged]):
+            pass
+        case ast.Assign(value=judged) | ast.AnnAssign(value=ast.expr() as judged):
+            if any(isinstance(one, ast.Call) for one in ast.walk(judged)):
+                return []
+        case _:
+            return []
+    return [
+        one
+        for one in ast.walk(judged)
+        if isinstance(one, ast.Attribute) and ast.unparse(one).startswith("psycopg.")
+    ]
+
+
+def _is_allowed(name: ast.Attribute) -> bool:
+    text = ast.unparse(name)
+    if text in {"psycopg.Error", "psycopg.errors"}:
+        return True
+    one = getattr(psycopg.errors, name.attr, None)
+    state = getattr(one, "sqlstate", None)
+    return isinstance(state, str) and meant_by(state).meaning is Meaning.STATEMENT

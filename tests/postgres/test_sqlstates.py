@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import select
 import socket
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-import olr_pg
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.cli.group import coded
 from olr_pg.errors import Code
@@ -318,50 +315,3 @@ def test_what_the_driver_refuses_itself(connection: Connection[Any]) -> None:
 def test_words_of_servers_that_refuse(words: str, state: str) -> None:
     error = psycopg.OperationalError(f'connection failed: connection to "x" failed: {words}')
     assert state_of(error) == state
-
-
-# --- the only place ---
-
-_PLACE: Final = "postgres/sqlstates.py"
-
-
-def test_no_class_of_the_driver_decides_a_meaning_elsewhere() -> None:
-    """Elsewhere, `psycopg.Error` is caught, and single codes that are an answer to a statement."""
-    root = Path(olr_pg.__file__).parent
-    found = [
-        f"{path.relative_to(root)}:{name.lineno} {ast.unparse(name)}"
-        for path in sorted(root.rglob("*.py"))
-        if not str(path).endswith(_PLACE) and path.parent.name != "bench"
-        for node in ast.walk(ast.parse(path.read_text()))
-        for name in _judged(node)
-        if not _is_allowed(name)
-    ]
-    assert found == []
-
-
-def _judged(node: ast.AST) -> list[ast.Attribute]:
-    """Return the driver's classes that an `except`, an `isinstance` or a constant names."""
-    match node:
-        case ast.ExceptHandler(type=ast.expr() as judged):
-            pass
-        case ast.Call(func=ast.Name(id="isinstance"), args=[_, judged]):
-            pass
-        case ast.Assign(value=judged) | ast.AnnAssign(value=ast.expr() as judged):
-            if any(isinstance(one, ast.Call) for one in ast.walk(judged)):
-                return []
-        case _:
-            return []
-    return [
-        one
-        for one in ast.walk(judged)
-        if isinstance(one, ast.Attribute) and ast.unparse(one).startswith("psycopg.")
-    ]
-
-
-def _is_allowed(name: ast.Attribute) -> bool:
-    text = ast.unparse(name)
-    if text in {"psycopg.Error", "psycopg.errors"}:
-        return True
-    one = getattr(psycopg.errors, name.attr, None)
-    state = getattr(one, "sqlstate", None)
-    return isinstance(state, str) and meant_by(state).meaning is STATEMENT
