@@ -27,6 +27,7 @@ _TICK_SECONDS: Final = 0.1
 _CANCEL_SECONDS: Final = 0.5
 """What asking the server to cancel a statement may take."""
 
+_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # elsewhere than on Linux it is refused
 _TCP_INFO_BYTES: Final = 136
 _TCP_COUNTS: Final = struct.Struct("=120xQQ")
 """Of Linux's `struct tcp_info`: tcpi_bytes_acked and tcpi_bytes_received."""
@@ -120,7 +121,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         try:
             with socket.socket(fileno=self.fileno()) as there:
                 try:
-                    found = there.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+                    found = there.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
                 finally:
                     there.detach()
         except (OSError, psycopg.Error):

@@ -40,6 +40,7 @@ SILENT_SECONDS: Final = 10.0
 _PROBE_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 
+_TCP_INFO: Final[int] = getattr(socket, "TCP_INFO", -1)  # elsewhere than on Linux it is refused
 _TCP_INFO_BYTES: Final = 136
 _RECEIVED: Final = struct.Struct("=128xQ")
 """Of Linux's `struct tcp_info`: tcpi_bytes_received."""
@@ -70,7 +71,7 @@ class _Socket:
     def received(self) -> int:
         """Return the bytes that have come over it; 0 where the system does not tell."""
         try:
-            found = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+            found = self._socket.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
         except OSError:
             return 0
         return _RECEIVED.unpack(found)[0] if len(found) == _TCP_INFO_BYTES else 0
