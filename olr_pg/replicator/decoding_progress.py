@@ -38,7 +38,7 @@ class DecodeProgress:
         archived: up to which SCN there are logs, by when these were written.
         read: up to which SCN there are logs, by when they were found here.
         queued: up to which SCN every transaction is in the ready queue.
-        looked_at: when the source's logs were looked at last; None before the first time.
+        looked_at: when the source was asked last and answered; None before the first time.
         source: the whole of it; replaced, never changed.
         accounting: of the run, up to the last whole log; None before it.
     """
@@ -74,14 +74,21 @@ class DecodeProgress:
             oldest_open_seconds=0.0,
         )  # fmt: skip
 
-    def scanned(self, stream: LogStream, unseen_since: float | None = None) -> None:
+    def scanned(
+        self,
+        stream: LogStream,
+        unseen_since: float | None = None,
+        answered_at: float | None = None,
+    ) -> None:
         """Note that the logs were looked at.
 
         Args:
             unseen_since: when online logs were looked at before: what is new of them was written
                 after that. None: nobody knows.
+            answered_at: when the source was asked last and answered.
         """
-        self.looked_at = now = self._clock()
+        self.looked_at = answered_at
+        now = self._clock()
         since = now if unseen_since is None else min(unseen_since, now)
         # Also those behind a gap: they are archived, and are shown.
         self._written = {log.position: self._written_at(log, since) for log in stream.logs}

@@ -280,7 +280,7 @@ class DecodingRun:
             return []
         database = self._parts.logs.source.database
         stream = wanted_stream(scan, database, self._scn, self._reached, self._decoded)
-        self.progress.scanned(stream, self._parts.logs.unseen_since)
+        self.progress.scanned(stream, self._parts.logs.unseen_since, self._parts.logs.answered_at)
         self._incarnations.limit(stream.logs)
         self._admission.admit(stream, scan)
         unread = unread_logs(stream.readable, self._scn, self._reached)

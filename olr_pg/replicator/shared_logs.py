@@ -36,6 +36,7 @@ class SharedLogs:
         reach_scn: the end of all logs that were seen so far, 0 before the first.
         unseen_since: what the last `scan` found new of online logs was written after this, in
             seconds of Unix time; None before the second look.
+        answered_at: when the last `scan` began that the source answered; None before the first.
     """
 
     def __init__(self, source: SourceDatabase) -> None:
@@ -46,6 +47,7 @@ class SharedLogs:
         self._source_scn = 0
         self._news_at = 0.0
         self._looked_at: float | None = None
+        self.answered_at: float | None = None
         self.unseen_since: float | None = None
 
     def resolve(
@@ -75,6 +77,8 @@ class SharedLogs:
             lowest, highest = zip(*self._wanted.values(), strict=True)
             self.unseen_since, self._looked_at = self._looked_at, steady_time()
             found = self.source.scan(min(lowest), max(highest))
+            if found.source_answers:
+                self.answered_at = self._looked_at
             self.reach_scn = max([self.reach_scn, *(log.next_scn for log in found.logs)])
             return found
 

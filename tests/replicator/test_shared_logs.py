@@ -18,6 +18,7 @@ class Source:
         self.ends: list[int] = []
         self.news = False
         self.scns: list[int | None] = []
+        self.answers = True
 
     def current_scn(self) -> int | None:
         return self.scns.pop(0)
@@ -28,7 +29,7 @@ class Source:
     def scan(self, scn: int, delivered_scn: int) -> LogScan:
         self.asked.append((scn, delivered_scn))
         logs: Any = tuple(SimpleNamespace(next_scn=end) for end in self.ends)
-        return LogScan(logs, (), (), None)
+        return LogScan(logs, (), (), None, source_answers=self.answers)
 
 
 def test_the_lowest_start_and_the_highest_delivery_count() -> None:
@@ -52,6 +53,20 @@ def test_what_was_seen_once_is_reached() -> None:
     source.ends = [50]
     logs.scan("one", 1, 1)
     assert logs.reach_scn == 70
+
+
+def test_a_look_that_the_source_did_not_answer_is_none() -> None:
+    """What it has written since the last one that it did answer nobody knows."""
+    source = Source()
+    logs = SharedLogs(source)  # type: ignore[arg-type]
+    before = steady_time()
+    logs.scan("one", 1, 1)
+    answered = logs.answered_at
+    assert answered is not None
+    assert before <= answered <= steady_time()
+    source.answers = False
+    logs.scan("one", 1, 1)
+    assert logs.answered_at == answered
 
 
 def test_the_source_is_asked_until_it_has_come_to_an_scn() -> None:
