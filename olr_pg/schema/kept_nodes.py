@@ -59,14 +59,11 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
 }
 """The nodes that mean the same in both, with the arguments that do: any other is refused."""
 
-_CONNECT: Final = "CONNECT BY: rewrite it as WITH RECURSIVE"
+_CONNECT: Final = "a part of CONNECT BY in another place: rewrite it as WITH RECURSIVE"
 _JSON: Final = "JSON functions: PostgreSQL has other ones, with other defaults"
 _XML: Final = "XML functions: PostgreSQL has other ones, with other defaults"
 
 REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
-    exp.Connect: _CONNECT,
-    exp.Prior: _CONNECT,
-    exp.ConnectByRoot: _CONNECT,
     exp.Pivot: "PIVOT and UNPIVOT: rewrite them with CASE, or as a join",
     exp.MatchRecognize: "MATCH_RECOGNIZE has no like in PostgreSQL",
     exp.Version: "a flashback query: PostgreSQL keeps no old rows",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlglot import exp
 
+from olr_pg.schema.hierarchies import rewrite_hierarchy
 from olr_pg.schema.outer_joins import rewrite_outer_joins
 from olr_pg.schema.parts import translate_part
 from olr_pg.schema.relation_columns import RelationColumn
@@ -198,11 +199,12 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
     scope = t.scope
     scope.grouped = _has_subtotals(select)
     scope.sources = _sources(t, select)
+    is_tree = rewrite_hierarchy(t, select)
     marked = rewrite_outer_joins(t, select)
     scope.sources = [
         one._replace(optional=True) if one.called in marked else one for one in scope.sources
     ]
-    _expand_stars(t, select, changed=bool(marked))
+    _expand_stars(t, select, changed=bool(marked) or is_tree)
     rewrite_row_limit(t, select)
     for join in select.args.get("joins") or ():
         if join.args.get("on") is not None:
@@ -324,7 +326,9 @@ def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
 def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> Source:
     """DUAL goes where it is read alone and its column is not."""
     dummy = RelationColumn("dummy", Fact(ValueKind.CHAR, 1, filled=True, exact=True))
-    is_alone = isinstance(node.parent, exp.From) and not select.args.get("joins")
+    is_alone = isinstance(node.parent, exp.From) and not (
+        select.args.get("joins") or select.args.get("connect")
+    )
     is_used = any(
         one.name.upper() == "DUMMY" or isinstance(one.this, exp.Star)
         for one in select.find_all(exp.Column)

@@ -199,7 +199,7 @@ def test_a_report_is_written_over_no_link_to_something_else(report: Report, tmp_
 def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot) -> None:
     shop = shop_inventory(snapshot)
     views = tuple(
-        InventoryView(owner="SHOP", name=f"TREE{n}", text="SELECT LEVEL FROM t CONNECT BY x = y")
+        InventoryView(owner="SHOP", name=f"TREE{n}", text="SELECT ROWID FROM orders")
         for n in range(3)
     )
     shown = InventoryView(owner="SHOP", name="RO", text="SELECT 1 AS n FROM dual", read_only=True)
@@ -214,11 +214,11 @@ def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot
     )
     report = _report(found, snapshot)
     counts = {reason: count for count, reason in report.causes}
-    assert counts["CONNECT BY: rewrite it as WITH RECURSIVE"] >= 3
+    assert counts["ROWID: rows of PostgreSQL have no lasting address"] >= 3
     assert "SHOP.RO" in [item.name for item in report.altered]
     lines = "\n".join(report_lines(report))
     page = report_html(report)
-    for told in ("CONNECT BY: rewrite it", "WITH READ ONLY", "Virtual Private Database"):
+    for told in ("ROWID: rows of PostgreSQL", "WITH READ ONLY", "Virtual Private Database"):
         assert told in lines
         assert told in page
     assert {one["view"] for one in report_json(report)["not_looked_at"]} >= {"DBA_POLICIES"}

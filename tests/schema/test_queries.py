@@ -48,6 +48,7 @@ TABLES = (
     _table("P", _number("ID"), _number("X"), _text("F", 1)),
     _table("Q", _number("ID"), _number("Y"), _text("F", 1)),
     _table("R", _number("ID"), _number("Z")),
+    _table("TREE", _number("ID"), _number("UP"), _text("NAME")),
     _table(
         "STAFF", _number("ID", nullable=False), _text("NAME"),
         column("CODE", "CHAR", length=5, char_length=5), _number("TEAM"),
@@ -66,6 +67,8 @@ INSERT INTO law.r VALUES (10, 100), (20, 200), (40, 400);
 INSERT INTO law.staff VALUES
     (1, 'Ann', 'AB', 10, '2020-01-31', 0.5, '2020-06-01 10:00+02'),
     (2, 'Bob', 'C', NULL, '2021-05-05', -0.25, NULL);
+INSERT INTO law.tree VALUES (1, NULL, 'root'), (2, 1, 'left'), (3, 1, 'right'), (4, 2, 'leaf'),
+    (8, 9, 'egg'), (9, 8, 'hen');
 INSERT INTO law.teams VALUES (10, 'Sales', 'Rome'), (20, 'IT', NULL);
 """
 
@@ -167,6 +170,17 @@ CASES: dict[str, list[Any]] = {
     "SELECT NULL FROM dual UNION ALL SELECT NULL FROM dual UNION ALL SELECT 1 FROM dual": [
         1, None, None,
     ],
+    # Hierarchies.
+    "SELECT LEVEL FROM dual CONNECT BY LEVEL <= 3": [1, 2, 3],
+    "SELECT LEVEL * 2 AS n FROM dual CONNECT BY ROWNUM < 3": [2, 4],
+    "SELECT LEVEL l, Id, PRIOR name FROM tree START WITH up IS NULL CONNECT BY PRIOR id = UP": [
+        (1, 1, None), (2, 2, "root"), (2, 3, "root"), (3, 4, "left"),
+    ],
+    "SELECT id FROM tree T WHERE t.id > 1 START WITH T.id = 4 CONNECT BY T.id = PRIOR t.up": [4, 2],
+    "SELECT SYS_CONNECT_BY_PATH(name, '/'), CONNECT_BY_ROOT id, CONNECT_BY_ISLEAF FROM tree"
+    " START WITH id = 2 CONNECT BY up = PRIOR id": [("/left", 2, 0), ("/left/leaf", 2, 1)],
+    "SELECT id FROM tree START WITH id = 8 CONNECT BY NOCYCLE up = PRIOR id": [8, 9],
+    "SELECT MAX(LEVEL) FROM tree START WITH up IS NULL CONNECT BY up = PRIOR id AND LEVEL < 3": [2],
     # Conditions.
     "SELECT id FROM p WHERE f = ANY ('Y', 'Q')": [1],
     "SELECT id FROM p WHERE (id, x) IN ((1, 1), (2, 9))": [1],
@@ -182,6 +196,8 @@ def test_the_rows_are_oracles(oracle: str, target: psycopg.Connection[Any]) -> N
 
 
 REFUSED = {
+    "SELECT p.id FROM p, q WHERE p.id = q.id CONNECT BY PRIOR p.id = p.x": "a join",
+    "SELECT id FROM tree CONNECT BY LEVEL < 3": "without PRIOR",
     "SELECT TO_CHAR(seen, 'HH24') FROM staff": "does not keep the time zone",
     "SELECT CAST(seen AS DATE) FROM staff": "does not keep the time zone",
     "SELECT id FROM staff WHERE begun > '01/02/2020'": "depends on NLS",
@@ -204,6 +220,21 @@ def test_what_is_refused_has_its_reason(oracle: str) -> None:
     with pytest.raises(UntranslatableError) as caught:
         translate_query(oracle, RELATIONS, "LAW")
     assert REFUSED[oracle] in str(caught.value)
+
+
+def test_a_circle_is_an_error_as_in_oracle(target: psycopg.Connection[Any]) -> None:
+    """Of ORA-01436 there is a division by zero."""
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        _rows(target, "SELECT id FROM tree START WITH id = 8 CONNECT BY up = PRIOR id")
+
+
+def test_siblings_are_in_their_order_behind_their_parent(target: psycopg.Connection[Any]) -> None:
+    oracle = (
+        "SELECT id FROM tree START WITH up IS NULL CONNECT BY PRIOR id = up"
+        " ORDER SIBLINGS BY name DESC"
+    )
+    text, _ = translate_query(oracle, RELATIONS, "LAW")
+    assert [row[0] for row in target.execute(text.encode()).fetchall()] == [1, 3, 2, 4]
 
 
 def _in_capitals(text: str) -> str:
