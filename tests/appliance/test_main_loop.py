@@ -71,6 +71,31 @@ def test_a_network_that_passes_nothing_on_does_not_keep_it(
     assert keys_of(postgres_database, "a") == list(range(80))
 
 
+@pytest.mark.timeout(600)
+def test_a_start_behind_a_silent_network_says_so_and_ends_in_time(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = two_tables(tmp_path / "s")
+    fill(source, range(40))
+    given = conninfo_to_dict(postgres_database)
+    place = (str(given["host"]), int(str(given["port"])))
+    log = tmp_path / "log"
+    with Proxy("postgres", lambda: place) as proxy:
+        proxy.silence("answers")
+        behind = make_conninfo(
+            postgres_database, port=proxy.port, sslmode="disable", connect_timeout=3
+        )
+        config = write_config(source, [entry("one", behind, "AB", apply=BOUNDS)])
+        with at_work(config, log) as process:
+            told = await_status(
+                config, process, lambda s: s["state"]["name"] == "WAITING_FOR_TARGET"
+            )
+            assert told["health"] == "degraded"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT_SECONDS) == 143
+    assert "Traceback" not in log.read_text()
+
+
 def config_to(database: str, config: Path, behind: str) -> Path:
     """The configuration, with the target that is not behind the proxy."""
     text = config.read_text("utf-8")

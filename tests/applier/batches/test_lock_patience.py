@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import shutil
+import tempfile
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -14,10 +17,11 @@ import structlog.testing
 from olr_pg.applier.batches import lock_patience
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
+from olr_pg.postgres.embedded import start_embedded
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from psycopg import Connection
 
@@ -139,6 +143,33 @@ def test_what_the_applier_itself_writes_down_may_be_locked(
             assert [one.table for one in applier.blocked] == [""]
             locker.rollback()
     assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
+
+
+def test_a_commit_that_waits_for_a_standby_says_so(
+    replicate: Callable[[str], Replication], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.applier.target.statement_watch.BLOCKED_SECONDS", 0.5)
+    # Not below tmp_path: pytest closes its folders to the user that PostgreSQL runs as.
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-"))
+    cluster = start_embedded(folder)
+    try:
+        r = replicate(cluster.connect_string)
+        r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
+        r.apply()  # makes the ledger
+        for i in range(100):
+            r.transaction(r.insert({"ID": i, "N": i}))
+        r.serve()
+        r.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        r.execute("SELECT pg_reload_conf()")
+        with applying(r) as applier:
+            wait_until(lambda: bool(applier.blocked), PATIENCE)
+            assert "no standby confirms the commit" in str(applier.blocked[0].error)
+            r.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            r.execute("SELECT pg_reload_conf()")
+        assert r.rows("SELECT count(*), sum(n) FROM s.t") == [(100, sum(range(100)))]
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("seed", range(3))
