@@ -17,6 +17,7 @@ import structlog.testing
 from olr_pg.applier.batches import lock_patience
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.postgres.embedded import start_embedded
 from tests.waiting import wait_until
 
@@ -108,6 +109,26 @@ def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None
     assert two.rows("SELECT sum(transactions), sum(conflicts) FROM olr_pg.ledger") == [APPLIED]
     told = [event["event"] for event in events if event.get("table") == "S.T"]
     assert told.count("a table is held up") == told.count("a table is held up no more") == 1
+
+
+def test_a_locked_table_can_be_paused_and_holds_nothing_up_then(two: Replication) -> None:
+    """Its changes go to the hold, so that memory is not what they wait in."""
+    locker = locked(two, "t")
+    with applying(two) as applier:
+        wait_until(lambda: bool(applier.blocked), PATIENCE)
+        with psycopg.connect(two.target, autocommit=True) as connection:
+            pause_table(connection, "olr_pg", "S.T", "s.t")
+        wait_until(lambda: not applier.blocked, PATIENCE)
+    assert (last(two, "u"), two.rows("SELECT count(*) > 0 FROM olr_pg.held")) == (
+        UPDATES,
+        [(True,)],
+    )
+    locker.close()
+    with psycopg.connect(two.target, autocommit=True) as connection:
+        unpause_table(connection, "olr_pg", "S.T")
+    two.serve()
+    two.apply()
+    assert last(two, "t") == UPDATES
 
 
 def test_a_row_that_somebody_has_locked_holds_its_table_up_only(two: Replication) -> None:
