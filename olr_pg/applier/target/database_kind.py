@@ -27,6 +27,9 @@ LOCKS: Final = "postgres.locks"
 PREPARED: Final = "postgres.prepared-transactions"
 EVENTS: Final = "postgres.event-triggers"
 
+_CONNECTIONS_MIN: Final = 2
+"""That of a worker and that of the session."""
+
 # The limits of a role and of a database do not bind superusers.
 _FACTS: Final = """
 SELECT current_database()::text AS database, session_user::text AS role,
@@ -232,13 +235,16 @@ def _connections(settings: ApplierSettings, facts: _Facts) -> Iterator[Unfit]:
     needed = workers + 1
     lowest = min(_limits(facts), key=lambda one: one.size, default=None)
     if lowest is not None and lowest.size < needed:
-        fewer = f" or `apply.workers`: {lowest.size - 1}" if 2 <= lowest.size < needed else ""
+        fewer = (
+            (f"or `apply.workers`: {lowest.size - 1}",) if lowest.size >= _CONNECTIONS_MIN else ()
+        )
         yield refused_for(
             Code.TARGET_CONNECTIONS_TOO_FEW,
             CONNECTIONS,
             f"{lowest.what} is {lowest.size}; {counted(workers, 'worker')} and their session need"
             f" {needed} connections",
-            lowest.mend.format(needed=needed) + fewer,
+            lowest.mend.format(needed=needed),
+            *fewer,
         )
         return
     for one in _limits(facts):
