@@ -40,19 +40,18 @@ def assessed_table(
         lob_bytes=table.lob_bytes,
         replicated=answer,
         logging=", ".join(word.removesuffix(" LOGGING").lower() for word in table.logging),
-        key=_key(inventory, table),
+        key=_key(relations, table),
         columns=tuple(_columns(inventory, table, relations, snapshot)),
     )
 
 
-def _key(inventory: Inventory, table: InventoryTable) -> str:
-    key = key_of(inventory, table)
+def _key(relations: Relations, table: InventoryTable) -> str:
+    key = key_of(relations, table)
     if key is not None:
         return "primary key: " + ", ".join(key.columns)
     nullable = {column.name for column in table.columns if column.nullable}
-    for one in inventory.constraints:
-        same = (one.owner, one.table) == (table.owner, table.name)
-        if same and one.kind == "unique" and one.enabled and not nullable & set(one.columns):
+    for one in relations.constraints_of(table.owner, table.name):
+        if one.kind == "unique" and one.enabled and not nullable & set(one.columns):
             return "unique key: " + ", ".join(one.columns)
     return ""
 

@@ -119,7 +119,7 @@ class _Converter:
 
     def _table(self, owner: str, name: str) -> Relation | None:
         """Find a table that is made."""
-        table = self._inventory.table(owner, name)
+        table = self._relations.table(owner, name)
         if table is None or table.kind not in ("table", "index-organised table", "clustered table"):
             return None
         return self._relations.find(owner, name)
@@ -204,7 +204,7 @@ class _Converter:
 
     def _is_not_null(self, one: Constraint) -> bool:
         """Tell whether the column itself is NOT NULL: not where the constraint is NOVALIDATE."""
-        table = self._inventory.table(one.owner, one.table)
+        table = self._relations.table(one.owner, one.table)
         assert table is not None
         named = [column for column in table.columns if column.name in one.columns]
         return not named or not named[0].nullable
@@ -222,7 +222,7 @@ class _Converter:
             return "DEFERRABLE in the source; here it is checked at once"
         if one.kind != "unique" or len(one.columns) < 2:
             return ""
-        table = self._inventory.table(one.owner, one.table)
+        table = self._relations.table(one.owner, one.table)
         assert table is not None
         nullable = [c.name for c in table.columns if c.name in one.columns and c.nullable]
         return _PARTLY_NULL.format(nullable[0]) if nullable else ""
@@ -371,7 +371,7 @@ class _Converter:
     def _materialized_view(self, view: MaterializedView) -> Iterator[Statement]:
         made = self._materialized_view_statement(view)
         yield made
-        table = self._inventory.table(view.owner, view.name)
+        table = self._relations.table(view.owner, view.name)
         if table is not None and made.runs:
             for one in self._view_comments("MATERIALIZED VIEW", view, table.comment, table.columns):
                 yield one._replace(kind="materialized view", what="comment")

@@ -9,10 +9,11 @@ from olr_pg.schema.relation_columns import RelationColumn, relation_column
 from olr_pg.schema.value_kinds import column_fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.inventory import (
+        Constraint,
         Inventory,
         InventoryColumn,
         InventoryTable,
@@ -60,6 +61,10 @@ class Relations:
             self._found.setdefault(
                 (view.owner, view.name), self._relation(view.owner, view.name, ())
             )
+        self._tables = {(one.owner, one.name): one for one in inventory.tables}
+        self._constraints: dict[tuple[str, str], list[Constraint]] = {}
+        for key in inventory.constraints:
+            self._constraints.setdefault((key.owner, key.table), []).append(key)
         self._sequences = {(one.owner, one.name) for one in inventory.sequences}
         self._synonyms = {
             (one.owner, one.name): (one.target_owner, one.target, one.link)
@@ -113,6 +118,14 @@ class Relations:
             self._taken.add((schema, found))
             self._free[key] = found
         return self._free[key]
+
+    def table(self, owner: str, name: str) -> InventoryTable | None:
+        """Find the table of the source of that exact owner and name, or None."""
+        return self._tables.get((owner, name))
+
+    def constraints_of(self, owner: str, table: str) -> Sequence[Constraint]:
+        """Return the constraints of a table."""
+        return self._constraints.get((owner, table), ())
 
     def find(self, owner: str, name: str) -> Relation | None:
         """Find a table or view, through synonyms, or None."""

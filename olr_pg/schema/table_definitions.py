@@ -68,11 +68,10 @@ def made_columns(table: InventoryTable, relation: Relation) -> list[MadeColumn]:
     return found
 
 
-def key_of(inventory: Inventory, table: InventoryTable) -> Constraint | None:
+def key_of(relations: Relations, table: InventoryTable) -> Constraint | None:
     """Find the primary key, None where it has none that is enabled."""
-    for one in inventory.constraints:
-        same = (one.owner, one.table) == (table.owner, table.name)
-        if same and one.kind == "primary key" and one.enabled:
+    for one in relations.constraints_of(table.owner, table.name):
+        if one.kind == "primary key" and one.enabled:
             return one
     return None
 
@@ -90,7 +89,7 @@ def table_statements(
         yield Statement("by hand", name, "", _NOT_MADE[table.kind], what=table.kind)
         return
     columns = made_columns(table, relation)
-    key = key_of(inventory, table)
+    key = key_of(relations, table)
     clause, why_not = partition_clause(table, key, relations, relation)
     target = f"{quoted(relation.schema)}.{quoted(relation.name)}"
     body = _columns_text(inventory, columns, key, relations, relation)
