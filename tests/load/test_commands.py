@@ -280,9 +280,10 @@ def test_a_lock_of_somebody_else_is_no_outage(project: Project, commands: Path) 
         with pytest.raises(psycopg.Error) as caught:
             initial_load(commands, anew=True, table=["SHOP.ORDERS"])
         assert coded(caught.value).code == Code.TARGET_BUSY
-        with pytest.raises(psycopg.Error) as caught:
+        with pytest.raises(OlrPgError) as blocked:
             verify(commands)
-        assert coded(caught.value).code == Code.TARGET_BUSY
+        assert blocked.value.code == Code.TARGET_BUSY
+        assert blocked.value.where["table"] == "SHOP.ORDERS"
 
 
 def test_a_table_that_is_not_there_cannot_be_removed(project: Project, commands: Path) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+import psycopg
 import structlog
 
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
@@ -38,6 +39,7 @@ from olr_pg.load.verification.verification_task import (
     target_parts,
     verify_task,
 )
+from olr_pg.postgres.sqlstates import target_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -285,6 +287,9 @@ def _planned(
     for source in sources:
         try:
             yield plan(source)
+        except psycopg.Error as error:
+            # The snapshot's transaction has ended with it, and all the other tables.
+            raise target_error(error, table=source.table.full_name) from error
         except OlrPgError as error:
             if error.where.get("table") != source.table.full_name:
                 raise
@@ -381,7 +386,10 @@ def _tasks(
         if wanted and not work.fetched:
             continue
         tasks += [(0, VerifyTask(number, part, chunks)) for part in work.source.data.partitions]
-        blocks = target_parts(connection, work.table.target, TARGET_PARTS)
+        try:
+            blocks = target_parts(connection, work.table.target, TARGET_PARTS)
+        except psycopg.Error as error:
+            raise target_error(error, table=work.name) from error
         tasks += [(1, VerifyTask(number, part, chunks)) for part in blocks]
     return tasks
 

@@ -129,7 +129,8 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
             )
             return pickle.dumps(_done(connection, todo, task))
     except psycopg.Error as error:
-        raise target_error(error) from error
+        name = todo.tables[task.table].source.full_name
+        raise target_error(error, table=name) from error
     except OlrPgError as error:
         named = located(error, table=todo.tables[task.table].source.full_name)
         if "column" in named.where:
