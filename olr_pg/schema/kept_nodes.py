@@ -64,7 +64,6 @@ _JSON: Final = "JSON functions: PostgreSQL has other ones, with other defaults"
 _XML: Final = "XML functions: PostgreSQL has other ones, with other defaults"
 
 REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
-    exp.Pivot: "PIVOT and UNPIVOT: rewrite them with CASE, or as a join",
     exp.MatchRecognize: "MATCH_RECOGNIZE has no like in PostgreSQL",
     exp.Version: "a flashback query: PostgreSQL keeps no old rows",
     exp.Partition: "it names a partition: partitions are tables of their own in PostgreSQL",

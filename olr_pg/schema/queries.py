@@ -17,6 +17,7 @@ from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.row_limits import rewrite_row_limit
 from olr_pg.schema.scopes import Scope, Source
 from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.unpivots import unpivoted
 from olr_pg.schema.value_kinds import NUMBERS, TEXTS, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:
@@ -266,7 +267,12 @@ def _source(
 ) -> Source:
     node = holder.this
     if isinstance(node, exp.Table):
-        return _table(t, node, select)
+        pivots = node.args.get("pivots") or []
+        node.set("pivots", None)
+        found = _table(t, node, select)
+        for pivot in pivots:
+            found = unpivoted(t, holder.this, pivot, found)
+        return found
     if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
         t.scope.sources = before
         outputs = translate_frame(t, node.this)

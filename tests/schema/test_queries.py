@@ -181,6 +181,12 @@ CASES: dict[str, list[Any]] = {
     " START WITH id = 2 CONNECT BY up = PRIOR id": [("/left", 2, 0), ("/left/leaf", 2, 1)],
     "SELECT id FROM tree START WITH id = 8 CONNECT BY NOCYCLE up = PRIOR id": [8, 9],
     "SELECT MAX(LEVEL) FROM tree START WITH up IS NULL CONNECT BY up = PRIOR id AND LEVEL < 3": [2],
+    # UNPIVOT.
+    "SELECT * FROM r UNPIVOT (v FOR k IN (z)) u WHERE u.id < 30": [(10, "Z", 100), (20, "Z", 200)],
+    "SELECT k, SUM(v) FROM p UNPIVOT (v FOR k IN (id AS 'I', x AS 'X')) GROUP BY k": [
+        ("I", 6), ("X", 3),
+    ],
+    "SELECT COUNT(*) FROM p UNPIVOT INCLUDE NULLS (v FOR k IN (id, x))": [6],
     # Conditions.
     "SELECT id FROM p WHERE f = ANY ('Y', 'Q')": [1],
     "SELECT id FROM p WHERE (id, x) IN ((1, 1), (2, 9))": [1],
@@ -198,6 +204,8 @@ def test_the_rows_are_oracles(oracle: str, target: psycopg.Connection[Any]) -> N
 REFUSED = {
     "SELECT p.id FROM p, q WHERE p.id = q.id CONNECT BY PRIOR p.id = p.x": "a join",
     "SELECT id FROM tree CONNECT BY LEVEL < 3": "without PRIOR",
+    "SELECT * FROM p PIVOT (SUM(x) FOR f IN ('Y' AS y))": "PIVOT",
+    "SELECT * FROM (SELECT id, x FROM p) UNPIVOT (v FOR k IN (id, x))": "pivots",
     "SELECT TO_CHAR(seen, 'HH24') FROM staff": "does not keep the time zone",
     "SELECT CAST(seen AS DATE) FROM staff": "does not keep the time zone",
     "SELECT id FROM staff WHERE begun > '01/02/2020'": "depends on NLS",
