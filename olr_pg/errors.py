@@ -75,6 +75,8 @@ class Code(IntEnum):
     REDO_TOO_LATE = 2014
     COMPRESSED_ROW_WITHOUT_VALUES = 2015
     ROW_DOES_NOT_FIT_TABLE = 2016
+    TABLESPACE_ENCRYPTED = 2017
+    UNDO_ENCRYPTED = 2018
     LOGS_DO_NOT_JOIN = 2020
     REDO_THREAD_MISSING = 2021
     VALUE_MALFORMED = 2050
@@ -543,6 +545,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "nothing of the table is applied from that transaction on: mend it as"
         " docs/stopped-tables.md says, and report the error with the position above",
     ),
+    Code.TABLESPACE_ENCRYPTED: ErrorEntry(
+        "a change of a table in an encrypted tablespace cannot be decoded",
+        "olr_pg cannot read redo of encrypted tablespaces. Move the table, its partitions, indexes"
+        " and LOBs into an unencrypted tablespace, or leave it out of the tables; then load it"
+        " again as docs/stopped-tables.md says",
+    ),
+    Code.UNDO_ENCRYPTED: ErrorEntry(
+        "the undo tablespace is encrypted, so no transaction can be decoded",
+        "decrypt the undo tablespace, or create an unencrypted one and switch UNDO_TABLESPACE to"
+        " it; then load the tables again, because the redo until then cannot be read",
+    ),
     Code.COMPRESSED_ROW_WITHOUT_VALUES: ErrorEntry(
         "a row of a compressed segment was logged without its values",
         "run ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS on the source, then mend the"
@@ -692,9 +705,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " the token tables in the dictionary (X$NM, X$QN)",
     ),
     Code.ROWS_WITHOUT_UNDO: ErrorEntry(
-        "a replicated table's rows were changed without undo records in the redo",
-        "nothing tells whose changes they are, so they were not delivered: run `olr-pg verify`,"
-        " repair what differs, and report it with the log (`olr-pg dump`)",
+        "a replicated table's row was changed without an undo record in the redo",
+        "nothing tells which transaction changed it, so the table stops: continue as"
+        " docs/stopped-tables.md says, and report the error with the position above",
     ),
     Code.LOB_UNREADABLE_IN_SOURCE: ErrorEntry(
         "a LOB value could not be read from the source",

@@ -242,6 +242,7 @@ def read_all(log: Log, item: Subject, *, dump: bool, split: int) -> None:
         assert tally.row_vectors == (
             tally.changes + tally.filtered + tally.undoing + tally.without_row + tally.unpaired
         )
+        assert tally.named == tally.told
         for is_split, fed in ((False, batch), (True, batch), (False, closed(batch))):
             assembler = Assembler(item.plan, item.tables, is_split=is_split)
             assembler.feed(fed)

@@ -74,14 +74,6 @@ class LossReporter:
             name = self._tables[number].full_name
             self._warn(Code.LOB_WITHOUT_ROW_CHANGE, name, "", int(losses.unclaimed[number]))
 
-    def report_unpaired(self, count: int, thread: int, path: str) -> None:
-        """Warn of changes in a part of a log that belong to no transaction, each time."""
-        if count == 0:
-            return
-        log_left_out(
-            OlrPgError(Code.ROWS_WITHOUT_UNDO, f"{count} changes", thread=thread, file=path)
-        )
-
     def report_passed(self, noted: Iterable[PassedVector]) -> None:
         """Warn of vectors of subscribed tables that nothing interprets, once by kind and table."""
         for one in noted:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.decoding_plan import Span
     from olr_pg.dictionary.model import Table
+    from olr_pg.redo.parallel_commits import ParallelCommit
     from olr_pg.transactions.finished_columns import DmlColumns
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.wire.output import MessageOutput
@@ -115,6 +116,7 @@ class Subscription(NamedTuple):
             plan.data_table,
             plan.object_since,
             plan.data_since,
+            plan.row_scns,
         )
 
 
@@ -202,6 +204,7 @@ class SplitResult(NamedTuple):
         blocks: [first, end) of the LWN groups that were decoded; None where there were none.
         passed: the vectors that nothing interprets.
         names: of transactions, by packed XID, where they were asked for.
+        parallel: the parallel commits that begin or end, in their order.
     """
 
     encoded: tuple[Encoded, ...]
@@ -218,6 +221,7 @@ class SplitResult(NamedTuple):
     blocks: tuple[int, int] | None = None
     passed: Passed = Passed()
     names: dict[int, str] = {}  # noqa: RUF012 - never changed
+    parallel: tuple[ParallelCommit, ...] = ()
 
 
 Decode: TypeAlias = "Callable[[Subscription, Sequence[Split]], Generator[SplitResult, None, None]]"
@@ -278,12 +282,14 @@ def decode_split(
     failure = None
     sessions: dict[SessionKey, SessionAttributes] = {}
     names: dict[int, str] = {}
+    parallel: list[ParallelCommit] = []
     try:
         for extract in read_changes(log, subscription.objects, first, end, first_group=first_group):
             blocks = blocks[0] if blocks else extract.first, extract.end
             watermark = watermark_at(log, extract.first)
             tally = tally.plus(extract.tally)
             passed = passed.plus(extract.passed)
+            parallel.extend(extract.parallel)
             sessions.update(sessions_of(log.header, extract.first, extract.batch))
             if with_names:
                 names.update(names_of(log.header, extract.first, extract.batch))
@@ -314,6 +320,7 @@ def decode_split(
         blocks,
         passed,
         names,
+        tuple(parallel),
     )
 
 

@@ -11,6 +11,7 @@ from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.dictionary.defaults import NO_DEFAULTS, Defaults, column_defaults
 from olr_pg.dictionary.lob_delivery import LobDelivery, lob_delivery
 from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects, lob_objects
+from olr_pg.redo.walk import RowScn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,6 +53,7 @@ class RowPlan(NamedTuple):
         column_first: shape (tables + 1); running number of delivered columns; a guard column
             that is needed stands behind its table's delivered ones.
         cluster_columns: CLUCOLS of each table.
+        row_scns: `redo.walk.RowScn` of each table: whether its rows have their SCN.
         column_lob: `LobDelivery` of each delivered column, by running number.
         column_charset: the character set of a text LOB whose locator names none (values-and-lobs
             §17.1), by running number; 0 where the dictionary does not tell.
@@ -91,6 +93,7 @@ class RowPlan(NamedTuple):
     delivered: npt.NDArray[np.uint8] = _NO_FLAGS
     followed: npt.NDArray[np.uint8] = _NO_FLAGS
     as_stored: npt.NDArray[np.uint8] = _NO_FLAGS
+    row_scns: npt.NDArray[np.uint8] = _NO_FLAGS
 
 
 def build_row_plan(
@@ -157,6 +160,7 @@ def build_row_plan(
             [_is_as_stored(table, span) for table, span in zip(tables, spans, strict=True)],
             np.uint8,
         ),
+        np.array([RowScn.of(table.row_dependencies) for table in tables], np.uint8),
     )
 
 

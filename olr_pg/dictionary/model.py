@@ -118,6 +118,7 @@ class Table:
             told: then it is taken to be the OBJ#, as it is until the partition is truncated or
             moved.
         index_organised: the rows are in the primary key's index.
+        row_dependencies: ROWDEPENDENCIES: each row has its SCN; None where nobody told.
         con_id: the container, where the dictionary is of several (`dictionary.containers`); else 0.
         container: the name of the container that `owner` begins with, where several have a schema
             of that name; else empty.
@@ -135,6 +136,7 @@ class Table:
     refusal: str | None = None
     segments: tuple[int, ...] = ()
     index_organised: bool = False
+    row_dependencies: bool | None = None
     con_id: int = field(default=0, repr=False)
     container: str = field(default="", repr=False)
 

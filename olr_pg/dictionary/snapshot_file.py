@@ -10,6 +10,7 @@
                   "timezone": "+00:00"},
      "tables": [
        {"owner": "OLR_TEST", "name": "TEST_CDC", "obj": 72726, "dataobj": 72726,
+        "row_dependencies": false,
         "columns": [
           {"name": "ID", "type_code": 2, "length": 22, "segcol": 1, "intcol": 1, "col": 1,
            "nullable": false},
@@ -147,6 +148,7 @@ class _Table(_Document):
     segments: list[_U32] = []
     index_organised: bool = False
     cluster_columns: _U16 = 0
+    row_dependencies: bool | None = None
     key: _Key | None = None
     refusal: str | None = None
 
@@ -246,6 +248,7 @@ def _read_table(table: _Table, place: str, path: str) -> Table:
         segments=tuple(table.segments),
         index_organised=table.index_organised,
         cluster_columns=table.cluster_columns,
+        row_dependencies=table.row_dependencies,
         key_kind=KeyKind(table.key.kind) if table.key else KeyKind.NONE,
         key=tuple(intcols[name] for name in key),
         refusal=table.refusal,

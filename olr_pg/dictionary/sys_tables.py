@@ -51,6 +51,9 @@ _LOG_ALL: Final = 17
 _LOG_ALL_OF_USER: Final = 1 << 3
 """Bit of USER$.SPARE1 (dictionary §2.2)."""
 
+_ROW_DEPENDENCIES: Final = 0x00800000
+"""Bit of TAB$.FLAGS (dictionary §2.3)."""
+
 _OPAQUE: Final = 58
 
 _INDEX: Final = 1
@@ -193,6 +196,7 @@ class _TableReader:
             key=key,
             refusal=refusal,
             index_organised=organised,
+            row_dependencies=bool(tab.flags & _ROW_DEPENDENCIES),
         )
 
     def _logs_all_columns(self, table: ObjectRow) -> bool:

@@ -2,9 +2,11 @@
 
 Facts: architecture, “Accounting”.
 
-Two laws must hold, else something was lost silently:
+Three laws must hold, else something was lost silently:
 
 - of row vectors: all of them = changes + filtered by object + undoing + without a row + unpaired;
+- of row vectors whose own header names a subscribed table, whatever else of them was read: all of
+  them became changes or faults, undo a change, carry no row, or are unpaired;
 - of changes: all of them = committed + undone + rolled back + dropped + open, where dropped are
   those of transactions whose begin or end was not read, and open those that wait for their end.
 """
@@ -49,6 +51,11 @@ class Accounting(NamedTuple):
         return tally.row_vectors - known - tally.without_row - tally.unpaired
 
     @property
+    def named_missing(self) -> int:
+        """Row vectors that name a subscribed table in their header, and became nothing of it."""
+        return self.tally.named - self.tally.told
+
+    @property
     def changes_missing(self) -> int:
         """Changes that nothing accounts for; negative where some were counted twice."""
         account = self.account
@@ -56,9 +63,14 @@ class Accounting(NamedTuple):
         return account.events - known - account.events_dropped - self.open_changes
 
     @property
+    def missing(self) -> tuple[int, int, int]:
+        """What each law does not account for."""
+        return self.vectors_missing, self.named_missing, self.changes_missing
+
+    @property
     def closes(self) -> bool:
-        """True if both laws hold."""
-        return self.vectors_missing == 0 and self.changes_missing == 0
+        """True if all laws hold."""
+        return not any(self.missing)
 
     @property
     def not_interpreted(self) -> dict[str, int]:
@@ -72,6 +84,7 @@ class Accounting(NamedTuple):
             **asdict(self.account),
             "events_open": self.open_changes,
             "vectors_missing": self.vectors_missing,
+            "named_missing": self.named_missing,
             "events_missing": self.changes_missing,
         }
 

@@ -36,6 +36,7 @@ from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
 from olr_pg.ordering.ready_transactions import CommitPosition, ready_run
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
 from olr_pg.ordering.watermarks import Watermarks
+from olr_pg.redo.parallel_commits import ParallelCommits
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Tally
 from olr_pg.scalars import MAX_SCN
@@ -107,6 +108,7 @@ class Merger:
         self._lob_source = lob_source
         self._start_scn = start_scn
         self._watermarks = Watermarks(threads)
+        self._parallel = ParallelCommits()
         self._reached: dict[int, MergedUpTo] = {}
         self._follower = follower
         self._assembler = self._new_assembler()
@@ -136,6 +138,7 @@ class Merger:
         self.account.events_dropped += sum(transaction.changes for transaction in opened)
         self._assembler = self._new_assembler()
         self._dictionary.abandon(scn)
+        self._parallel = ParallelCommits()
         self._states = []
 
     def limit(self, scn: int) -> None:
@@ -184,7 +187,9 @@ class Merger:
     @property
     def watermark(self) -> int:
         """The SCN below which every transaction that commits has been decoded."""
-        return self._watermarks.lowest
+        lowest = self._watermarks.lowest
+        # Without a thread nothing more comes.
+        return self._parallel.limited(lowest) if self._watermarks.threads else lowest
 
     @property
     def deliverable_scn(self) -> int:
@@ -233,12 +238,13 @@ class Merger:
         return self._assembler.open_transactions
 
     @property
-    def has_unbegun_rollbacks(self) -> bool:
-        """True if a transaction was rolled back whose begin another redo thread may still bring.
+    def has_unsaved(self) -> bool:
+        """True if something waits that an `OpenState` does not have.
 
-        An `OpenState` does not have it.
+        That is: a transaction was rolled back whose begin another redo thread may still bring, or
+        the children of a parallel commit have yet to commit.
         """
-        return bool(self._assembler.unbegun_rollbacks)
+        return bool(self._assembler.unbegun_rollbacks) or bool(self._parallel)
 
     def open_scn(self) -> int:
         """Return the lowest begin SCN of what has not left yet: decoded or not."""
@@ -317,13 +323,12 @@ class Merger:
         # What a split decoded again brings may have left; what another one brings may not.
         self._order.is_again = source is not None and source.again
         self._take(result)
-        path = "" if source is None else source.split.path
-        self._losses.report_unpaired(result.tally.unpaired, thread, path)
         # A split that begins no LWN group does not know how far the thread has come. Of a failed
         # one, nothing may leave that commits behind the point up to which it was decoded. Nor does
         # anybody look at what a RESETLOGS has orphaned: neither at rows nor at DDL.
         end = None if source is None else source.end_scn
         reached = result.watermark if end is None else min(result.watermark, end)
+        self._parallel.see(result.parallel)
         self._watermarks.advance(thread, reached)
         self._assembler.forget_rollbacks(self.watermark)
         if self._is_stale():
@@ -377,6 +382,7 @@ class Merger:
             order=self._order.saved(),
             dictionary=self._dictionary.saved(),
             watermarks=self._watermarks.saved(),
+            parallel=self._parallel.saved(),
             reached=dict(self._reached),
             tally=self.tally,
             passed=self.passed,
@@ -424,6 +430,7 @@ class Merger:
         self._order.go_back(state.order)
         self._dictionary.go_back(state.dictionary)
         self._watermarks = Watermarks(state.watermarks)
+        self._parallel = state.parallel.saved()
         self._reached = state.reached
         self.tally, self.passed, self.account = state.tally, state.passed, state.account
         self._table_rows = np.zeros(3 * len(self.subscription.tables), np.int64)
@@ -462,6 +469,7 @@ class Merger:
 
     def _leave(self) -> list[ReadyRun]:
         """Release the transactions that may leave now, in order; `failure` if they are the last."""
+        self._parallel.forget(self._watermarks.lowest)
         limit = self.deliverable_scn
         end = None if self._follower is None else self._follower.end
         if end is not None and end.commit_scn < limit:

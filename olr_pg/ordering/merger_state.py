@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.ordering.commit_order import SavedOrder
     from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.redo.parallel_commits import ParallelCommits
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
     from olr_pg.redo.uninterpreted import Passed
     from olr_pg.redo.walk import Tally
@@ -77,6 +78,7 @@ class SavedState(NamedTuple):
     order: SavedOrder
     dictionary: tuple[DictionaryTransaction, ...]
     watermarks: dict[int, int]
+    parallel: ParallelCommits
     reached: dict[int, MergedUpTo]
     tally: Tally
     passed: Passed

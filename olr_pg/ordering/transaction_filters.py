@@ -8,7 +8,7 @@ import numpy as np
 
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.redo.sessions import SessionDirectory, SessionKey
-from olr_pg.redo.unlogged_ranges import names_no_transaction
+from olr_pg.redo.undecoded import names_no_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

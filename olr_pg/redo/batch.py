@@ -41,6 +41,7 @@ class EventKind(IntEnum):
     UNDO_PART = 9
     SPLIT_CHANGE = 10
     UNDECODED = 11
+    PARALLEL = 12
 
 
 class Role(IntFlag):
@@ -69,7 +70,8 @@ class Packed(IntFlag):
 EVENT: Final = row_type(
     [
         ("kind", "u1"),
-        ("con_id", "u4"),
+        ("con_id", "u2"),
+        ("undo_con_id", "u2"),
         ("xid", "u8"),
         ("scn", "u8"),
         ("time", "u4"),
@@ -96,7 +98,11 @@ EventColumns: TypeAlias = ColumnTable
     Attributes:
         kind: `EventKind`; the pieces of a LOB event are those of `redo.lobs`, those of UNDO_PART
             and SPLIT_CHANGE those of `transactions.split_undo`.
-        con_id: container of the undo segment (of the 5.x vector).
+        con_id: container of what changed (of the row vector); of the undo segment where an event
+            is of the transaction alone.
+        undo_con_id: container of the undo segment, which names the transaction with its XID. It is
+            the root's where the database has shared undo (redo-format §3.1); `con_id` again where
+            nothing but an XID tells the transaction (`transactions.shared_undo`).
         xid: packed as `scalars.pack_xid`; the sequence is 0 in UNDONE events. 0 in LOB events that
             name no transaction: they belong to the one that refers to their LOB id.
         scn, time, thread, sequence, block, offset: of the record, its redo time and its place.
@@ -110,7 +116,9 @@ EventColumns: TypeAlias = ColumnTable
             one piece are texts: of segcol 1 the statement (a part of it), 2 the owner, 3 the name.
             Of UNDO_PART and SPLIT_CHANGE as `transactions.split_undo` says. Of UNDECODED events
             `session` is the `ChangeStatus` that tells why; the pieces of such an event mean
-            nothing.
+            nothing. A PARALLEL event is of no transaction: parallel DML whose children have yet to
+            commit at this SCN (`serial` 1), or a change of state on its undo segment (0), the
+            segment and slot in `xid` (`ordering.parallel_commits`).
         piece_count: pieces of the event.
     """
 

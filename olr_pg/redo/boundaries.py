@@ -5,7 +5,7 @@ Facts: redo-format §4, §8.1; checked on real logs of 19c and 23ai and real rec
 
 from __future__ import annotations
 
-from olr_pg.kernels.compile import inlined
+from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.events import field_of, push_event, xid_of
 from olr_pg.redo.format.marker_fields import (
@@ -20,14 +20,23 @@ from olr_pg.redo.format.marker_fields import (
     DDL_SIZE,
     DDL_STATEMENT,
     DDL_XID,
+    MARKER_COMMIT,
+    MARKER_ROLLBACK,
+    MARKER_SIZE,
+    MARKER_XID,
 )
-from olr_pg.redo.format.opcodes import OP_BEGIN, OP_SESSION
+from olr_pg.redo.format.opcodes import OP_BEGIN, OP_MARKER, OP_SESSION
 from olr_pg.redo.format.undo_fields import (
     KTUCM_FLG,
+    KTUCM_HAS_SCN,
     KTUCM_LEAST,
+    KTUCM_PARALLEL,
     KTUCM_ROLLED_BACK,
+    KTUCM_SCN_SIZE,
+    KTUCM_SIZE,
     KTUCM_SLT,
     KTUCM_SQN,
+    KTUCM_STA,
     KTUDH_LEAST,
     KTUDH_SLT,
     KTUDH_SQN,
@@ -37,18 +46,21 @@ from olr_pg.redo.format.undo_fields import (
     SESSION_SERIAL,
     SESSION_SIZE,
 )
-from olr_pg.redo.integers import read_xid, u16, u32
+from olr_pg.redo.integers import read_xid, scn8, u16, u32
 from olr_pg.redo.pieces import ChangeStatus, open_piece
-from olr_pg.redo.row_vectors import PIECES, push
-from olr_pg.redo.vectors import container_of, undo_segment_of
-from olr_pg.redo.walk import CONTAINER, XID, Walk
+from olr_pg.redo.row_vectors import PARALLELS, PIECES, push
+from olr_pg.redo.vectors import container_of, is_encrypted, undo_segment_of
+from olr_pg.redo.walk import BEGUN, CONTAINER, RECORD_AT_HAND, VECTORS, XID, Walk
 
 _BEGIN = int(EventKind.BEGIN)
 _COMMIT = int(EventKind.COMMIT)
 _ROLLBACK = int(EventKind.ROLLBACK)
 _SESSION = int(EventKind.SESSION)
 _DDL = int(EventKind.DDL)
+_PARALLEL = int(EventKind.PARALLEL)
 
+_ENCRYPTED = int(ChangeStatus.ENCRYPTED)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 
 
@@ -56,6 +68,8 @@ _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 def boundary(walk: Walk, at: int, op: int) -> int:
     """Push the BEGIN, COMMIT or ROLLBACK event of a 5.2 or 5.4."""
     payload, big = walk.payload, walk.big
+    if is_encrypted(payload, at):
+        return _ENCRYPTED  # the undo tablespace is: not one transaction can be told
     f1, size = field_of(walk, at, 1)
     begins = op == OP_BEGIN
     if size < (KTUDH_LEAST if begins else KTUCM_LEAST):
@@ -69,8 +83,82 @@ def boundary(walk: Walk, at: int, op: int) -> int:
         kind = _ROLLBACK if payload[f1 + KTUCM_FLG] & KTUCM_ROLLED_BACK else _COMMIT
     walk.current[XID] = xid_of(undo_segment_of(payload, at, big), slot, sequence)
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
-    push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
+    if not begins and not _has_marker(walk, kind):
+        return _CONTRADICTION
+    event = push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
+    if begins:
+        walk.current[BEGUN] = event
+    elif size >= KTUCM_SIZE:
+        _commit_in_parallel(walk, at, f1, event)
     return 0
+
+
+@inlined
+def _has_marker(walk: Walk, kind: int) -> bool:
+    """Tell whether the 24.4 of a 5.4's record, if there is one, names the same end of the same
+    transaction.
+
+    So it does in all real records (redo-format §8.3). A commit that was taken for another one's, or
+    for a rollback, would lose all that its transaction changed.
+    """
+    payload, big = walk.payload, walk.big
+    for vector in range(walk.current[VECTORS]):
+        if walk.vectors.opcode[vector] != OP_MARKER:
+            continue
+        at = walk.vectors.position[vector]
+        f1, size = field_of(walk, at, 1)
+        f2, outcome_size = field_of(walk, at, 2)
+        if size < MARKER_SIZE or outcome_size < 1:
+            continue
+        if read_xid(payload, f1 + MARKER_XID, big) != walk.current[XID]:
+            return False
+        outcome = payload[f2]
+        return bool(
+            outcome == (MARKER_COMMIT if kind == _COMMIT else MARKER_ROLLBACK)
+            or outcome not in (MARKER_COMMIT, MARKER_ROLLBACK)
+        )
+    return True
+
+
+@part
+def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> None:
+    """Take the commit SCN of parallel DML: the parent's, which its children's 5.4 have in a field.
+
+    Facts: redo-format §4.4.
+    """
+    payload, big = walk.payload, walk.big
+    if u32(payload, f1 + KTUCM_STA, big) == KTUCM_PARALLEL:
+        push_parallel(walk, at, u16(payload, f1 + KTUCM_SLT, big), 1)
+    if not payload[f1 + KTUCM_FLG] & KTUCM_HAS_SCN:
+        return
+    fields = (u16(payload, at + walk.header, big) - 2) >> 1
+    for number in range(2, fields + 1):
+        offset, size = field_of(walk, at, number)
+        if size == KTUCM_SCN_SIZE:
+            scn = scn8(payload, offset, big)
+            if 0 < scn <= walk.records.scn[walk.current[RECORD_AT_HAND]]:
+                walk.events.scn[event] = scn
+            return
+
+
+@inlined
+def state_changes(walk: Walk, at: int) -> None:
+    """Push the PARALLEL event of a 5.12, which may be the end of parallel DML."""
+    if undo_segment_of(walk.payload, at, walk.big) < 0:
+        return
+    f1, size = field_of(walk, at, 1)
+    slot = u16(walk.payload, f1 + KTUCM_SLT, walk.big) if size >= KTUCM_LEAST else 0
+    push_parallel(walk, at, slot, 0)
+
+
+@inlined
+def push_parallel(walk: Walk, at: int, slot: int, begins: int) -> None:
+    """Push the PARALLEL event of a slot of the undo segment whose header a vector is on."""
+    payload, big = walk.payload, walk.big
+    con_id = container_of(payload, at, walk.header, big)
+    event = push_event(walk, _PARALLEL, con_id, xid_of(undo_segment_of(payload, at, big), slot, 0))
+    walk.events.serial[event] = begins
+    walk.state[PARALLELS] += 1
 
 
 @inlined

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from olr_pg.kernels.compile import inlined
+from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import EntryColumns, PieceColumns, Role
 from olr_pg.redo.format.lob_fields import (
     BLOCK_ASSM,
@@ -20,20 +20,32 @@ from olr_pg.redo.format.lob_fields import (
     BLOCK_ITL_ENTRY,
     BLOCK_OBJD,
     BLOCK_TABLE,
+    KDBH_COMPRESSED,
+    KDBH_FSBO,
     KDBH_NROW,
     KDBH_NTAB,
     KDBH_ROWS,
 )
 from olr_pg.redo.format.opcodes import QMI
-from olr_pg.redo.format.row_fields import FB_DELETED, FB_WHOLE, ROW_CC, ROW_SIZE
+from olr_pg.redo.format.row_fields import (
+    FB_DELETED,
+    FB_WHOLE,
+    LENGTH_LONG,
+    LENGTH_NULL,
+    ROW_CC,
+    ROW_SIZE,
+)
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.pieces import ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push_row
+from olr_pg.redo.walk import RowScn
 
 _AFTER = int(Role.AFTER)
 _OK = int(ChangeStatus.OK)
 _ROWS = int(ChangeStatus.ROWS)
 _OPERATION = int(ChangeStatus.OPERATION)
+_UNKNOWN = int(RowScn.UNKNOWN)
+_PRESENT = int(RowScn.PRESENT)
 
 
 @inlined
@@ -52,7 +64,88 @@ def _data_header(payload: Any, at: int, size: int, big: bool) -> int:
         header += BLOCK_ASSM_BYTES
     if header + KDBH_ROWS > at + size or payload[header + KDBH_NTAB] != 1:
         return -1
-    return header
+    if payload[header] & KDBH_COMPRESSED:
+        return -1
+    # Its row directory ends where it says, in all blocks that were seen: else this is no header.
+    rows = u16(payload, header + KDBH_NROW, big)
+    return header if u16(payload, header + KDBH_FSBO, big) == KDBH_ROWS + 2 * rows else -1
+
+
+@inlined
+def _row_end(payload: Any, row: int, end: int, skip: int, big: bool) -> int:
+    """Find where a row's columns end that begin `skip` bytes behind its count; −1: they do not fit.
+
+    The lengths are those of `row_vectors.push_row`.
+    """
+    at = row + ROW_SIZE + skip
+    for _ in range(int(payload[row + ROW_CC])):
+        if at >= end:
+            return -1
+        size = int(payload[at])
+        at += 1
+        if size == 0:
+            return -1
+        if size == LENGTH_NULL:
+            continue
+        if size == LENGTH_LONG:
+            if at + 2 > end:
+                return -1
+            size = u16(payload, at, big)
+            at += 2
+        at += size
+    return at if at <= end else -1
+
+
+@inlined
+def _next_row(payload: Any, header: int, rows: int, place: int, end: int, big: bool) -> int:
+    """Find where the row behind the one at `place` begins in the block; the end if it is the last.
+
+    Args:
+        rows: of the block.
+        place: offset from the data header.
+    """
+    following = end - header
+    for slot in range(rows):
+        other = u16(payload, header + KDBH_ROWS + 2 * slot, big)
+        if place < other < following:
+            following = other
+    return header + following
+
+
+@part
+def _columns_behind(payload: Any, header: int, rows: int, end: int, row_scn: int, big: bool) -> int:
+    """Tell how many bytes stand between the count of a row's columns and these; −1 for none fits.
+
+    A row of a ROWDEPENDENCIES table has its SCN there, and no vector of a direct load says so.
+    Where the dictionary does not either, the rows do: their columns end where the next row begins,
+    either behind an SCN or without one. A block in which all end so both ways is refused.
+    """
+    fits, fits_behind_scn = True, True
+    ends, ends_behind_scn = True, True
+    for slot in range(rows):
+        place = u16(payload, header + KDBH_ROWS + 2 * slot, big)
+        row = header + place
+        if row + ROW_SIZE > end:
+            return -1
+        if payload[row] != FB_WHOLE:
+            continue
+        following = -1
+        without = _row_end(payload, row, end, 0, big)
+        behind = _row_end(payload, row, end, row_scn, big)
+        if without >= 0 and behind >= 0:
+            following = _next_row(payload, header, rows, place, end, big)
+            ends = ends and without == following
+            ends_behind_scn = ends_behind_scn and behind == following
+        fits = fits and without >= 0
+        fits_behind_scn = fits_behind_scn and behind >= 0
+        if not fits and not fits_behind_scn:
+            return -1
+    if fits and fits_behind_scn and ends == ends_behind_scn and rows > 0:
+        # Rows without any column look alike; so do few that are not packed.
+        return 0 if not ends else -1
+    if fits and (ends or not fits_behind_scn):
+        return 0
+    return row_scn
 
 
 @inlined
@@ -62,11 +155,18 @@ def block_rows(
     size: int,
     dba: int,
     big: bool,
+    row_scn: int,
+    has_scn: int,
     pieces: PieceColumns,
     entries: EntryColumns,
     state: Any,
 ) -> int:
-    """Push one piece per row of the block image at `at`; a `ChangeStatus`."""
+    """Push one piece per row of the block image at `at`; a `ChangeStatus`.
+
+    Args:
+        row_scn: bytes of a row's SCN in tables with ROWDEPENDENCIES.
+        has_scn: `RowScn` of the table.
+    """
     header = _data_header(payload, at, size, big)
     if header < 0:
         return _ROWS
@@ -74,14 +174,19 @@ def block_rows(
     rows = u16(payload, header + KDBH_NROW, big)
     if header + KDBH_ROWS + 2 * rows > end:
         return _ROWS
+    skip = row_scn if has_scn == _PRESENT else 0
+    if has_scn == _UNKNOWN:
+        skip = _columns_behind(payload, header, rows, end, row_scn, big)
+    if skip < 0:
+        return _ROWS
     for slot in range(rows):
         row = header + u16(payload, header + KDBH_ROWS + 2 * slot, big)
-        if row + ROW_SIZE > end:
+        if row + ROW_SIZE + skip > end:
             return _ROWS
         flags = payload[row]
         if flags & FB_DELETED:
             continue
-        if flags & FB_WHOLE != FB_WHOLE:
+        if flags != FB_WHOLE:
             return _OPERATION
         piece = state[PIECES]
         if piece == pieces.op.size:
@@ -95,7 +200,8 @@ def block_rows(
         pieces.head_bdba[piece] = dba
         pieces.head_slot[piece] = slot
         count = int(payload[row + ROW_CC])
-        if push_row(payload, row + ROW_SIZE, end, count, big, _AFTER, 1, entries, state) < 0:
+        begin = row + ROW_SIZE + skip
+        if push_row(payload, begin, end, count, big, _AFTER, 1, entries, state) < 0:
             return _ROWS
         pieces.entry_count[piece] = state[ENTRIES] - first
         state[PIECES] = piece + 1

@@ -9,18 +9,20 @@ import numba
 import numpy as np
 
 from olr_pg.kernels.compile import inlined, inlined_for
-from olr_pg.redo.batch import EventKind
 from olr_pg.redo.column_tables import ColumnTable
-from olr_pg.redo.format.file_fields import BLOCK_HEADER
+from olr_pg.redo.format.file_fields import (
+    BLOCK_HEADER,
+    VECTOR_KIND,
+    VECTOR_NO_BLOCK,
+    VECTOR_TYP,
+)
 from olr_pg.redo.format.marker_fields import DIRECT_XID_AT, DIRECT_XID_SIZE
 from olr_pg.redo.format.opcodes import OP_DIRECT_LOAD
 from olr_pg.redo.format.undo_fields import KTUB_OBJD, KTUB_PREV_DBA, KTUB_RCI, KTUB_WRP
 from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.row_vectors import EVENTS
-from olr_pg.redo.vectors import field_at
+from olr_pg.redo.vectors import container_of, dba_of, field_at, object_of
 from olr_pg.redo.walk import RECORD_AT_HAND, VECTORS, Walk
-
-_UNDECODED = int(EventKind.UNDECODED)
 
 
 @inlined
@@ -45,6 +47,20 @@ def find(objects: ColumnTable, con_id: int, number: int, scn: int) -> int:
 def find_table(walk: Walk, con_id: int, obj: int) -> int:
     """Find the table that an OBJ# is at the record at hand, −1 where it is none."""
     return find(walk.objects.tables, con_id, obj, walk.records.scn[walk.current[RECORD_AT_HAND]])
+
+
+@inlined
+def find_named(walk: Walk, at: int) -> int:
+    """Find the table whose segment the header of a vector names, −1 where it is none.
+
+    Nothing of it depends on the fields, which may be encrypted or misread.
+    """
+    payload = walk.payload
+    if payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
+        return -1
+    con_id = container_of(payload, at, walk.header, walk.big)
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    return find(walk.objects.data, con_id, object_of(payload, at, walk.big), scn)
 
 
 @inlined_for(numba.int64(numba.int64, numba.int64, numba.int64))
@@ -81,6 +97,7 @@ def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
     source = walk.records[np.uint64(record)]
     event.kind = kind
     event.con_id = con_id
+    event.undo_con_id = con_id
     event.xid = xid
     event.scn = source.scn
     event.time = walk.lwns.time[source.lwn]
@@ -105,20 +122,15 @@ def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
 
 
 @inlined
-def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
-    """Push the event of a row change that is known, but not its row."""
-    event = push_event(walk, _UNDECODED, con_id, xid)
-    walk.events.table[event] = table
-    walk.events.session[event] = status
-    return event
+def link_undo(walk: Walk, undo_at: int, ktub: int, event: int) -> None:
+    """Note which undo record an event has: that of a vector, with its ktub at a payload position.
 
-
-@inlined
-def link_undo(walk: Walk, ktub: int, event: int, undo_dba: int) -> None:
-    """Note which undo record an event has, by its ktub at a payload position."""
+    The vector is on an undo block or header, whose container tells the transaction's slot.
+    """
     payload, big, events = walk.payload, walk.big, walk.events
+    events.undo_con_id[event] = container_of(payload, undo_at, walk.header, big)
     events.dataobj[event] = u32(payload, ktub + KTUB_OBJD, big)
-    events.undo_dba[event] = undo_dba
+    events.undo_dba[event] = dba_of(payload, undo_at, big)
     events.prev_dba[event] = u32(payload, ktub + KTUB_PREV_DBA, big)
     events.rci[event] = payload[ktub + KTUB_RCI]
     events.wrp[event] = u16(payload, ktub + KTUB_WRP, big)

@@ -2,8 +2,9 @@
 
 Without supplemental logging Oracle may keep the undo of a small transaction in memory and write all
 of it as one record, in which the row vectors come first. Undo record and row vector name each other
-by the UBA then. Facts: redo-format §4.8, §5.1; by the document alone, no real record of it was at
-hand.
+by the UBA then. Facts: redo-format §4.8, §5.1; checked on a real record of 11.2.
+
+A transaction's end may stand before its last change in a record, too: it is moved behind it.
 """
 
 from __future__ import annotations
@@ -33,15 +34,21 @@ from olr_pg.redo.format.row_fields import (
     KTB_VER,
 )
 from olr_pg.redo.format.undo_fields import (
+    KTUB_SIZE,
+    KTUB_SLT,
+    KTUCM_LEAST,
+    KTUCM_SLT,
+    KTUCM_SQN,
     KTUDB_REC,
     KTUDB_SEQ,
     KTUDB_SIZE,
+    KTUDB_XID,
     UBA_REC,
     UBA_SEQ,
     UBA_SIZE,
 )
-from olr_pg.redo.integers import u16, u32
-from olr_pg.redo.vectors import dba_of, field_at
+from olr_pg.redo.integers import read_xid, u16, u32
+from olr_pg.redo.vectors import dba_of, field_at, is_encrypted, undo_segment_of
 from olr_pg.redo.walk import Walk
 
 
@@ -163,3 +170,60 @@ def order_private_redo(walk: Walk, count: int) -> None:
     for vector in range(count - 1, -1, -1):
         if vectors.opcode[vector] == OP_END:
             _move(vectors, vector, count - 1)
+
+
+@inlined
+def _xid_in_undo(walk: Walk, vector: int) -> int:
+    """Read the transaction of a 5.1, −1 where it is not to be read."""
+    at = walk.vectors.position[vector]
+    f1, size = field_at(walk.payload, at, walk.header, 1, walk.big)
+    if size < KTUDB_SIZE or is_encrypted(walk.payload, at):
+        return -1
+    return read_xid(walk.payload, f1 + KTUDB_XID, walk.big)
+
+
+@inlined
+def _is_of(walk: Walk, vector: int, xid: int) -> bool:
+    """Tell whether a vector is an undo record of a transaction, or says that one was applied.
+
+    A 5.6 or 5.11 names the slot alone.
+    """
+    if walk.vectors.opcode[vector] == OP_UNDO:
+        return bool(_xid_in_undo(walk, vector) == xid)
+    if walk.vectors.opcode[vector] not in UNDONE:
+        return False
+    at = walk.vectors.position[vector]
+    ktub, size = field_at(walk.payload, at, walk.header, 1, walk.big)
+    if size < KTUB_SIZE or is_encrypted(walk.payload, at):
+        return False
+    slot = int(walk.payload[ktub + KTUB_SLT])
+    return bool(
+        undo_segment_of(walk.payload, at, walk.big) == xid >> 48 and slot == xid >> 32 & 0xFF
+    )
+
+
+@inlined
+def move_end_behind_changes(walk: Walk, count: int) -> None:
+    """Put a 5.4 behind the changes of its transaction, and those taken back, that follow it."""
+    vectors = walk.vectors
+    for end in range(count - 1):
+        if vectors.opcode[end] != OP_END:
+            continue
+        at = vectors.position[end]
+        f1, size = field_at(walk.payload, at, walk.header, 1, walk.big)
+        if size < KTUCM_LEAST:
+            return
+        xid = (
+            undo_segment_of(walk.payload, at, walk.big) << 48
+            | u16(walk.payload, f1 + KTUCM_SLT, walk.big) << 32
+            | u32(walk.payload, f1 + KTUCM_SQN, walk.big)
+        )
+        last = end
+        for vector in range(end + 1, count):
+            if _is_of(walk, vector, xid):
+                # Behind an undo record stands what it undoes.
+                more = 1 if vectors.opcode[vector] == OP_UNDO else 0
+                last = min(vector + more, count - 1)
+        if last > end:
+            _move(vectors, end, last)
+        return

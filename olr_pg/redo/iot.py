@@ -69,6 +69,16 @@ from olr_pg.redo.row_vectors import (
 NO_ROWID: Final = 0x80
 """Set in `PieceColumns.sup_flags` of a piece without supplemental header: the row has no ROWID."""
 
+_ROW_UNDO: Final = (
+    KDILK_PURGE,
+    KDILK_PURGE_TOO,
+    KDILK_RESTORE,
+    KDILK_DATA,
+    KDILK_ROW,
+    KDILK_COLUMNS,
+)
+"""What undo records of rows do: beside them no vector changes the structure alone."""
+
 _MALFORMED = 0
 """Instead of an operation: the values do not fit the fields."""
 
@@ -287,7 +297,9 @@ def _row_change(pair: Pair, code: int) -> tuple[int, int]:
     if code == LEAF_COLUMNS and what == KDILK_COLUMNS:
         field = _update_listed(pair)
         return (URP if field > 0 else _MALFORMED), field
-    return (NO_ROW if code in LEAF_STRUCTURE else _OPERATION), 0
+    if code not in LEAF_STRUCTURE or what in _ROW_UNDO:
+        return _OPERATION, 0
+    return NO_ROW, 0
 
 
 @inlined

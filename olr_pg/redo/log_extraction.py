@@ -31,8 +31,18 @@ from olr_pg.redo.format.file_fields import (
     VECTOR_CODE,
     VLD_VALID,
 )
-from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
-from olr_pg.redo.row_vectors import ENTRIES, EVENTS, FULL, NOTED, PASSED, PIECES, STATE_SIZE
+from olr_pg.redo.parallel_commits import take_parallel
+from olr_pg.redo.pieces import REASONS, ChangeStatus
+from olr_pg.redo.row_vectors import (
+    ENTRIES,
+    EVENTS,
+    FULL,
+    NOTED,
+    PARALLELS,
+    PASSED,
+    PIECES,
+    STATE_SIZE,
+)
 from olr_pg.redo.uninterpreted import NOTE, NOTES, passed_of
 from olr_pg.redo.vector_changes import walk_record
 from olr_pg.redo.vectors import MAX_FIELDS, VECTOR, VECTOR_FAULTS, VectorStatus
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
 
     from olr_pg.errors import OlrPgError
     from olr_pg.redo.column_tables import ColumnTable
+    from olr_pg.redo.parallel_commits import ParallelCommit
     from olr_pg.redo.uninterpreted import Passed
     from olr_pg.redo.walk import Objects
     from olr_pg.redo.window import GroupRun, Log
@@ -52,6 +63,9 @@ _HEADER = BLOCK_HEADER
 _VALID = VLD_VALID
 _COMMIT = int(EventKind.COMMIT)
 _LOB = int(EventKind.LOB)
+
+_ENDS_BY: Final = {ChangeStatus.ENCRYPTED: Code.UNDO_ENCRYPTED}
+"""The errors of what ends the decoding, by what is wrong with a transaction's begin or end."""
 
 _VECTOR_LEAST: Final = 28
 """Bytes of the shortest change vector, header and empty field list."""
@@ -71,6 +85,7 @@ class Extract(NamedTuple):
     batch: ChangeBatch
     tally: Tally
     passed: Passed
+    parallel: tuple[ParallelCommit, ...] = ()
 
 
 class Room(NamedTuple):
@@ -247,7 +262,7 @@ def extract_groups(
     block_size = walk.width + _HEADER
     while block < end:
         events, pieces, entries = walk.state[EVENTS], walk.state[PIECES], walk.state[ENTRIES]
-        passed, noted = walk.state[PASSED], walk.state[NOTED]
+        passed, noted, parallels = walk.state[PASSED], walk.state[NOTED], walk.state[PARALLELS]
         for k in range(walk.tally.size):
             room.tally[k] = walk.tally[k]
         status, stop, _ = group_end(raw, block_size, block, end, walk.big)
@@ -264,6 +279,7 @@ def extract_groups(
         if status != 0:
             walk.state[EVENTS], walk.state[PIECES], walk.state[ENTRIES] = events, pieces, entries
             walk.state[PASSED], walk.state[NOTED] = passed, noted
+            walk.state[PARALLELS] = parallels
             walk.state[FULL] = 0
             for k in range(walk.tally.size):
                 walk.tally[k] = room.tally[k]
@@ -291,8 +307,8 @@ def read_changes(
         window_bytes: about how many bytes of redo one batch takes.
 
     Raises:
-        OlrPgError: 2004, 2005, 2006, 2008 the log, 2011 a direct load whose transaction is not
-            told, with the place. What stands before the LWN group of the fault was yielded.
+        OlrPgError: 2004, 2005, 2006, 2008 the log, 2018 the undo tablespace is encrypted, with the
+            place. What stands before the LWN group of the fault was yielded.
     """
     runs = group_runs(
         log,
@@ -331,9 +347,12 @@ def _changes_of_run(run: GroupRun, objects: Objects, *, verify: bool) -> Iterato
             break
         walk = _grown(walk)
     if block > run.first:
-        yield Extract(
-            run.first, block, _batch(walk), Tally(*walk.tally.tolist()), _passed(log, walk)
-        )
+        batch = _batch(walk)
+        parallel: tuple[ParallelCommit, ...] = ()
+        if walk.state[PARALLELS]:
+            batch, parallel = take_parallel(batch)
+        tally = Tally(*walk.tally.tolist())
+        yield Extract(run.first, block, batch, tally, _passed(log, walk), parallel)
     if status:
         _raise(log, walk, stage, status, place)
 
@@ -399,6 +418,7 @@ def open_walk(
                 table=objects.data_table,
                 since=_since(objects.data_since, objects.data_key),
             ),
+            objects.row_scns,
         ),
         empty_events(capacity[0]),
         empty_pieces(capacity[0]),
@@ -448,7 +468,7 @@ def _vector_error(log: Log, walk: Walk, stage: int, status: int, place: int) -> 
     return place_error(
         log,
         walk.first_block,
-        error_code(fault),
+        _ENDS_BY.get(fault, Code.RECORD_MALFORMED),
         REASONS[fault],
         int(walk.records.position[record]),
         vector=f"{opcode >> 8}.{opcode & 255}",

@@ -20,8 +20,14 @@ from olr_pg.redo.format.opcodes import (
     ROW_STRUCTURE,
     URP,
 )
+from olr_pg.redo.format.row_fields import (
+    KDO_MULTI_NROW,
+    KDO_MULTI_SLOTS,
+    KDO_OP,
+    KDO_SIZE,
+)
 from olr_pg.redo.iot import index_piece
-from olr_pg.redo.pieces import NO_ROW, ChangeStatus, multi_row_pieces, single_piece
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, multi_row_pieces, single_piece, undoes
 
 if TYPE_CHECKING:
     from olr_pg.redo.iot import Pair
@@ -31,6 +37,7 @@ _SINGLE = (IRP, DRP, LKR, URP, ORP, CFA, LMN, CMP)
 _BEFORE = int(Role.BEFORE)
 _AFTER = int(Role.AFTER)
 _OPERATION = int(ChangeStatus.OPERATION)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 
 @inlined
@@ -45,6 +52,8 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
     """
     if layer == LAYER_INDEX:
         return index_piece(pair, code)
+    if code in (QMI, QMD) and not _same_rows(pair):
+        return _CONTRADICTION
     if code == QMI:
         return multi_row_pieces(
             pair.payload, pair.big, code, row_scn, pair.redo_offset, pair.redo_length,
@@ -61,4 +70,28 @@ def pair_pieces(pair: Pair, layer: int, code: int, row_scn: int, clustered: int)
             pair.undo_fields, pair.redo_offset, pair.redo_length, pair.redo_fields, pair.pieces,
             pair.entries, pair.state,
         )  # fmt: skip
-    return NO_ROW if code in ROW_STRUCTURE else _OPERATION
+    if code not in ROW_STRUCTURE:
+        return _OPERATION
+    return NO_ROW if _is_structure(pair, code) else _CONTRADICTION
+
+
+@inlined
+def _is_structure(pair: Pair, code: int) -> bool:
+    """Tell whether both vectors of a pair are of an operation that changes no row."""
+    if pair.redo_fields < 2 or pair.redo_length[2] < KDO_SIZE:
+        return False
+    if pair.undo_fields < 4 or pair.undo_length[4] < KDO_SIZE:
+        return False
+    redo, undo = pair.redo_offset[2] + KDO_OP, pair.undo_offset[4] + KDO_OP
+    return undoes(int(pair.payload[undo]), int(pair.payload[redo]), code)
+
+
+@inlined
+def _same_rows(pair: Pair) -> bool:
+    """Tell whether both vectors of a QMI or QMD name as many rows."""
+    if pair.redo_fields < 2 or pair.redo_length[2] < KDO_MULTI_SLOTS:
+        return False
+    if pair.undo_fields < 4 or pair.undo_length[4] < KDO_MULTI_SLOTS:
+        return False
+    redo, undo = pair.redo_offset[2], pair.undo_offset[4]
+    return bool(pair.payload[redo + KDO_MULTI_NROW] == pair.payload[undo + KDO_MULTI_NROW])

@@ -28,8 +28,10 @@ from olr_pg.redo.format.row_fields import (
     KDO_FORWARD_SLOT,
     KDO_MULTI_NROW,
     KDO_MULTI_SLOTS,
+    KDO_MULTI_TABN,
     KDO_OP,
     KDO_OPERATION,
+    KDO_PACKED,
     KDO_PIECE_CC,
     KDO_PIECE_FB,
     KDO_PIECE_HRID,
@@ -38,6 +40,7 @@ from olr_pg.redo.format.row_fields import (
     KDO_PIECE_SLOT,
     KDO_ROW_SCN,
     KDO_SIZE,
+    KDO_TYPE,
     KDO_UPDATE_FB,
     KDO_UPDATE_NCOL,
     KDO_UPDATE_NULLS,
@@ -49,14 +52,18 @@ from olr_pg.redo.format.row_fields import (
     SUPPLEMENTAL_BDBA,
     SUPPLEMENTAL_BEFORE,
     SUPPLEMENTAL_CHANGED,
+    SUPPLEMENTAL_DELETE,
     SUPPLEMENTAL_FB,
+    SUPPLEMENTAL_INSERT,
     SUPPLEMENTAL_INTERNAL,
     SUPPLEMENTAL_LOCK,
     SUPPLEMENTAL_LONG,
     SUPPLEMENTAL_MOVES,
     SUPPLEMENTAL_OPT,
     SUPPLEMENTAL_OPT_HIGH,
+    SUPPLEMENTAL_SIZES,
     SUPPLEMENTAL_SLOT,
+    SUPPLEMENTAL_UPDATE,
 )
 from olr_pg.redo.integers import u16, u32
 from olr_pg.redo.row_vectors import (
@@ -65,6 +72,7 @@ from olr_pg.redo.row_vectors import (
     PACKED,
     PIECES,
     SHIFT,
+    next_value,
     push_redo_columns,
     push_row,
     push_supplemental,
@@ -89,6 +97,9 @@ class ChangeStatus(IntEnum):
     OVERFLOW = 10
     UNLOGGED = 11
     UNLOGGED_LOB = 12
+    CONTRADICTION = 13
+    NO_UNDO = 14
+    LEAF_BLOCK = 15
 
 
 REASONS: Final = {
@@ -103,23 +114,23 @@ REASONS: Final = {
     ChangeStatus.OVERFLOW: "the row continues in an overflow segment",
     ChangeStatus.UNLOGGED: "blocks of the table were written without redo",
     ChangeStatus.UNLOGGED_LOB: "LOB pages of the table were written without redo",
+    ChangeStatus.CONTRADICTION: "its change vectors contradict each other",
+    ChangeStatus.LEAF_BLOCK: "rows of an index-organised table were written as a whole block",
+    ChangeStatus.NO_UNDO: "a change stands without its undo record and belongs to no transaction",
 }
 
 _CODES: Final = {
-    ChangeStatus.SHORT_FIELD: Code.RECORD_MALFORMED,
     ChangeStatus.SPLIT_UNDO: Code.UNDO_NOT_WHOLE,
     ChangeStatus.OVERFLOW: Code.OVERFLOW_PIECE,
     ChangeStatus.UNLOGGED: Code.ROWS_WITHOUT_REDO,
     ChangeStatus.UNLOGGED_LOB: Code.LOB_PAGES_WITHOUT_REDO,
+    ChangeStatus.ENCRYPTED: Code.TABLESPACE_ENCRYPTED,
+    ChangeStatus.NO_UNDO: Code.ROWS_WITHOUT_UNDO,
 }
 
 
 def error_code(status: ChangeStatus) -> int:
-    """Return the catalogue's number for a status that is an error.
-
-    SHORT_FIELD and NO_TRANSACTION end the decoding; the others are known of one change, which is an
-    UNDECODED event then.
-    """
+    """Return the catalogue's number for the status of an UNDECODED event."""
     return _CODES.get(status, Code.CHANGE_UNDECODABLE)
 
 
@@ -131,6 +142,8 @@ _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 _COLUMNS = int(ChangeStatus.COLUMNS)
 _ROWS = int(ChangeStatus.ROWS)
 _SUPPLEMENTAL = int(ChangeStatus.SUPPLEMENTAL)
+_OPERATION = int(ChangeStatus.OPERATION)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 
 _HEAD_OR_FIRST = FB_HEAD | FB_FIRST
 _OLD_PACKED = int(Packed.OLD)
@@ -257,6 +270,84 @@ def _changed_columns(payload: Any, header: int, offset: Any, length: Any, field:
 
 
 @inlined
+def undoes(undo: int, redo: int, op: int) -> bool:
+    """Tell whether the KDO operations of an undo record and its row vector go with its opcode.
+
+    True in all real pairs (redo-format §5.2).
+    """
+    undone, done = undo & KDO_OPERATION, redo & KDO_OPERATION
+    if op == IRP:
+        return bool(done == IRP and undone == DRP)
+    if op == DRP:
+        return bool(done == DRP and undone == IRP)
+    return bool(done == op and undone == op)
+
+
+@inlined
+def fits_operation(payload: Any, header: int, op: int) -> bool:
+    """Tell whether the statement that a supplemental header names can be of a row vector's code.
+
+    So it is in all real records: nothing inserts a piece for a DELETE or deletes one for an INSERT,
+    and a change of one record is what its operation is (redo-format §4.3, §7.5).
+    """
+    kind, flags = payload[header], payload[header + SUPPLEMENTAL_FB]
+    if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or flags & SUPPLEMENTAL_MOVES:
+        return True
+    if (op == IRP and kind == SUPPLEMENTAL_DELETE) or (op == DRP and kind == SUPPLEMENTAL_INSERT):
+        return False
+    if flags & (FB_FIRST | FB_LAST) != FB_FIRST | FB_LAST:
+        return True
+    if op == IRP:
+        return bool(kind == SUPPLEMENTAL_INSERT)
+    if op == DRP:
+        return bool(kind == SUPPLEMENTAL_DELETE)
+    return op not in (URP, ORP) or kind == SUPPLEMENTAL_UPDATE
+
+
+@inlined
+def ends(length: Any, field: int, fields: int, op: int) -> bool:
+    """Tell whether nothing follows a row vector's columns: else it has more than it says.
+
+    Operations without columns have a copy of the supplemental header there (redo-format §4.3).
+    """
+    return op not in (IRP, ORP, URP) or bool(next_value(length, field, fields) > fields)
+
+
+@inlined
+def ends_or_describes(length: Any, field: int, fields: int) -> bool:
+    """Tell whether what follows an undo record's columns is nothing or a supplemental header.
+
+    Else there are more columns than the row piece says.
+    """
+    field = next_value(length, field, fields)
+    return bool(field > fields or length[field] in SUPPLEMENTAL_SIZES)
+
+
+@inlined
+def says_no_row(payload: Any, header: int, op: int) -> bool:
+    """Tell whether a supplemental header says that SQL changed no row here.
+
+    A row that moves (K) is a whole one deleted here and inserted there.
+    """
+    if payload[header] in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK):
+        return True
+    moved = payload[header + SUPPLEMENTAL_FB] & SUPPLEMENTAL_MOVES != 0
+    return bool(moved and op != IRP and op != DRP)
+
+
+@inlined
+def is_of_no_row(op: int, kind: int, clustered: int, values: int) -> bool:
+    """Tell whether a row vector changes no row, where its supplemental header says so of SQL.
+
+    A lock and a cluster's key carry no values, nor do the others of a row that moves; what has some
+    is a change, whatever a header says that may have been misread.
+    """
+    if kind == SUPPLEMENTAL_INTERNAL:
+        return clustered > 0
+    return op in (LKR, LMN, CFA, CMP) or values == 0
+
+
+@inlined
 def single_piece(
     payload: Any,
     big: bool,
@@ -279,16 +370,15 @@ def single_piece(
         return _SHORT_FIELD
     kdo = redo_offset[2]
     undo_kdo = undo_offset[4]
+    if not undoes(payload[undo_kdo + KDO_OP], payload[kdo + KDO_OP], op):
+        return _CONTRADICTION
     flags, slot = _row_flags_and_slot(payload, kdo, redo_length[2], big)
-    if slot < 0:
-        return _SHORT_FIELD
     undo_flags, undo_slot = _row_flags_and_slot(payload, undo_kdo, undo_length[4], big)
-    if undo_slot < 0:
+    if slot < 0 or undo_slot < 0:
         return _SHORT_FIELD
-    if op == DRP:
-        flags = undo_flags
+    flags = undo_flags if op == DRP else flags
     if (flags | undo_flags) & FB_CLUSTER_KEY:
-        return NO_ROW
+        return NO_ROW if clustered > 0 else _CONTRADICTION
     pieces.row_flags[piece] = flags
     pieces.old_flags[piece] = undo_flags
     pieces.bdba[piece] = u32(payload, kdo + KDO_BDBA, big)
@@ -300,7 +390,7 @@ def single_piece(
     first = state[ENTRIES]
     state[PACKED] = 0
     field = push_undo_columns(payload, undo_offset, undo_length, undo_fields, big, entries, state)
-    if field < 0:
+    if field < 0 or not ends_or_describes(undo_length, field, undo_fields):
         return _COLUMNS
     undo_shift = state[SHIFT]
     undo_end = state[ENTRIES]
@@ -309,7 +399,7 @@ def single_piece(
     redo_end_field = push_redo_columns(
         payload, redo_offset, redo_length, redo_fields, op, big, entries, state
     )
-    if redo_end_field < 0:
+    if redo_end_field < 0 or not ends(redo_length, redo_end_field, redo_fields, op):
         return _COLUMNS
     redo_shift = state[SHIFT]
     redo_end = state[ENTRIES]
@@ -318,16 +408,18 @@ def single_piece(
     header = supplemental_header(undo_length, field, undo_fields)
     before = 0
     after = 0
+    if header == 0 and op == LKR:
+        state[ENTRIES] = first
+        return NO_ROW
     if header > 0:
         at = undo_offset[header]
-        kind = payload[at]
         moved = payload[at + SUPPLEMENTAL_FB] & SUPPLEMENTAL_MOVES != 0
-        # A row that moves (K) is a whole one deleted here and inserted there.
-        if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or (
-            moved and op != IRP and op != DRP
-        ):
+        if not fits_operation(payload, at, op):
+            return _CONTRADICTION
+        if says_no_row(payload, at, op):
             state[ENTRIES] = first
-            return NO_ROW
+            changes_none = is_of_no_row(op, payload[at], clustered, redo_end - first)
+            return NO_ROW if changes_none else _CONTRADICTION
         if not moved:
             before, after = _describe(payload, at, undo_length[header], big, pieces, piece)
         if not moved or flags & FB_WHOLE == FB_WHOLE:
@@ -338,9 +430,6 @@ def single_piece(
                 return _SUPPLEMENTAL
             if end + 1 <= undo_fields and undo_length[end] == 2:
                 _changed_columns(payload, at, undo_offset, undo_length, end, big, pieces, piece)
-    elif op == LKR:
-        state[ENTRIES] = first
-        return NO_ROW
     _shift(entries, first, undo_end, before if before > 0 else undo_shift + 1 + clustered)
     _shift(entries, undo_end, redo_end, after if after > 0 else redo_shift + 1 + clustered)
     pieces.entry_count[piece] = state[ENTRIES] - first
@@ -368,10 +457,10 @@ def multi_row_pieces(
         return _SHORT_FIELD
     at = offset[kdo]
     rows = int(payload[at + KDO_MULTI_NROW])
-    if length[kdo] < KDO_MULTI_SLOTS + 2 * rows:
+    if rows == 0 or length[kdo] < KDO_MULTI_SLOTS + 2 * rows:
         return _ROWS
-    if rows == 0:
-        return _OK
+    if payload[at + KDO_MULTI_TABN] != 0 or payload[at + KDO_TYPE] & KDO_PACKED:
+        return _ROWS  # rows of a compressed block, whose first table is its dictionary
     if fields < kdo + 2 or length[kdo + 1] < 2 * rows:
         return _ROWS
     skip = ROW_SIZE + (row_scn if payload[at + KDO_OP] & KDO_ROW_SCN else 0)
@@ -381,6 +470,8 @@ def multi_row_pieces(
         size = u16(payload, offset[kdo + 1] + 2 * r, big)
         if size < skip or row + size > stop:
             return _ROWS
+        if payload[row] != FB_WHOLE:
+            return _OPERATION
         piece = state[PIECES]
         if piece == pieces.op.size:
             state[FULL] = 1
@@ -409,4 +500,4 @@ def multi_row_pieces(
         pieces.entry_count[piece] = state[ENTRIES] - first
         state[PIECES] = piece + 1
         row += size
-    return _OK
+    return _OK if row == stop else _ROWS

@@ -53,7 +53,8 @@ SHIFT: Final = 4
 PACKED: Final = 5
 PASSED: Final = 6
 NOTED: Final = 7
-STATE_SIZE: Final = 8
+PARALLELS: Final = 8
+STATE_SIZE: Final = 9
 
 _KDO_LEAST = KDO.end("xtype")
 
@@ -85,8 +86,8 @@ def push(
 
 
 @inlined
-def _next_value(length: Any, field: int, fields: int) -> int:
-    # NULL columns may have an empty field or none: empty fields never hold a value.
+def next_value(length: Any, field: int, fields: int) -> int:
+    """Find the next field with a value: NULL columns may have an empty one or none."""
     while field <= fields and length[field] == 0:
         field += 1
     return field
@@ -115,7 +116,7 @@ def push_whole_piece(
     count = int(payload[at + KDO_PIECE_CC])
     bitmap_end = length[kdo] - KDO_PIECE_NULLS
     field = kdo + 1
-    first = _next_value(length, field, fields)
+    first = next_value(length, field, fields)
     row_length = u16(payload, at + KDO_PIECE_BYTES, big)
     # A row of one column that is not compressed is longer than its value, too; but only a block of
     # compressed rows, whose first table is the dictionary, is trusted to mean it.
@@ -132,7 +133,7 @@ def push_whole_piece(
         if i >> 3 < bitmap_end and payload[at + KDO_PIECE_NULLS + (i >> 3)] >> (i & 7) & 1:
             push(entries, state, role, part, i, 0, -1)
             continue
-        field = _next_value(length, field, fields)
+        field = next_value(length, field, fields)
         if field > fields:
             return -1
         push(entries, state, role, part, i, offset[field], length[field])
@@ -196,7 +197,7 @@ def push_updated_columns(
             # Its own, if it has one: it must not tell of a later column.
             field += is_empty
             continue
-        field = _next_value(length, field, fields)
+        field = next_value(length, field, fields)
         if field > fields:
             return -1
         push(entries, state, role, part, number - first, offset[field], length[field])
@@ -257,6 +258,8 @@ def push_row(
             return -1
         size = int(payload[np.uint64(at)])
         at += 1
+        if size == 0:
+            return -1  # NULL has a length of its own: only compressed rows have other bytes here
         if size == LENGTH_NULL:
             size = 0
         elif size == LENGTH_LONG:
@@ -303,7 +306,7 @@ def push_undo_columns(
             payload, offset, length, fields, 4, big, _BEFORE, entries, state
         )
     if field >= 0 and payload[offset[4] + KDO_OP] & KDO_ROW_SCN and op != LMN:
-        field = _next_value(length, field, fields)
+        field = next_value(length, field, fields)
         if field <= fields and length[field] in (6, 8):
             field += 1
     return field
@@ -332,7 +335,7 @@ def push_redo_columns(
 @inlined
 def supplemental_header(length: Any, field: int, fields: int) -> int:
     """Find the field of the supplemental header, at or after `field`; 0 where there is none."""
-    field = _next_value(length, field, fields)
+    field = next_value(length, field, fields)
     if field <= fields and length[field] in SUPPLEMENTAL_SIZES:
         return field
     return 0

@@ -12,39 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from olr_pg.kernels.compile import inlined, part
+from olr_pg.kernels.compile import part
 from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.events import direct_load_xid, find, push_event, push_undecoded, xid_of
+from olr_pg.redo.events import direct_load_xid, find
 from olr_pg.redo.format.file_fields import VECTOR_AFN, VECTOR_CLS, VECTOR_CODE, VECTOR_TYP
 from olr_pg.redo.integers import u16
 from olr_pg.redo.lobs import is_lob_object, table_of_lob
 from olr_pg.redo.pieces import ChangeStatus, open_piece
-from olr_pg.redo.row_vectors import ENTRIES, EVENTS, FULL, PIECES, push
+from olr_pg.redo.row_vectors import ENTRIES, PIECES, push
+from olr_pg.redo.undecoded import push_unknown
 from olr_pg.redo.vectors import container_of, dba_of, object_of, read_fields
 from olr_pg.redo.walk import RECORD_AT_HAND, TALLY_CHANGES, TALLY_ROW_VECTORS, Walk
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-NO_TRANSACTION_USN: Final = 0x7FFF
-"""The undo segment of XIDs that stand for no transaction: no block class can name it."""
-
 _RELATIVE_BLOCK: Final = 0x3FFFFF
 _SHOWN: Final = 64
 """Bytes of a vector's fields that a message has."""
 
-_BEGIN = int(EventKind.BEGIN)
-_COMMIT = int(EventKind.COMMIT)
 _UNLOGGED = int(ChangeStatus.UNLOGGED)
 _UNLOGGED_LOB = int(ChangeStatus.UNLOGGED_LOB)
-
-
-@inlined
-def _own_xid(walk: Walk, vector: int) -> int:
-    """Make up the XID of a range that names no transaction: no other at its SCN has the same."""
-    position = walk.records.position[walk.current[RECORD_AT_HAND]]
-    place = (walk.first_block * walk.width + position) >> 2 & 0xFFFFFFFF
-    return xid_of(NO_TRANSACTION_USN, (walk.place[0] & 0xFF) << 8 | vector & 0xFF, place)
 
 
 @part
@@ -84,28 +72,13 @@ def unlogged_range(walk: Walk, vector: int, at: int) -> int:
             return 0
         status = _UNLOGGED_LOB
         table = table_of_lob(walk.objects.lob_data, con_id, dataobj)
-    if walk.state[EVENTS] + 3 > walk.events.kind.size:
-        walk.state[FULL] = 1
-        return 0
     xid = direct_load_xid(walk) if status == _UNLOGGED else 0
-    is_alone = xid == 0
-    if is_alone:
-        xid = _own_xid(walk, vector)
-        push_event(walk, _BEGIN, con_id, xid)
-    event = push_undecoded(walk, status, con_id, xid, table)
-    walk.events.dataobj[event] = dataobj
+    event = push_unknown(walk, vector, status, con_id, xid, table, dataobj)
     walk.events.piece_count[event] = 1
     _push_range(walk, at)
-    if is_alone:
-        push_event(walk, _COMMIT, con_id, xid)
     walk.tally[TALLY_ROW_VECTORS] += 1
     walk.tally[TALLY_CHANGES] += 1
     return 0
-
-
-def names_no_transaction(xid: int) -> bool:
-    """Tell whether a packed XID stands for a range that names no transaction."""
-    return xid >> 48 == NO_TRANSACTION_USN
 
 
 def range_texts(batch: ChangeBatch, events: npt.NDArray[np.int64]) -> dict[int, str]:

@@ -2,27 +2,37 @@
 
 Walks the vectors in order and pairs them as redo-format §4.8 says: an undo record (5.1) with the
 row vector behind it is one change; a row vector with 5.6/5.11 behind it is one change undone.
-Facts: redo-format §4, §5, §6; checked on real logs of 19c and 23ai and real records.
+
+A change of a subscribed table must not disappear, whatever is wrong with its vectors. So each row
+vector is known by two things that do not depend on each other: the object that its undo record
+names, and the segment in its own header. Where only one of them is subscribed, or where the undo
+record contradicts its own vector, the change is UNDECODED (`undecoded`) and its table stops.
+
+Facts: redo-format §3.1, §4, §5, §6; checked on real logs of 19c and 23ai and real records.
 """
 
 from __future__ import annotations
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.boundaries import boundary, ddl, session
-from olr_pg.redo.direct import block_object, block_rows
+from olr_pg.redo.boundaries import boundary, ddl, session, state_changes
 from olr_pg.redo.events import (
-    direct_load_xid,
     field_of,
-    find,
+    find_named,
     find_table,
     link_undo,
     push_event,
-    push_undecoded,
     xid_of,
+)
+from olr_pg.redo.format.file_fields import (
+    ROOT,
+    VECTOR_KIND,
+    VECTOR_NO_BLOCK,
+    VECTOR_TYP,
 )
 from olr_pg.redo.format.opcodes import (
     LAYER_INDEX,
+    LAYER_LOB,
     LAYER_ROW,
     OP_BEGIN,
     OP_BLOCK_IMAGE,
@@ -31,14 +41,9 @@ from olr_pg.redo.format.opcodes import (
     OP_DDL,
     OP_DIRECT_LOAD,
     OP_END,
-    OP_LEAF_DATA,
-    OP_LEAF_INITIALIZE,
-    OP_LEAF_INSERT,
-    OP_LOB_OPERATION,
-    OP_LOB_REDO,
-    OP_LOB_WRITE,
     OP_SESSION,
     OP_SESSION_CONTINUED,
+    OP_STATE,
     OP_UNDO,
     OP_UNDO_APPLIED,
     OP_UNDO_APPLIED_HEADER,
@@ -47,8 +52,10 @@ from olr_pg.redo.format.opcodes import (
 )
 from olr_pg.redo.format.undo_fields import (
     KTUB_APART,
+    KTUB_BEGINS,
     KTUB_FLG,
     KTUB_HEAD,
+    KTUB_LONG_SIZE,
     KTUB_OBJD,
     KTUB_OBJN,
     KTUB_OPC,
@@ -58,24 +65,19 @@ from olr_pg.redo.format.undo_fields import (
     KTUDB_SIZE,
     KTUDB_XID,
 )
-from olr_pg.redo.in_memory_undo import order_private_redo
+from olr_pg.redo.in_memory_undo import move_end_behind_changes, order_private_redo
 from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.iot import Pair
-from olr_pg.redo.lob_pieces import MALFORMED, LobSink
-from olr_pg.redo.lobs import (
-    LobFields,
-    is_lob_object,
-    lob_alone,
-    lob_pair,
-)
 from olr_pg.redo.pairs import pair_pieces
 from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
-from olr_pg.redo.row_vectors import ENTRIES, EVENTS, FULL, PIECES, push
+from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push
+from olr_pg.redo.storage_vectors import direct_load, is_lob_undo, lob_vector
+from olr_pg.redo.undecoded import has_room, push_undecoded, push_unknown
+from olr_pg.redo.undo_records import agrees, begin_by_undo, find_anywhere, undo_alone
 from olr_pg.redo.uninterpreted import pass_by
 from olr_pg.redo.unlogged_ranges import unlogged_range
 from olr_pg.redo.vectors import (
     container_of,
-    dba_of,
     is_encrypted,
     object_of,
     read_fields,
@@ -83,12 +85,16 @@ from olr_pg.redo.vectors import (
     undo_segment_of,
 )
 from olr_pg.redo.walk import (
+    BEGUN,
     CONTAINER,
+    NAMED,
     PENDING,
     RECORD_AT_HAND,
     TALLY_CHANGES,
     TALLY_FILTERED,
+    TALLY_NAMED,
     TALLY_ROW_VECTORS,
+    TALLY_TOLD,
     TALLY_UNDOING,
     TALLY_UNPAIRED,
     TALLY_VECTORS,
@@ -98,17 +104,19 @@ from olr_pg.redo.walk import (
     Walk,
 )
 
+_BEGIN = int(EventKind.BEGIN)
 _CHANGE = int(EventKind.CHANGE)
 _UNDONE = int(EventKind.UNDONE)
-_LOB = int(EventKind.LOB)
 _UNDO_PART = int(EventKind.UNDO_PART)
 _SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
 
+_OK = int(ChangeStatus.OK)
 _CAPACITY = int(ChangeStatus.CAPACITY)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
 _ENCRYPTED = int(ChangeStatus.ENCRYPTED)
 _SPLIT_UNDO = int(ChangeStatus.SPLIT_UNDO)
-_NO_TRANSACTION = int(ChangeStatus.NO_TRANSACTION)
+_CONTRADICTION = int(ChangeStatus.CONTRADICTION)
+_NO_UNDO = int(ChangeStatus.NO_UNDO)
 
 
 @inlined
@@ -117,24 +125,28 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
 
     One that is a part of a larger undo record (redo-format §4.2) is an event of its own.
     """
-    f1, size = field_of(walk, at, 1)
-    if size < KTUDB_SIZE:
-        return _SHORT_FIELD
     payload, big = walk.payload, walk.big
-    walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
-    walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     walk.current[PENDING] = vector
+    walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
+    f1, size = field_of(walk, at, 1)
+    if is_encrypted(payload, at) or size < KTUDB_SIZE:
+        # Not even the XID is in clear: the record's transaction stays the one that its 5.2 names.
+        return 0
+    walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
     ktub = f1 + ((size + 3) & ~3)
     _, size = field_of(walk, at, 2)
-    if size < KTUB_SIZE or not u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
+    if size < KTUB_SIZE:
+        return 0
+    flags = u16(payload, ktub + KTUB_FLG, big)
+    if size >= KTUB_LONG_SIZE and flags & KTUB_BEGINS:
+        begin_by_undo(walk)
+    if not flags & KTUB_APART:
         return 0
     undoes = u16(payload, ktub + KTUB_OPC, True)
-    table = find_table(walk, walk.current[CONTAINER], u32(payload, ktub + KTUB_OBJN, big))
+    table = find_anywhere(walk, walk.current[CONTAINER], u32(payload, ktub + KTUB_OBJN, big))
     if table < 0 or (undoes != UNDO_OF_ROW and undoes != UNDO_OF_LEAF):
         return 0
-    # Of an encrypted one nothing is to be had: its HEAD is UNDECODED, and undone with its marker.
-    if not is_encrypted(payload, at):
-        _split_event(walk, _UNDO_PART, at, table)
+    _split_event(walk, _UNDO_PART, at, table, at)
     return 0
 
 
@@ -161,8 +173,11 @@ def _push_raw(walk: Walk, vector: int, first: int) -> None:
 
 
 @inlined
-def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
-    """Push an event of raw fields: a part of the undo of one change (`transactions.split_undo`)."""
+def _split_event(walk: Walk, kind: int, undo_at: int, table: int, changed_at: int) -> int:
+    """Push an event of raw fields: a part of the undo of one change (`transactions.split_undo`).
+
+    The vector at `changed_at` tells the container.
+    """
     payload, big = walk.payload, walk.big
     ktub, _ = field_of(walk, undo_at, 2)
     piece = walk.state[PIECES]
@@ -171,11 +186,12 @@ def _split_event(walk: Walk, kind: int, undo_at: int, table: int) -> int:
     _push_raw(walk, undo_at, 3)
     walk.pieces.entry_count[piece] = walk.state[ENTRIES] - first
     walk.state[PIECES] = piece + 1
-    event = push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
+    con_id = container_of(payload, changed_at, walk.header, big)
+    event = push_event(walk, kind, con_id, walk.current[XID])
     walk.events.table[event] = table
     walk.events.serial[event] = u16(payload, ktub + KTUB_FLG, big)
     walk.events.piece_count[event] = 1
-    link_undo(walk, ktub, event, dba_of(payload, undo_at, big))
+    link_undo(walk, undo_at, ktub, event)
     return event
 
 
@@ -186,7 +202,7 @@ def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, tabl
     if piece + 2 > walk.pieces.op.size:
         walk.state[FULL] = 1
         return 0
-    event = _split_event(walk, _SPLIT_CHANGE, undo_at, table)
+    event = _split_event(walk, _SPLIT_CHANGE, undo_at, table, at)
     first = walk.state[ENTRIES]
     open_piece(walk.pieces, piece + 1, 0)
     _push_raw(walk, at, 2)
@@ -201,50 +217,89 @@ def _split_change(walk: Walk, at: int, undo_at: int, layer: int, code: int, tabl
 
 
 @inlined
-def _change(walk: Walk, at: int, layer: int, code: int) -> int:
-    """Push the CHANGE event of a row or leaf vector behind its undo, if it is subscribed."""
+def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple[int, int]:
+    """Find the subscribed table that a row or leaf vector behind its undo changes, −1 = none.
+
+    Returns:
+        (table, `ChangeStatus` of what keeps it from being decoded).
+    """
     payload, big = walk.payload, walk.big
-    undo_at = walk.vectors.position[walk.current[PENDING]]
+    if is_encrypted(payload, undo_at):
+        return named, _ENCRYPTED
     ktub, size = field_of(walk, undo_at, 2)
     if size < KTUB_SIZE:
-        return _SHORT_FIELD
-    table = -1
+        return named, _SHORT_FIELD
     undoes = u16(payload, ktub + KTUB_OPC, True)
-    if (layer == LAYER_ROW and undoes == UNDO_OF_ROW) or (
-        layer == LAYER_INDEX and undoes == UNDO_OF_LEAF
-    ):
-        con_id = container_of(payload, at, walk.header, big)
-        table = find_table(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
+    table = -1
+    con_id = container_of(payload, at, walk.header, big)
+    if undoes in (UNDO_OF_ROW, UNDO_OF_LEAF):
+        obj = u32(payload, ktub + KTUB_OBJN, big)
+        table = find_table(walk, con_id, obj)
+        if table < 0 and walk.current[CONTAINER] not in (con_id, ROOT):
+            return find_table(walk, walk.current[CONTAINER], obj), _CONTRADICTION
+    if table < 0:
+        return named, _CONTRADICTION
+    dataobj = u32(payload, ktub + KTUB_OBJD, big)
+    if (layer == LAYER_ROW) != (undoes == UNDO_OF_ROW):
+        return table, _CONTRADICTION
+    if dataobj != 0 and dataobj != object_of(payload, at, big):
+        return table, _CONTRADICTION
+    if walk.current[CONTAINER] not in (con_id, ROOT) or not agrees(walk, undo_at):
+        return table, _CONTRADICTION
+    return table, _ENCRYPTED if is_encrypted(payload, at) else _OK
+
+
+@inlined
+def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
+    """Push the event of a row or leaf vector behind its undo, if it is subscribed."""
+    payload, big = walk.payload, walk.big
+    undo_at = walk.vectors.position[walk.current[PENDING]]
+    named = find_named(walk, at)
+    if layer == LAYER_INDEX or (named >= 0 and walk.objects.cluster_columns[named] != 0):
+        is_counted = 0
+    else:
+        is_counted = int(named >= 0)
+    walk.tally[TALLY_NAMED] += is_counted
+    # The tables of a cluster share its segment: it does not tell which of them is meant.
+    is_shared = named >= 0 and walk.objects.cluster_columns[named] != 0
+    told = -1 if is_shared and not is_encrypted(payload, undo_at) else named
+    table, status = _subject(walk, at, undo_at, layer, told)
     if table < 0:
         walk.tally[TALLY_FILTERED] += layer == LAYER_ROW
         return 0
+    walk.tally[TALLY_TOLD] += is_counted
     walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
-    encrypted = is_encrypted(payload, at) or is_encrypted(payload, undo_at)
+    con_id = container_of(payload, at, walk.header, big)
+    if status != _OK:
+        xid = walk.current[XID] if status == _ENCRYPTED else 0
+        event = push_unknown(walk, vector, status, con_id, xid, table, object_of(payload, at, big))
+        walk.events.undo_con_id[event] = walk.current[CONTAINER] if xid != 0 else con_id
+        if xid != 0 and not is_encrypted(payload, undo_at):
+            ktub, _ = field_of(walk, undo_at, 2)
+            link_undo(walk, undo_at, ktub, event)
+        walk.tally[TALLY_CHANGES] += 1
+        return 0
+    ktub, _ = field_of(walk, undo_at, 2)
     split = u16(payload, ktub + KTUB_FLG, big) & KTUB_PART
-    if split == KTUB_HEAD and not encrypted:
+    if split == KTUB_HEAD:
         return _split_change(walk, at, undo_at, layer, code, table)
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
-    if encrypted:
-        status = _ENCRYPTED
-    elif split != 0:
-        status = _SPLIT_UNDO
-    else:
+    status = _SPLIT_UNDO
+    if split == 0:
         status = _pair_pieces(walk, at, undo_at, layer, code, table)
     if status == NO_ROW:
         walk.tally[TALLY_WITHOUT_ROW] += 1
         return 0
-    if status == _SHORT_FIELD:
-        return status
     if status > 0:
         walk.state[PIECES] = first_piece
         walk.state[ENTRIES] = first_entry
-        event = push_undecoded(walk, status, walk.current[CONTAINER], walk.current[XID], table)
+        event = push_undecoded(walk, status, con_id, walk.current[XID], table)
     else:
-        event = push_event(walk, _CHANGE, walk.current[CONTAINER], walk.current[XID])
+        event = push_event(walk, _CHANGE, con_id, walk.current[XID])
         walk.events.table[event] = table
         walk.events.piece_count[event] = walk.state[PIECES] - first_piece
-    link_undo(walk, ktub, event, dba_of(payload, undo_at, big))
+    link_undo(walk, undo_at, ktub, event)
     if walk.events.dataobj[event] == 0:
         walk.events.dataobj[event] = object_of(payload, at, big)
     walk.tally[TALLY_CHANGES] += 1
@@ -252,131 +307,42 @@ def _change(walk: Walk, at: int, layer: int, code: int) -> int:
 
 
 @inlined
-def _is_lob_undo(walk: Walk, con_id: int, ktub: int) -> bool:
-    """Tell whether a ktub names a LOB segment or index of the subscription."""
-    objects = walk.objects
-    if objects.lob_tables.size == 0:
-        return False
-    obj = u32(walk.payload, ktub + KTUB_OBJN, walk.big)
-    dataobj = u32(walk.payload, ktub + KTUB_OBJD, walk.big)
-    return is_lob_object(objects.lob_objects, con_id, obj) or is_lob_object(
-        objects.lob_data, con_id, dataobj
-    )
+def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
+    """Push the UNDONE event of a 5.6 or 5.11 if the object is subscribed.
 
-
-@inlined
-def _lob_fields(walk: Walk, at: int, side: int) -> LobFields:
+    The vector before it, which takes the change back, tells the container.
+    """
     payload, big = walk.payload, walk.big
-    offset, length = walk.scratch[side], walk.scratch[side + 1]
-    count = read_fields(payload, at, walk.header, big, offset, length)
     con_id = container_of(payload, at, walk.header, big)
-    return LobFields(payload, big, dba_of(payload, at, big), con_id, offset, length, count)
-
-
-@inlined
-def _push_lob_event(walk: Walk, con_id: int, xid: int, table: int, pieces: int) -> int:
-    event = push_event(walk, _LOB, con_id, xid)
-    walk.events.table[event] = table
-    walk.events.piece_count[event] = pieces
-    return event
-
-
-@inlined
-def _lob(walk: Walk, at: int, op: int) -> int:
-    """Push the LOB event of a vector of LOB storage if subscribed; −1 if it is no such vector."""
-    sink = LobSink(walk.pieces, walk.entries, walk.state)
-    if op in (OP_LOB_WRITE, OP_BLOCK_IMAGE, OP_LOB_OPERATION):
-        vector = _lob_fields(walk, at, 2)
-        pushed, xid, table = lob_alone(op, vector, walk.objects, sink)
-        if pushed > 0:
-            _push_lob_event(walk, vector.con_id, xid, table, pushed)
-        if pushed == 0 and op == OP_BLOCK_IMAGE:
-            return -1  # not a LOB's page: a table's block
-        return _SHORT_FIELD if pushed == MALFORMED else 0
-    is_pair = op in (OP_LOB_REDO, OP_LEAF_INSERT, OP_LEAF_INITIALIZE, OP_LEAF_DATA)
-    pending = walk.current[PENDING]
-    if not is_pair or pending < 0 or walk.vectors.opcode[pending] != OP_UNDO:
-        return -1
-    undo = _lob_fields(walk, walk.vectors.position[pending], 0)
-    vector = _lob_fields(walk, at, 2)
-    pushed, table = lob_pair(op, vector, undo, walk.objects, sink)
-    ktub = undo.offset[2]
-    if (
-        pushed == 0
-        and op == OP_LEAF_DATA
-        and table >= 0
-        and u16(undo.payload, ktub + KTUB_FLG, undo.big) & KTUB_PART
-    ):
-        # The key of the LOB index row is in another part of the undo.
-        event = push_undecoded(walk, _SPLIT_UNDO, walk.current[CONTAINER], walk.current[XID], table)
-        link_undo(walk, ktub, event, undo.dba)
-        walk.current[PENDING] = -1
-        return 0
-    if pushed <= 0:
-        return _SHORT_FIELD if pushed == MALFORMED else -1
-    # A leaf may be initialised by a recursive transaction: its row goes with its LOB id.
-    xid = 0 if op == OP_LEAF_INITIALIZE else walk.current[XID]
-    event = _push_lob_event(walk, walk.current[CONTAINER], xid, table, pushed)
-    if xid != 0:
-        link_undo(walk, ktub, event, undo.dba)
-    walk.current[PENDING] = -1
-    return 0
-
-
-@inlined
-def _undone(walk: Walk, at: int, op: int) -> int:
-    """Push the UNDONE event of a 5.6 or 5.11 if the object is subscribed."""
-    payload, big = walk.payload, walk.big
+    named, before = -1, -1
+    if vector > 0 and walk.vectors.opcode[vector - 1] >> 8 in (LAYER_ROW, LAYER_INDEX, LAYER_LOB):
+        before = walk.vectors.position[vector - 1]
+        con_id = container_of(payload, before, walk.header, big)
+        named = find_named(walk, before)
+        if named >= 0 and walk.objects.cluster_columns[named] != 0:
+            named = -1
     ktub, size = field_of(walk, at, 1)
-    if size < KTUB_SIZE:
-        return _SHORT_FIELD
-    con_id = container_of(payload, at, walk.header, big)
-    table = find_table(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
-    if table < 0 and not _is_lob_undo(walk, con_id, ktub):
+    encrypted = is_encrypted(payload, at)
+    if encrypted or size < KTUB_SIZE:
+        if named >= 0:
+            status = _ENCRYPTED if encrypted else _SHORT_FIELD
+            push_unknown(walk, vector, status, con_id, 0, named, object_of(payload, before, big))
+            return 0
+        return 0 if encrypted or before >= 0 else _SHORT_FIELD
+    obj = u32(payload, ktub + KTUB_OBJN, big)
+    table = find_table(walk, con_id, obj) if before >= 0 else find_anywhere(walk, con_id, obj)
+    if table < 0 and not is_lob_undo(walk, con_id, ktub):
+        if named >= 0:
+            dataobj = object_of(payload, before, big)
+            push_unknown(walk, vector, _CONTRADICTION, con_id, 0, named, dataobj)
         return 0
     if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
         return 0  # a part of an undo record: its change goes with the HEAD's marker
     xid = xid_of(undo_segment_of(payload, at, big), int(payload[ktub + KTUB_SLT]), 0)
     event = push_event(walk, _UNDONE, con_id, xid)
     walk.events.table[event] = table
-    link_undo(walk, ktub, event, dba_of(payload, at, big))
+    link_undo(walk, at, ktub, event)
     walk.events.slot_head[event] = 1 if op == OP_UNDO_APPLIED_HEADER else 0
-    return 0
-
-
-@inlined
-def _direct_load(walk: Walk, at: int) -> int:
-    """Push the CHANGE event of a 19.1 with a table's block if the table is subscribed."""
-    payload, big = walk.payload, walk.big
-    f1, size = field_of(walk, at, 1)
-    dataobj = block_object(payload, f1, size, big)
-    if dataobj < 0:
-        return 0
-    con_id = container_of(payload, at, walk.header, big)
-    table = find(walk.objects.data, con_id, dataobj, walk.records.scn[walk.current[RECORD_AT_HAND]])
-    if table < 0:
-        return 0
-    xid = direct_load_xid(walk)
-    if xid == 0:
-        return _NO_TRANSACTION
-    first_piece = walk.state[PIECES]
-    first_entry = walk.state[ENTRIES]
-    status = _ENCRYPTED
-    if not is_encrypted(payload, at):
-        status = block_rows(
-            payload, f1, size, dba_of(payload, at, big), big, walk.pieces, walk.entries, walk.state
-        )
-    if status != 0:
-        walk.state[PIECES] = first_piece
-        walk.state[ENTRIES] = first_entry
-        event = push_undecoded(walk, status, con_id, xid, table)
-    else:
-        event = push_event(walk, _CHANGE, con_id, xid)
-        walk.events.table[event] = table
-        walk.events.piece_count[event] = walk.state[PIECES] - first_piece
-    walk.events.dataobj[event] = dataobj
-    walk.tally[TALLY_ROW_VECTORS] += 1
-    walk.tally[TALLY_CHANGES] += 1
     return 0
 
 
@@ -387,21 +353,66 @@ def _row_vector_alone(walk: Walk) -> int:
 
 
 @inlined
+def _named_alone(walk: Walk) -> int:
+    """Tell whether the pending row vector counts as one whose header names a subscribed table."""
+    table = walk.current[NAMED]
+    return int(table >= 0 and walk.objects.cluster_columns[table] == 0)
+
+
+@inlined
 def _pass_alone(walk: Walk) -> None:
-    """Count the pending row vector, if there is one, as one without undo.
+    """Count the pending vector, if there is one: a row vector without undo, or undo without it.
 
     Of a subscribed table it is a change that nobody can tell the transaction of.
     """
-    if _row_vector_alone(walk) == 0:
+    pending = walk.current[PENDING]
+    if pending < 0:
         return
-    at = walk.vectors.position[walk.current[PENDING]]
+    at = walk.vectors.position[pending]
+    if walk.vectors.opcode[pending] == OP_UNDO:
+        undo_alone(walk, pending, at)
+        return
+    table = walk.current[NAMED]
+    if table < 0:
+        walk.tally[TALLY_FILTERED] += 1
+        return
+    walk.tally[TALLY_UNPAIRED] += 1
+    walk.tally[TALLY_TOLD] += _named_alone(walk)
     con_id = container_of(walk.payload, at, walk.header, walk.big)
     dataobj = object_of(walk.payload, at, walk.big)
-    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
-    if find(walk.objects.data, con_id, dataobj, scn) < 0:
-        walk.tally[TALLY_FILTERED] += 1
-    else:
-        walk.tally[TALLY_UNPAIRED] += 1
+    push_unknown(walk, pending, _NO_UNDO, con_id, 0, table, dataobj)
+
+
+@inlined
+def _begun_elsewhere(walk: Walk, at: int) -> None:
+    """Note the container of a transaction whose undo is in the root's: that of its first change."""
+    begun = walk.current[BEGUN]
+    if begun < 0 or walk.payload[at + VECTOR_TYP] & VECTOR_KIND == VECTOR_NO_BLOCK:
+        return
+    if walk.events.undo_con_id[begun] == ROOT and walk.current[CONTAINER] == ROOT:
+        walk.events.con_id[begun] = container_of(walk.payload, at, walk.header, walk.big)
+
+
+@inlined
+def _step_alone(walk: Walk, vector: int, at: int, op: int) -> int:
+    """Walk over a vector that does not go with the one before it; a `ChangeStatus`."""
+    if op == OP_UNDO:
+        return _undo_record(walk, vector, at)
+    if op in (OP_BEGIN, OP_END):
+        return boundary(walk, at, op)
+    if op in (OP_SESSION, OP_SESSION_CONTINUED):
+        return session(walk, at, op)
+    if op == OP_BLOCK_IMAGE:
+        return direct_load(walk, vector, at)
+    if op in (OP_BLOCKS_UNLOGGED, OP_BLOCKS_UNLOGGED_AGAIN):
+        return unlogged_range(walk, vector, at)
+    if op == OP_DDL:
+        return ddl(walk, at)
+    if op == OP_STATE:
+        state_changes(walk, at)
+    if op >> 8 != LAYER_ROW and op != OP_DIRECT_LOAD:
+        pass_by(walk, vector, at, op)
+    return 0
 
 
 @inlined
@@ -410,38 +421,34 @@ def _step(walk: Walk, vector: int) -> int:
     at = walk.vectors.position[vector]
     op = int(walk.vectors.opcode[vector])
     pending = walk.current[PENDING]
+    is_pair = pending >= 0 and walk.vectors.opcode[pending] == OP_UNDO
+    if is_pair:
+        _begun_elsewhere(walk, at)
     if walk.objects.lob_tables.size > 0:
-        status = _lob(walk, at, op)
+        status = lob_vector(walk, vector, at, op)
         if status >= 0:
             return status
     if op >> 8 == LAYER_ROW:
         walk.tally[TALLY_ROW_VECTORS] += 1
-    is_pair = pending >= 0 and walk.vectors.opcode[pending] == OP_UNDO
     if is_pair and (op >> 8 == LAYER_ROW or op >> 8 == LAYER_INDEX):
-        status = _change(walk, at, op >> 8, op & 0xFF)
+        status = _change(walk, vector, at, op >> 8, op & 0xFF)
         walk.current[PENDING] = -1
         return status
     if op in (OP_UNDO_APPLIED, OP_UNDO_APPLIED_HEADER):
-        walk.tally[TALLY_UNDOING] += _row_vector_alone(walk)
+        if _row_vector_alone(walk):
+            walk.tally[TALLY_UNDOING] += 1
+            walk.tally[TALLY_TOLD] += _named_alone(walk)
+            walk.current[PENDING] = -1
+        _pass_alone(walk)
         walk.current[PENDING] = -1
-        return _undone(walk, at, op)
+        return _undone(walk, vector, at, op)
     _pass_alone(walk)
-    walk.current[PENDING] = vector if op >> 8 == LAYER_ROW else -1
-    if op == OP_UNDO:
-        return _undo_record(walk, vector, at)
-    if op in (OP_BEGIN, OP_END):
-        return boundary(walk, at, op)
-    if op in (OP_SESSION, OP_SESSION_CONTINUED):
-        return session(walk, at, op)
-    if op == OP_BLOCK_IMAGE:
-        return _direct_load(walk, at)
-    if op in (OP_BLOCKS_UNLOGGED, OP_BLOCKS_UNLOGGED_AGAIN):
-        return unlogged_range(walk, vector, at)
-    if op == OP_DDL:
-        return ddl(walk, at)
-    if op >> 8 != LAYER_ROW and op != OP_DIRECT_LOAD:
-        pass_by(walk, vector, at, op)
-    return 0
+    walk.current[PENDING] = -1
+    if op >> 8 == LAYER_ROW:
+        walk.current[PENDING] = vector
+        walk.current[NAMED] = find_named(walk, at)
+        walk.tally[TALLY_NAMED] += _named_alone(walk)
+    return _step_alone(walk, vector, at, op)
 
 
 @inlined
@@ -453,6 +460,7 @@ def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
     walk.current[RECORD_AT_HAND] = record
     walk.current[PENDING] = -1
     walk.current[XID] = 0
+    walk.current[BEGUN] = -1
     status, at, count = scan_record(
         walk.payload, walk.records, record, (walk.header, walk.big), 0, walk.vectors
     )
@@ -460,12 +468,11 @@ def walk_record(walk: Walk, record: int) -> tuple[int, int, int]:
     if status != 0:
         return 1, status, at
     order_private_redo(walk, count)
+    move_end_behind_changes(walk, count)
     for vector in range(count):
         walk.tally[TALLY_VECTORS] += 1
         full = (
-            walk.state[EVENTS] == walk.events.kind.size
-            or walk.state[PIECES] == walk.pieces.op.size
-            or walk.state[FULL] != 0
+            not has_room(walk) or walk.state[PIECES] == walk.pieces.op.size or walk.state[FULL] != 0
         )
         status = _CAPACITY if full else _step(walk, vector)
         if status != 0:

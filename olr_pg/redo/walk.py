@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,6 +13,21 @@ from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.redo.lob_objects import NO_LOB_OBJECTS, LobObjects
 
 _FROM_THE_BEGINNING: Final = np.empty(0, np.int64)
+
+
+class RowScn(IntEnum):
+    """Whether the rows of a table have their SCN (ROWDEPENDENCIES) in blocks that were loaded."""
+
+    UNKNOWN = 0
+    NONE = 1
+    PRESENT = 2
+
+    @classmethod
+    def of(cls, row_dependencies: bool | None) -> RowScn:
+        """Return what the dictionary tells; None: it does not."""
+        if row_dependencies is None:
+            return cls.UNKNOWN
+        return cls.PRESENT if row_dependencies else cls.NONE
 
 
 class Objects(NamedTuple):
@@ -28,6 +44,7 @@ class Objects(NamedTuple):
         since: the SCN from which each object is its table, ascending for the same key; −1 as table
             says that it is none from there on. Empty = all from the beginning.
         data_since: the same for `data_key`.
+        row_scns: `RowScn` of each table; empty: unknown.
     """
 
     key: npt.NDArray[np.uint64]
@@ -40,6 +57,7 @@ class Objects(NamedTuple):
     data_table: npt.NDArray[np.int32] = NO_LOB_OBJECTS.table
     since: npt.NDArray[np.int64] = _FROM_THE_BEGINNING
     data_since: npt.NDArray[np.int64] = _FROM_THE_BEGINNING
+    row_scns: npt.NDArray[np.uint8] = NO_LOB_OBJECTS.is_index
 
 
 class Tally(NamedTuple):
@@ -49,12 +67,17 @@ class Tally(NamedTuple):
         vectors: change vectors parsed.
         row_vectors: 11.x vectors among them, and of subscribed tables 10.x (index-organised), 19.1
             (direct path), 19.2 and 19.4 (unlogged blocks, LOB pages too).
-        changes: row vectors that became CHANGE events.
+        changes: row vectors that became CHANGE or UNDECODED events.
         filtered: row vectors of objects that are not subscribed, with or without undo.
         undoing: row vectors that undo a change (before 5.6/5.11).
         without_row: row vectors of subscribed objects that carry no row (locks, cluster keys …).
         unpaired: row vectors of subscribed objects with neither undo before nor undo marker behind
             them: changes that belong to no transaction.
+        named: 11.x vectors, and 19.1, whose own header names the segment of a subscribed table;
+            nothing of it depends on the undo record or on the fields. Tables of clusters, which
+            share their segment, do not count.
+        told: those of the named ones that became changes, undo a change, carry no row or are
+            unpaired.
     """
 
     vectors: int = 0
@@ -64,6 +87,8 @@ class Tally(NamedTuple):
     undoing: int = 0
     without_row: int = 0
     unpaired: int = 0
+    named: int = 0
+    told: int = 0
 
     def plus(self, other: Tally) -> Tally:
         """Add up both."""
@@ -77,6 +102,8 @@ TALLY_FILTERED: Final = Tally._fields.index("filtered")
 TALLY_UNDOING: Final = Tally._fields.index("undoing")
 TALLY_WITHOUT_ROW: Final = Tally._fields.index("without_row")
 TALLY_UNPAIRED: Final = Tally._fields.index("unpaired")
+TALLY_NAMED: Final = Tally._fields.index("named")
+TALLY_TOLD: Final = Tally._fields.index("told")
 """Places in `Walk.tally`."""
 
 RECORD_AT_HAND: Final = 0
@@ -84,7 +111,9 @@ PENDING: Final = 1
 XID: Final = 2
 CONTAINER: Final = 3
 VECTORS: Final = 4
-CURRENT_SIZE: Final = 5
+NAMED: Final = 5
+BEGUN: Final = 6
+CURRENT_SIZE: Final = 7
 """Places in `Walk.current`, and how many there are."""
 
 
@@ -97,6 +126,7 @@ class ObjectTables(NamedTuple):
     lob_objects: ColumnTable
     lob_data: ColumnTable
     data: ColumnTable
+    row_scns: npt.NDArray[np.uint8]
 
 
 class Walk(NamedTuple):
@@ -113,7 +143,8 @@ class Walk(NamedTuple):
         state: shape (STATE_SIZE); the counts of rows and more (`row_vectors`).
         place: [thread, sequence].
         current: by RECORD_AT_HAND …: the record, the vector that waits for the next one or −1, the
-            transaction and its container, vectors of the record.
+            transaction and its container, vectors of the record, the subscribed table that the
+            header of the vector at hand names or −1, the record's BEGIN event or −1.
         tally: shape (len(Tally)), the counts of `Tally`, by TALLY_VECTORS ….
         passed: operation codes of the vectors that nothing interprets; room for all of the window.
         notes: `passed.NOTE` rows to be filled; CAPACITY asks for more room.

@@ -187,7 +187,7 @@ class DecodeProgress:
         self.source = replace(
             self.source,
             logs=self.source.logs + 1,
-            losses=abs(account.vectors_missing) + abs(account.changes_missing),
+            losses=sum(map(abs, account.missing)),
             not_interpreted=account.not_interpreted,
         )
 

@@ -58,6 +58,7 @@ from olr_pg.transactions.select import (
     count_changes,
     count_changes_of,
 )
+from olr_pg.transactions.shared_undo import names_its_transaction, with_known_undo
 from olr_pg.transactions.split_undo import join_split_undo
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage, Waiting, spill_largest
 
@@ -139,9 +140,8 @@ class Assembler:
 
     def _feed(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
         self.large = []
-        batch, committed, rolled_back = without_unconcerned(
-            self._unowned.take_from(batch), self._open
-        )
+        batch = with_known_undo(self._unowned.take_from(batch), self._open)
+        batch, committed, rolled_back = without_unconcerned(batch, self._open)
         self.account.empty += committed
         self.account.rolled_back += rolled_back
         if self._is_split:
@@ -301,9 +301,12 @@ class Assembler:
 
     def remainder(self) -> ChangeBatch:
         """Take everything that waits, as one batch; the assembler is empty afterwards."""
-        chunks = [*self._unowned.waiting.batches, *self._ended_unbegun]
-        for transaction in self._open.values():
-            chunks.extend(transaction.chunks.batches)
+        opened = [batch for one in self._open.values() for batch in one.chunks.batches]
+        # What names its transaction without undo came before all of it that was seen here, or it
+        # would have been put to it.
+        alone = [batch for batch in opened if names_its_transaction(batch.events)]
+        others = [batch for batch in opened if not names_its_transaction(batch.events)]
+        chunks = [*alone, *self._unowned.waiting.batches, *self._ended_unbegun, *others]
         self._ended_unbegun, self._open, self._unowned = [], {}, UnownedPages()
         self._strangers = []
         return concatenate(chunks)

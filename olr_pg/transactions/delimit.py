@@ -55,7 +55,10 @@ class Instances(NamedTuple):
 
 
 def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Return ``container << 32 | undo segment << 16 | low byte of the slot`` of each event."""
+    """Return ``container << 32 | undo segment << 16 | low byte of the slot`` of each event.
+
+    The container is that of the undo segment.
+    """
     keys = np.empty(events.size, np.uint64)
     _put_keys(events, keys)
     return keys
@@ -67,7 +70,7 @@ def _put_keys(events: EventColumns, keys: Any) -> None:
     for i in range(keys.size):
         event = events[np.uint64(i)]
         slot = event.xid >> np.uint64(32) & np.uint64(0xFF)
-        container = np.uint64(event.con_id) << np.uint64(32)
+        container = np.uint64(event.undo_con_id) << np.uint64(32)
         keys[i] = container | event.xid >> np.uint64(48) << np.uint64(16) | slot
 
 

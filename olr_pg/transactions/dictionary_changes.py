@@ -24,6 +24,7 @@ from olr_pg.scalars import format_rowid
 from olr_pg.transactions.dropped_values import ONE_PER_CHANGE, kept_values
 from olr_pg.transactions.finished_columns import DmlColumns, Image
 from olr_pg.transactions.select import first_rows
+from olr_pg.transactions.shared_undo import changed_containers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -55,11 +56,12 @@ def dictionary_transactions(
     statements = _statements(batch, instances, closed)
     changes = _row_changes(dml, dml_first, plan, tables)
     events = batch.events
+    containers = changed_containers(events, instances, closed)
     found = {}
     for number in sorted({*statements, *changes}):
         begin, end = int(instances.begin[closed[number]]), int(instances.end[closed[number]])
         found[number] = DictionaryTransaction(
-            int(events.con_id[begin]),
+            int(containers[number]),
             int(events.xid[begin]),
             int(events.scn[begin]),
             int(events.scn[end]),

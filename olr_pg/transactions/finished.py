@@ -14,6 +14,7 @@ from olr_pg.redo.column_tables import take
 from olr_pg.transactions.finished_columns import DmlColumns, DmlKind, TransactionColumns
 from olr_pg.transactions.lobs.assembly import Owners
 from olr_pg.transactions.lobs.page_claims import Places
+from olr_pg.transactions.shared_undo import changed_containers
 
 if TYPE_CHECKING:
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
@@ -137,7 +138,7 @@ def owners_of(events: EventColumns, instances: Instances, closed: npt.NDArray[np
         instances.order,
         instances.first[closed],
         instances.first[closed + 1],
-        events.con_id[begin],
+        changed_containers(events, instances, closed),
         events.scn[begin],
         Places.of(take(events, end)),
     )
@@ -153,7 +154,7 @@ def transactions_of(
     begin, end = instances.begin[chosen], instances.end[chosen]
     serial, session = _sessions(events, instances, chosen)
     return TransactionColumns(
-        con_id=events.con_id[begin],
+        con_id=changed_containers(events, instances, chosen),
         xid=events.xid[begin],
         begin_scn=events.scn[begin],
         begin_time=events.time[begin],

@@ -30,7 +30,7 @@ class TransactionColumns(NamedTuple):
     """Finished transactions with at least one change, one row each, in commit order.
 
     Attributes:
-        con_id: container of the undo segment.
+        con_id: container of what it changed.
         xid: packed as `scalars.pack_xid`.
         begin_scn: SCN of the record that began it.
         begin_time, commit_time: redo time of those records (32 bits).

@@ -41,6 +41,7 @@ from olr_pg.transactions.row_job import (
 )
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import Chunks, count_changes
+from olr_pg.transactions.shared_undo import changed_container
 from olr_pg.transactions.split_undo import PARTS_MAX, join_split_undo
 from olr_pg.transactions.waiting_storage import batch_bytes
 
@@ -340,6 +341,7 @@ def _edges(chunks: Sequence[ChangeBatch]) -> tuple[EventColumns, Instances]:
     begin, end = chunks[0].events, chunks[-1].events
     session = next(of_session, head(begin, 0))
     events = joined_rows([head(begin, 1), session, take(end, slice(-1, None))])
+    events.con_id[0] = changed_container(chunks)
     order = np.arange(events.size)
     bounds = np.array([0, events.size])
     return events, Instances(order, bounds, order[:1], order[-1:], np.zeros(1, np.uint64))

@@ -29,6 +29,7 @@ from olr_pg.transactions.chains import (
 from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
 
 _FIRST_AND_LAST = FB_FIRST | FB_LAST
+"""The bits of a supplemental header and of a row piece alike."""
 
 
 @inlined
@@ -95,6 +96,11 @@ def _is_of_no_row(job: RowJob, table: int, piece: int, groups: int) -> bool:
 
 
 @inlined
+def _is_whole(flags: int) -> bool:
+    return bool(flags & _FIRST_AND_LAST == _FIRST_AND_LAST)
+
+
+@inlined
 def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, int, int]:
     """Do as `add_piece` with a piece that has supplemental data but is no change by itself."""
     pieces = job.batch.pieces
@@ -105,6 +111,9 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
     if group < 0:
         if _is_of_no_row(job, table, piece, groups):
             return OK, groups, -1
+        if flags & _FIRST_AND_LAST == 0 and _is_whole(pieces.row_flags[piece]):
+            # A header without flags says nothing of a group; the row is in this piece as a whole.
+            return OK, groups, piece
         if not flags & FB_FIRST or groups == MOST_OPEN:
             return INCOMPLETE, groups, -1
         group = groups
@@ -138,7 +147,7 @@ def add_piece(job: RowJob, event: int, piece: int, groups: int) -> tuple[int, in
     table = job.batch.events.table[event]
     op = pieces.op[piece]
     logged = pieces.supplemental[piece] != 0
-    whole = pieces.sup_flags[piece] & _FIRST_AND_LAST == _FIRST_AND_LAST
+    whole = _is_whole(pieces.sup_flags[piece])
     if op in (QMI, QMD) or (logged and whole):
         return OK, groups, piece
     if logged:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.pieces import REASONS, ChangeStatus, error_code
-from olr_pg.redo.unlogged_ranges import names_no_transaction
+from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.finished import transactions_of
 from olr_pg.transactions.row_fault import RowFault

@@ -70,13 +70,6 @@ def test_lobs_without_a_row_are_a_loss_of_their_table() -> None:
     assert said(lambda: reporter.report(losses())) == []
 
 
-def test_changes_without_undo_are_said_each_time() -> None:
-    reporter = LossReporter([DOCS])
-    for _ in range(2):
-        assert len(said(lambda: reporter.report_unpaired(1, 1, "log"))) == 1
-    assert said(lambda: reporter.report_unpaired(0, 1, "log")) == []
-
-
 def test_vectors_that_nothing_interprets_are_said_by_kind_and_table() -> None:
     one = PassedVector(0x0A23, 0, 72_726, 5 << 48, 900, (1, 2, 3, 16))
     reporter = LossReporter([DOCS])

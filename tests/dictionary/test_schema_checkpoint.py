@@ -71,6 +71,7 @@ def test_the_real_user_table(real_snapshot: Snapshot) -> None:
         ),
         key_kind=KeyKind.PRIMARY,
         key=(1,),
+        row_dependencies=False,
     )
 
 

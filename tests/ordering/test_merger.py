@@ -100,7 +100,7 @@ def test_it_is_rolled_back_whichever_log_comes_first(
     assert left == 1
     assert merger.open_transactions == []
     assert merger.oldest_open_scn() == MAX_SCN
-    assert not merger.has_unbegun_rollbacks
+    assert not merger.has_unsaved
     account = merger.accounting()
     assert (account.account.rolled_back, account.account.unbegun) == (1, 0)
     assert account.account.rows == 1
@@ -110,9 +110,9 @@ def test_a_rollback_whose_begin_was_never_read_is_forgotten(tmp_path: Path) -> N
     logs = write_logs(tmp_path, rows=1)
     merger = new_merger()
     feed(merger, logs.surviving, 1)
-    noted = [merger.has_unbegun_rollbacks]
+    noted = [merger.has_unsaved]
     merger.close_thread(DEAD)
-    noted.append(merger.has_unbegun_rollbacks)
+    noted.append(merger.has_unsaved)
     assert noted == [True, False]
     assert merger.account.unbegun == 1
 

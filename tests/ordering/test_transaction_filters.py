@@ -11,7 +11,7 @@ from olr_pg.decoding.filters import Filters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
 from olr_pg.redo.sessions import SessionAttributes, SessionKey
-from olr_pg.redo.unlogged_ranges import NO_TRANSACTION_USN
+from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.finished import Account
 from olr_pg.transactions.row_fault import RowFault
 

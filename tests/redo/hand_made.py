@@ -70,12 +70,30 @@ def _bytes(batch: ChangeBatch, entry: Any) -> bytes | None:
     return batch.data[entry.offset : entry.offset + entry.length].tobytes()
 
 
-def block(order: str, rows: list[bytes], nrow: int | None = None, flags: int = 0x02) -> bytes:
-    """A table's block (redo-format §6.2) with two ITL entries; its rows are the last bytes."""
+def block(
+    order: str,
+    rows: list[bytes],
+    nrow: int | None = None,
+    flags: int = 0x02,
+    *,
+    obj: int = 72_726,
+    kdbh: int = 0xAE,
+    ntab: int = 1,
+    fsbo: int | None = None,
+) -> bytes:
+    """A table's block (redo-format §6.2) with two ITL entries; its rows are the last bytes.
+
+    Args:
+        nrow, fsbo: where they are not those of the rows.
+        flags: of the block.
+        kdbh: flags of the data header, by default all but that of compressed tables.
+    """
     begin = 18 + 2 * len(rows)
     places = [begin + len(b"".join(rows[:n])) for n in range(len(rows))]
-    header = struct.pack(order + "B3xI8xHBBI", 1, 72_726, 0xEE02, flags, 0xEE, 0xEEEEEEEE)
-    data = struct.pack(order + "BBH14s", 0xEE, 1, len(rows) if nrow is None else nrow, b"\xee" * 14)
+    header = struct.pack(order + "B3xI8xHBBI", 1, obj, 0xEE02, flags, 0xEE, 0xEEEEEEEE)
+    nrow = len(rows) if nrow is None else nrow
+    fsbo = 18 + 2 * nrow if fsbo is None else fsbo
+    data = struct.pack(order + "BBH2sH10s", kdbh, ntab, nrow, b"\xee" * 2, fsbo, b"\xee" * 10)
     directory = struct.pack(f"{order}{len(places)}H", *places)
     more = b"\xee" * 8 if flags & 0x20 else b""
     return header + b"\xee" * 48 + more + data + directory + b"".join(rows)

@@ -11,14 +11,14 @@ import pytest
 
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.dictionary.model import Column, Table
-from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import direct
-from olr_pg.redo.batch import Role, empty_entries, empty_pieces
+from olr_pg.redo.batch import EventKind, Role, empty_entries, empty_pieces
 from olr_pg.redo.format.opcodes import QMI
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, STATE_SIZE
-from olr_pg.redo.walk import Objects
+from olr_pg.redo.undecoded import names_no_transaction
+from olr_pg.redo.walk import Objects, RowScn
 from olr_pg.scalars import format_rowid
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished_columns import DmlKind
@@ -93,9 +93,13 @@ def test_the_rows_of_a_block(name: str, case: Case) -> None:
 def test_a_block_without_its_transaction_is_refused(name: str, case: Case) -> None:
     _, _, objects = plan_of(case["expected"][0]["derived"])
     log, _ = log_of(case)
-    with pytest.raises(OlrPgError, match="names no transaction") as caught:
-        whole_log(log, objects)
-    assert caught.value.code == 2011
+    batch, tally = whole_log(log, objects)
+    assert batch.events.kind.tolist() == [EventKind.BEGIN, EventKind.UNDECODED, EventKind.COMMIT]
+    assert batch.events.table.tolist() == [-1, 0, -1]
+    assert batch.events.session[1] == ChangeStatus.NO_TRANSACTION
+    assert [names_no_transaction(int(xid)) for xid in batch.events.xid] == [True] * 3
+    assert (batch.pieces.size, batch.entries.size) == (0, 0)
+    assert (tally.row_vectors, tally.changes, tally.named, tally.told) == (1, 1, 1, 1)
 
 
 @pytest.mark.parametrize(("typ", "obj"), [(1, 72_726), (2, -1)], ids=["table", "index"])
@@ -109,16 +113,21 @@ def test_a_block_image_names_its_data_object(typ: int, obj: int) -> None:
 def test_the_data_header_is_behind_the_transaction_list(assm: int, more: int) -> None:
     header = 24 + 3 * 24 + more
     data = np.zeros(header + 40, np.uint8)
-    data[16], data[18], data[header + 1] = 3, assm, 1
+    data[16], data[18], data[header + 1], data[header + 6] = 3, assm, 1, 18
     at = interpreted(direct._data_header)(data, 0, data.size, False)
     assert at == header
     assert interpreted(direct._data_header)(data, 0, header, False) == -1
-    data[header + 1] = 0
-    assert interpreted(direct._data_header)(data, 0, data.size, False) == -1
+    # Of another number of tables, of a compressed table, or with a directory of another length.
+    for at, value in ((1, 0), (1, 2), (0, 0x40), (0, 0xFF), (6, 0), (6, 20), (2, 1), (7, 1)):
+        changed = data.copy()
+        changed[header + at] = value
+        assert interpreted(direct._data_header)(changed, 0, data.size, False) == -1, (at, value)
+    data[header], data[header + 2], data[header + 6] = 0xBF, 2, 22
+    assert interpreted(direct._data_header)(data, 0, data.size, False) == header
 
 
 def taken(
-    image: bytes, order: str = "<", room: int = 9
+    image: bytes, order: str = "<", room: int = 9, row_scn: int = 8, has: RowScn = RowScn.NONE
 ) -> tuple[int, list[Any], list[tuple[int, int, bytes | None]], bool]:
     """(status, pieces, (role, column, bytes) of the values, whether more room is wanted)."""
     data = b"\xee\xee" + image
@@ -127,8 +136,8 @@ def taken(
     clear(entries)
     state[PIECES] = state[ENTRIES] = 1
     status = interpreted(direct.block_rows)(
-        np.frombuffer(data + bytes(8), np.uint8), 2, len(image), BLOCK, order == ">", rows,
-        entries, state,
+        np.frombuffer(data + bytes(8), np.uint8), 2, len(image), BLOCK, order == ">", row_scn, has,
+        rows, entries, state,
     )  # fmt: skip
     values = [
         (int(one.role), int(one.segcol),
@@ -146,12 +155,12 @@ BLOCK = (6 << 22) + 131
 @pytest.mark.parametrize("flags", [0x02, 0x22])
 def test_each_row_that_is_not_deleted_is_inserted_at_its_place(order: str, flags: int) -> None:
     long = b"\xfe" + struct.pack(order + "H", 300) + b"x" * 300
-    rows = [bytes([WHOLE, 1, 2]) + b"\2ab\xff", bytes([GONE, 1, 9]), bytes([0x6C, 1, 1]) + long]
+    rows = [bytes([WHOLE, 1, 2]) + b"\2ab\xff", bytes([GONE, 1, 9]), bytes([WHOLE, 1, 1]) + long]
     status, pieces, values, is_full = taken(block(order, rows, flags=flags), order)
     assert (status, is_full) == (ChangeStatus.OK, False)
     assert values == [(Role.AFTER, 1, b"ab"), (Role.AFTER, 2, None), (Role.AFTER, 1, b"x" * 300)]
     assert [(one.row_flags, one.slot, one.entry_count) for one in pieces] == [
-        (WHOLE, 0, 2), (0x6C, 2, 1),
+        (WHOLE, 0, 2), (WHOLE, 2, 1),
     ]  # fmt: skip
     for one in pieces:
         assert (one.op, one.bdba, one.head_bdba, one.head_slot) == (QMI, BLOCK, BLOCK, one.slot)
@@ -176,7 +185,12 @@ def test_rows_that_do_not_fit_their_block_or_stand_in_several_pieces() -> None:
         # Places that all are the directory's own, where 0x12 is the flags of a row that is gone.
         (block("<", [], 2) + b"\x12\0" * 2, fine, 0),
         (block("<", [], 2) + b"\x12\0\x12", short, 0),
-        *((block("<", [bytes([flags, 1, 0])]), refused, 0) for flags in (0x0C, 0x24, 0x28, 0, 4)),
+        *(
+            (block("<", [bytes([flags, 1, 0])]), refused, 0)
+            for flags in (0x0C, 0x24, 0x28, 0, 4, 0x2D, 0x2E, 0x6C, 0xAC)
+        ),
+        # A value has no length of 0, which is a reference in compressed blocks.
+        (block("<", [bytes([WHOLE, 1, 1]) + b"\0"]), short, 0),
     ):
         found = taken(image)
         assert (found[0], len(found[1])) == (status, count), image

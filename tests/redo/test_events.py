@@ -22,6 +22,7 @@ from olr_pg.simulator.fields.vector_fields import ktudh
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, table
 from tests.redo.chain import clear, whole_log
 from tests.redo.hand_made import log_of, walked
+from tests.redo.hand_made_fields import laid_out
 from tests.redo.log_builder import LogBuilder, open_log
 
 if TYPE_CHECKING:
@@ -83,17 +84,24 @@ def at_hand(payload: bytes, *, big: bool = False) -> Any:
     """What `link_undo` and the like read and fill, with one event."""
     events = empty_events(1)
     clear(events)
-    return SimpleNamespace(payload=np.frombuffer(payload, np.uint8), big=big, events=events)
+    data = np.frombuffer(payload, np.uint8)
+    return SimpleNamespace(payload=data, header=32, big=big, events=events)
 
 
 @pytest.mark.parametrize("big", [False, True])
 def test_the_links_of_a_ktub(big: bool) -> None:
     """As redo-format §4.2 has it: objn, objd, tsn, prev dba, opc, slt, rci, flg, wrp."""
-    ktub = struct.pack((">" if big else "<") + "4I4BHH", 1, 72_726, 3, 0x00C00011, 11, 1, 4, 27,
-                       0x0C08, 0x1234)  # fmt: skip
-    walk = at_hand(b"\xee" * 5 + ktub, big=big)
-    interpreted(link_undo)(walk, 5, 0, 0x00C00010)
+    order = ">" if big else "<"
+    ktub = struct.pack(order + "4I4BHH", 1, 72_726, 3, 0x00C00011, 11, 1, 4, 27, 0x0C08, 0x1234)
+    header = laid_out(
+        32, (8, struct.pack(order + "I", 0x00C00010)), (24, struct.pack(order + "H", 1))
+    )
+    walk = at_hand(b"\xee" * 5 + header + ktub, big=big)
+    walk.events.con_id[:] = 3
+    interpreted(link_undo)(walk, 5, 5 + 32, 0)
     (event,) = walk.events
+    # The undo's container names the transaction; what changed keeps its own.
+    assert (event.con_id, event.undo_con_id) == (3, 1)
     assert (event.dataobj, event.prev_dba, event.rci, event.wrp) == (72_726, 0x00C00011, 27, 0x1234)
     assert event.undo_dba == 0x00C00010
 

@@ -313,7 +313,13 @@ NO_ROWS: Final = {
     "another undo than the vector's": (
         LEAF_INSERT, undo_of(KDILK_RESTORE, KEY), leaf(KEY), "OPERATION",
     ),
-    "the tree's own affairs": (min(LEAF_STRUCTURE), undo_of(KDILK_PURGE, KEY), leaf(KEY), None),
+    "the tree's own affairs": (min(LEAF_STRUCTURE), undo_of(0x06, KEY), leaf(KEY), None),
+    **{
+        f"the tree's own affairs beside undo of a row, {what:#x}": (
+            min(LEAF_STRUCTURE), undo_of(what, KEY), leaf(KEY), "OPERATION",
+        )
+        for what in (KDILK_PURGE, KDILK_RESTORE, KDILK_DATA, KDILK_ROW, KDILK_COLUMNS)
+    },
     "a lock": (
         LEAF_ROW, undo_of(KDILK_ROW, KEY, ABC, *logged(SUPPLEMENTAL_LOCK), logs=True), leaf(ABC),
         None,

@@ -61,6 +61,7 @@ def objects() -> ObjectTables:
         lobs,
         lobs,
         as_table(key=key[:0], table=np.zeros(0, np.int32), since=nothing[:0]),
+        np.zeros(1, np.uint8),
     )
 
 

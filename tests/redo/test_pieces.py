@@ -254,6 +254,8 @@ OLD_LOGGED, NEW_LOGGED = Role.BEFORE_SUPPLEMENTAL, Role.AFTER_SUPPLEMENTAL
 FIRST_LAST = 0x0C
 INSERT, UPDATE, DELETE, INTERNAL, LOCK = 2, 1, 4, 8, 0x10
 MOVES = 0x80
+KINDS = {IRP: INSERT, DRP: DELETE}
+"""The statement of a change of one record, where it is no UPDATE."""
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -299,8 +301,14 @@ def test_the_columns_of_a_pair_are_numbered_by_its_header_or_from_the_first(orde
             moved = [(role, part, column + key, value) for role, part, column, value in values]
             assert pair_of(op, *pair, order, key).values == moved
         # The first column of the undo is `before`, that of the redo `after`.
-        told = header_of(order, UPDATE, FIRST_LAST, before=20, after=40)
+        kind = KINDS.get(op, UPDATE)
+        told = header_of(order, kind, FIRST_LAST, before=20, after=40)
         found = pair_of(op, [*pair[0], told], pair[1], order, 3)
+        others = {INSERT, UPDATE, DELETE} - {kind}
+        for other in others:
+            wrong = header_of(order, other, FIRST_LAST, before=20, after=40)
+            contradicts = pair_of(op, [*pair[0], wrong], pair[1], order, 3)
+            assert (contradicts.status, contradicts.rows) == (ChangeStatus.CONTRADICTION, [])
         begin = {OLD: values[0][2] if values[0][0] == OLD else 0,
                  NEW: next((value[2] for value in values if value[0] == NEW), 0)}  # fmt: skip
         base = {OLD: 20, NEW: 40}
@@ -309,14 +317,14 @@ def test_the_columns_of_a_pair_are_numbered_by_its_header_or_from_the_first(orde
             for role, part, column, value in values
         ]
         (piece,) = found.rows
-        assert (piece.supplemental, piece.sup_type, piece.sup_flags) == (1, UPDATE, FIRST_LAST)
+        assert (piece.supplemental, piece.sup_type, piece.sup_flags) == (1, kind, FIRST_LAST)
         assert (piece.head_bdba, piece.head_slot, piece.bdba) == (0x77, 8, BLOCK)
         # 1 is a number like any other, and 0 is none.
-        told = header_of(order, UPDATE, FIRST_LAST, before=1, after=1, size=20)
+        told = header_of(order, kind, FIRST_LAST, before=1, after=1, size=20)
         found = pair_of(op, [*pair[0], told], pair[1], order, 3)
         assert {value[2] for value in found.values} <= {1, 2, 3}
         assert (found.rows[0].head_bdba, found.rows[0].head_slot) == (BLOCK, 6)
-        told = header_of(order, UPDATE, FIRST_LAST)
+        told = header_of(order, kind, FIRST_LAST)
         assert pair_of(op, [*pair[0], told], pair[1], order).values == values
 
 
@@ -351,22 +359,33 @@ def test_a_piece_that_carries_no_row() -> None:
     insert = [KTB, image("<", IRP, 0x2C, 1, 6), b"n"]
     delete = [KTB, image("<", IRP | UNDO_SIDE, 0x2C, 1, 6), b"o"]
     none = Taken(pieces_module.NO_ROW, [], [], False)
+    contradicts = Taken(ChangeStatus.CONTRADICTION, [], [], False)
     # A lock without supplemental data, or of SELECT … FOR UPDATE (redo-format §5.6).
     assert pair_of(LKR, locked, [KTB, lock]) == none
     assert pair_of(LKR, [*locked, header_of(order, LOCK, FIRST_LAST)], [KTB, lock]) == none
     found = pair_of(LKR, [*locked, header_of(order, UPDATE, 0x08)], [KTB, lock])
     assert (found.status, len(found.rows), found.values) == (ChangeStatus.OK, 1, [])
     # A cluster's key, by either side's flag or by supplemental data (redo-format §4.3, §5.3).
-    for kind in (INTERNAL, LOCK):
-        assert pair_of(URP, [*update, header_of(order, kind, FIRST_LAST)], redo) == none
+    internal = [*update, header_of(order, INTERNAL, FIRST_LAST)]
+    assert pair_of(URP, internal, redo, clustered=1) == none
     for sides in (
         (update, [KTB, changed("<", URP, 0xAC, 6), b"\0\0", b"n"]),
         ([KTB, changed("<", URP | UNDO_SIDE, 0xAC, 6), b"\0\0", b"o"], redo),
     ):
-        assert pair_of(URP, *sides) == none
+        assert pair_of(URP, *sides, clustered=1) == none
+        # In a table of no cluster there is none: the flag was misread, or the header.
+        assert pair_of(URP, *sides) == contradicts
+    for kind in (INTERNAL, LOCK):
+        told = [*update, header_of(order, kind, FIRST_LAST)]
+        assert pair_of(URP, told, redo) == contradicts
+    assert pair_of(URP, [*update, header_of(order, LOCK, FIRST_LAST)], redo, clustered=1) == (
+        contradicts
+    )
     # A row that moves counts only as the insert and the delete that it is, as without a header.
     moves = header_of(order, UPDATE, FIRST_LAST | MOVES, before=5, after=5)
-    assert pair_of(URP, [*update, moves], redo) == none
+    assert pair_of(URP, [*update, moves], redo) == contradicts
+    there = [KTB, forward("<", CFA, 6, 0x63)]
+    assert pair_of(CFA, [KTB, forward("<", CFA | UNDO_SIDE, 6, 0x61), moves], there) == none
     for op, undo, new, values in (
         (IRP, [KTB, at_slot("<", DRP | UNDO_SIDE, 6), moves], insert, [(NEW, 0, 1, b"n")]),
         (DRP, [*delete, moves], [KTB, at_slot("<", DRP, 6)], [(OLD, 0, 1, b"o")]),
@@ -422,14 +441,16 @@ def test_compressed_images_are_told_by_side(tabn: int) -> None:
 def test_a_field_that_is_shorter_than_its_layout_or_missing() -> None:
     """The sizes of redo-format §5.2; of an operation that nothing knows there is no layout."""
     least = {IRP: 45, ORP: 45, DRP: 18, LKR: 18, URP: 26, CFA: 26, LMN: 16, CMP: 16}
+    undone_by = {IRP: DRP, DRP: IRP}
     for op, size in least.items():
-        plain = kdo("<", op, bytes(40))
-        told = header_of("<", UPDATE, FIRST_LAST)
-        undo, redo = [KTB, plain[:size], b"", told], [KTB, plain[:size]]
+        back = undone_by.get(op, op)
+        old, new = kdo("<", back, bytes(40)), kdo("<", op, bytes(40))
+        told = header_of("<", KINDS.get(op, UPDATE), FIRST_LAST)
+        undo, redo = [KTB, old[: least[back]], b"", told], [KTB, new[:size]]
         assert pair_of(op, undo, redo).status == ChangeStatus.OK, op
         for sides in (
-            ([KTB, plain[: size - 1], b"", told], redo),
-            (undo, [KTB, plain[: size - 1]]),
+            ([KTB, old[: least[back] - 1], b"", told], redo),
+            (undo, [KTB, new[: size - 1]]),
             ([KTB], redo),
             (undo, [KTB]),
             (undo, []),
@@ -466,7 +487,7 @@ def rows_of(
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_the_rows_of_an_array(order: str) -> None:
     """redo-format §5.9: fb, lb, cc, maybe an SCN, then each column behind its length."""
-    one, two = b"\x2c\1\2\2ab\xff", b"\x2d\1\1\xfe" + struct.pack(order + "H", 3) + b"xyz"
+    one, two = b"\x2c\1\2\2ab\xff", b"\x2c\1\1\xfe" + struct.pack(order + "H", 3) + b"xyz"
     sizes = struct.pack(order + "HH", len(one), len(two))
     fields = [KTB, many(order, QMI, (0x1234, 9)), sizes, one + two]
     values = [(NEW, 0, 1, b"ab"), (NEW, 0, 2, None), (NEW, 0, 1, b"xyz")]
@@ -474,7 +495,7 @@ def test_the_rows_of_an_array(order: str) -> None:
     assert (found.status, found.values, found.is_full) == (ChangeStatus.OK, values, False)
     assert [(row.op, row.row_flags, row.bdba, row.slot, row.entry_count) for row in found.rows] == [
         (QMI, 0x2C, BLOCK, 0x1234, 2),
-        (QMI, 0x2D, BLOCK, 9, 1),
+        (QMI, 0x2C, BLOCK, 9, 1),
     ]
     assert [(row.head_bdba, row.head_slot) for row in found.rows] == [(BLOCK, 0x1234), (BLOCK, 9)]
     # The same in an undo record, whose KDO is its fourth field.
@@ -499,7 +520,7 @@ def test_the_rows_of_an_array_that_do_not_fit() -> None:
         ([KTB, qmi[:20], size, row], ChangeStatus.ROWS, 0),
         ([KTB, qmi[:21], size, row], ChangeStatus.ROWS, 0),
         ([KTB, many("<", QMI, (3, 4), 3), size * 3, row * 3], ChangeStatus.ROWS, 0),
-        ([KTB, many("<", QMI, ())], ChangeStatus.OK, 0),
+        ([KTB, many("<", QMI, ())], ChangeStatus.ROWS, 0),
         ([KTB, qmi], ChangeStatus.ROWS, 0),
         ([KTB, qmi, size], ChangeStatus.ROWS, 0),
         ([KTB, qmi, size[:1], row], ChangeStatus.ROWS, 0),
@@ -512,6 +533,18 @@ def test_the_rows_of_an_array_that_do_not_fit() -> None:
         ([KTB, many("<", QMI, (3, 4)), size * 2, row * 2], ChangeStatus.OK, 2),
         ([KTB, many("<", QMI, (3, 4)), size, row * 2], ChangeStatus.ROWS, 0),
         ([KTB, many("<", QMI, (3, 4)), size * 2, row + row[:-1]], ChangeStatus.ROWS, 1),
+        # Not plain: bits of flags beside H, F and L, or one of these missing (redo-format §5.4).
+        *(
+            ([KTB, qmi, size, bytes([flags]) + row[1:]], ChangeStatus.OPERATION, 0)
+            for flags in (0x3C, 0x0C, 0x28, 0x24, 0x2D, 0x2E, 0x6C, 0xAC, 0)
+        ),
+        # A reference to a symbol, as a row of a compressed block has: length 0 is no value's.
+        ([KTB, qmi, b"\4\0", b"\x2c\1\1\0"], ChangeStatus.ROWS, 0),
+        # Of the table behind the dictionary, or packed, by KDO alone.
+        *(
+            ([KTB, qmi[:at] + bytes([value]) + qmi[at + 1 :], size, row], ChangeStatus.ROWS, 0)
+            for at, value in ((16, 1), (11, 0x08), (11, 0x09))
+        ),
         # Of a compressed block: the columns do not take all of the row.
         ([KTB, qmi, b"\7\0", row + b"\0"], ChangeStatus.ROWS, 0),
         ([KTB, qmi, b"\5\0", row], ChangeStatus.ROWS, 0),

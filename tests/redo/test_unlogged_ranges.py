@@ -13,7 +13,7 @@ from olr_pg.decoding.split import decode_split, open_for_decoding, subscribe
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.transaction_filters import TransactionFilters
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
-from olr_pg.redo.unlogged_ranges import names_no_transaction
+from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.vector_fields import TYP_MARKER
 from tests.lobs.lob_redo import LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot

@@ -10,10 +10,12 @@ import pytest
 
 from olr_pg.decoding.split import subscribe
 from olr_pg.redo.batch import EventKind, Role
+from olr_pg.redo.column_tables import head, take
 from olr_pg.redo.format.opcodes import DRP, IRP, LKR, QMD, QMI, URP
 from olr_pg.redo.lob_pieces import LobOp
 from olr_pg.redo.log_extraction import read_changes
 from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.redo.undecoded import names_no_transaction
 from olr_pg.simulator.fields.lob_layout import index_data, index_key
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
 from olr_pg.simulator.fields.row_fields import (
@@ -44,6 +46,18 @@ if TYPE_CHECKING:
 BASE = KdoBase(BLOCK, BLOCK, 100, 1)
 
 
+def is_alone(events: Sequence[Any], status: ChangeStatus, dataobj: int, con_id: int = 0) -> bool:
+    """Tell whether events are an UNDECODED change that is a transaction of its own."""
+    kinds = [EventKind.BEGIN, EventKind.UNDECODED, EventKind.COMMIT]
+    assert [one.kind for one in events] == kinds
+    (xid,) = {int(one.xid) for one in events}
+    assert names_no_transaction(xid)
+    assert {(int(one.con_id), int(one.undo_con_id)) for one in events} == {(con_id, con_id)}
+    change = events[1]
+    assert (change.session, change.dataobj, change.piece_count) == (status, dataobj, 0)
+    return True
+
+
 def test_an_undone_row_vector_is_counted_as_undoing(tmp_path: Path) -> None:
     redo = LobRedo()
     redo.begin()
@@ -62,8 +76,12 @@ def test_a_row_vector_without_undo_is_unpaired(tmp_path: Path) -> None:
     fields = [ktb_continue(redo.redo, bytes(8)), delete_kdo(redo.redo, BASE, OP_DRP, 0)]
     redo.emit(redo.vector((11, OP_DRP), fields, TABLE_OBJ, dba=BLOCK))
     batch, tally = walked(redo, tmp_path)
-    assert batch.events.kind.tolist() == [EventKind.BEGIN]
+    begun, *alone = batch.events
+    assert begun.kind == EventKind.BEGIN
+    assert is_alone(alone, ChangeStatus.NO_UNDO, TABLE_OBJ)
+    assert begun.xid not in {one.xid for one in alone}
     assert (tally.row_vectors, tally.changes, tally.unpaired) == (1, 0, 1)
+    assert (tally.named, tally.told) == (1, 1)
 
 
 def test_an_undo_record_of_another_record_does_not_wait(tmp_path: Path) -> None:
@@ -73,8 +91,12 @@ def test_an_undo_record_of_another_record_does_not_wait(tmp_path: Path) -> None:
     redo.emit(redo.undo_vector(TABLE_OBJ, (11, 1), [kdo]))
     fields = [ktb_continue(redo.redo, bytes(8)), delete_kdo(redo.redo, BASE, OP_IRP, 0)]
     redo.emit(redo.vector((11, OP_IRP), fields, TABLE_OBJ, dba=BLOCK))
-    _, tally = walked(redo, tmp_path)
-    assert (tally.changes, tally.unpaired) == (0, 1)
+    batch, tally = walked(redo, tmp_path)
+    (_, *alone) = batch.events
+    assert is_alone(alone[:3], ChangeStatus.CONTRADICTION, TABLE_OBJ)
+    assert is_alone(alone[3:], ChangeStatus.NO_UNDO, TABLE_OBJ)
+    assert len({one.xid for one in alone}) == 2
+    assert (tally.row_vectors, tally.changes, tally.unpaired) == (1, 0, 1)
 
 
 # --- vectors laid out as redo-format §4.2 and §4.5 say ---
@@ -149,7 +171,8 @@ def test_parts_of_other_undo_are_nothing(tmp_path: Path) -> None:
     redo = LobRedo()
     redo.emit(undo(redo, ktub(redo, TAIL, obj=8), [b"other"]))
     redo.emit(undo(redo, ktub(redo, TAIL, (13, 1)), [b"space"]))
-    redo.emit(undo(redo, ktub(redo, 0), [b"whole"]))
+    redo.emit(undo(redo, ktub(redo, 0, obj=8), [b"whole"]))
+    redo.emit(undo(redo, ktub(redo, 0, (13, 1)), [b"space"]))
     assert walked(redo, tmp_path)[0].events.size == 0
     redo.emit(undo(redo, ktub(redo, TAIL, (10, 22)), [b"leaf"]))
     assert walked(redo, tmp_path)[0].events.kind.tolist() == [EventKind.UNDO_PART]
@@ -165,15 +188,16 @@ def test_a_row_vector_is_paired_with_undo_of_a_row(tmp_path: Path) -> None:
     row = redo.vector((11, OP_DRP), kdo, 99, dba=BLOCK)
     redo.emit(undo(redo, ktub(redo, 0, (10, 22)), [kdo[0], back]), row)
     redo.emit(undo(redo, ktub(redo, 0, obj=8), [kdo[0], back]), row)
-    redo.emit(undo(redo, ktub(redo, TAIL), [kdo[0], back]), row)
+    redo.emit(undo(redo, ktub(redo, TAIL, objd=99), [kdo[0], back]), row)
     batch, tally = walked(redo, tmp_path, *TWO_TABLES)
-    kinds = batch.events.kind.tolist()
+    other, (part, undecoded) = batch.events[:3], batch.events[3:]
+    assert is_alone(list(other), ChangeStatus.CONTRADICTION, 99, con_id=3)
     # A part that is no HEAD has no row vector beside it.
-    assert kinds[:2] == [EventKind.UNDO_PART, EventKind.UNDECODED]
-    assert batch.events.session[1] == ChangeStatus.SPLIT_UNDO
-    assert set(batch.events.table.tolist()) == {1}
+    assert (part.kind, undecoded.kind) == (EventKind.UNDO_PART, EventKind.UNDECODED)
+    assert undecoded.session == ChangeStatus.SPLIT_UNDO
+    assert batch.events.table.tolist() == [-1, 1, -1, 1, 1]
     assert set(batch.events.con_id.tolist()) == {3}
-    assert (tally.row_vectors, tally.filtered, tally.changes) == (3, 2, 1)
+    assert (tally.row_vectors, tally.filtered, tally.changes) == (3, 1, 2)
 
 
 @pytest.mark.parametrize("op", [6, 11])
@@ -290,7 +314,7 @@ def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
     lock = [at_slot(order, LKR, 6)]
     short = [image(order, IRP, FB_ROW, 2, 6), b"lost"]  # its second column has no field
     gone = [KTB, at_slot(order, DRP | UNDO_SIDE, 6)]
-    own, other = ktub(redo, 0), ktub(redo, 0, obj=7, objd=0)
+    own, other = ktub(redo, 0, objd=99), ktub(redo, 0, obj=7, objd=0)
     # An insert of two rows of table 0, whose undo names no data object.
     removed = [KTB, many(order, QMD | UNDO_SIDE, (3, 4))]
     for vectors in (
@@ -309,20 +333,25 @@ def test_pairs_of_undo_and_row_vectors(tmp_path: Path, order: str) -> None:
         redo.emit(*vectors)
     batch, tally = walked(redo, tmp_path, *TWO_TABLES)
     change, undecoded = EventKind.CHANGE, EventKind.UNDECODED
-    events = batch.events
-    assert events.kind.tolist() == [change, change, *[undecoded] * 4, change]
-    assert events.table.tolist() == [1, 0, 1, 0, 1, 1, 1]
-    assert events.dataobj.tolist() == [TABLE_OBJ, 99, TABLE_OBJ, 99, *[TABLE_OBJ] * 3]
-    assert events.piece_count.tolist() == [1, 2, 0, 0, 0, 0, 1]
+    events = head(batch.events, 6)
+    assert events.kind.tolist() == [change, change, *[undecoded] * 3, change]
+    assert events.table.tolist() == [1, 0, 1, 0, 1, 1]
+    assert events.dataobj.tolist() == [99] * 6
+    assert events.piece_count.tolist() == [1, 2, 0, 0, 0, 1]
     assert batch.pieces.size == 4
-    assert events.session[2:6].tolist() == [
-        ChangeStatus.COLUMNS, ChangeStatus.ROWS, ChangeStatus.ENCRYPTED, ChangeStatus.ENCRYPTED,
+    assert events.session[2:5].tolist() == [
+        ChangeStatus.COLUMNS, ChangeStatus.ROWS, ChangeStatus.ENCRYPTED,
     ]  # fmt: skip
     assert set(events.xid.tolist()) == {XID}
     assert set(events.undo_dba.tolist()) == {UNDO_BLOCK}
+    # Of an encrypted undo record nothing is known, and its row vector's header names no table: it
+    # is filtered. The last two contradict their undo, which names one.
+    for alone in (take(batch.events, slice(6, 9)), take(batch.events, slice(9, None))):
+        assert is_alone(list(alone), ChangeStatus.CONTRADICTION, 99, con_id=3)
+        assert alone.table.tolist() == [-1, 1, -1]
     both = [(Role.BEFORE, 1, b"old"), (Role.AFTER, 1, b"new")]
     assert values_of(batch) == [*both, (Role.AFTER, 1, b"a"), (Role.AFTER, 1, b"b"), *both]
-    assert (tally.row_vectors, tally.changes, tally.without_row) == (9, 7, 1)
+    assert (tally.row_vectors, tally.changes, tally.without_row) == (10, 8, 1)
     assert (tally.filtered, tally.unpaired, tally.undoing) == (1, 0, 0)
 
 
@@ -367,8 +396,8 @@ def test_what_is_looked_at_is_not_passed_by(tmp_path: Path) -> None:
 
 def test_there_is_room_for_any_number_of_changes(tmp_path: Path) -> None:
     redo = LobRedo()
-    head = undo(redo, ktub(redo, HEAD), [b"ktb", b"kdo "])
-    tail = undo(redo, ktub(redo, TAIL), [b"tail"])
+    head = undo(redo, ktub(redo, HEAD, objd=99), [b"ktb", b"kdo "])
+    tail = undo(redo, ktub(redo, TAIL, objd=99), [b"tail"])
     for parts in (0, 1):  # pieces come in twos, from an odd place as well
         redo.records.clear()
         redo.emit(*[tail] * parts, *[head, row(redo, URP, [b"kdo"])] * 700)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+from operator import itemgetter
 
 import pytest
 
 from olr_pg.errors import OlrPgError
-from olr_pg.redo.batch import ChangeBatch
+from olr_pg.redo.batch import EVENT, ChangeBatch
 from olr_pg.redo.window import Log, read_windows
 from tests.redo.chain import Subscription, assemble, changes_between, events_of, subscribe
 from tests.redo.log_builder import LogBuilder, all_records, open_log, without_lwn
 
-PLACE = (7, 8)
+COLUMNS = EVENT.names or ()
+PLACE = tuple(COLUMNS.index(name) for name in ("block", "offset"))
 """Where block and offset stand among an event's columns."""
+
+OWN_ORDER = itemgetter(*(COLUMNS.index(name) for name in ("con_id", "xid", "scn")))
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +62,8 @@ def test_strands_are_merged_by_scn(
         # In real logs records may share SCN and SUBSCN; of those one strand keeps the order.
         chunks[strand_of.setdefault(record[6:14], rng.randrange(strands))].append(record)
     many = changes_between(laid_out([chunks], block_size), wanted)
-    by_xid = sorted(without_place(one), key=lambda event: (event[1], event[2], event[3]))
-    again = sorted(without_place(many), key=lambda event: (event[1], event[2], event[3]))
+    by_xid = sorted(without_place(one), key=OWN_ORDER)
+    again = sorted(without_place(many), key=OWN_ORDER)
     assert by_xid == again
     first, second = (assemble([[batch]], wanted)[0] for batch in (one, many))
     assert [t.facts[:7] for t in first] == [t.facts[:7] for t in second]

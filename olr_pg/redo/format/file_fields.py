@@ -159,3 +159,5 @@ VECTOR_LONG: Final = structure(
 VECTOR_LONG_HEADER: Final = VECTOR_LONG.size
 VECTOR_CON_ID: Final = VECTOR_LONG.at("con id")
 VECTOR_FLG: Final = VECTOR_LONG.at("flg")
+ROOT: Final = 1
+"""The root container, which has everybody's undo where undo is shared (redo-format §3.1)."""

@@ -205,7 +205,7 @@ LOB_LEAF_SIZE: Final = LOB_LEAF.size
 BLOCK_IMAGE: Final = structure(
     "block image", "6.2", 24,
     """
-    0   u1     typ          BLOCK_TABLE, 2 index
+    0   u1     typ          BLOCK_TABLE, BLOCK_INDEX
     4   u4     objd
     8   scn    csc
     16  u2     itc          ITL entries, in the low byte
@@ -222,6 +222,7 @@ BLOCK_FLG: Final = BLOCK_IMAGE.at("flg")
 BLOCK_ITL: Final = BLOCK_IMAGE.at("itl")
 BLOCK_ITL_ENTRY: Final = 24
 BLOCK_TABLE: Final = 1
+BLOCK_INDEX: Final = 2
 BLOCK_ASSM: Final = 0x20
 BLOCK_ASSM_BYTES: Final = 8
 """More before the data header of blocks with that flag."""
@@ -231,11 +232,11 @@ BLOCK_DATA: Final = 6
 KDBH: Final = structure(
     "data header", "6.2", 18,
     """
-    0   (x1)   flag
+    0   (x1)   flag         KDBH_COMPRESSED
     1   (u1)   ntab         tables; 2 where the block is compressed
     2   (u2)   nrow
     4   (i2)   frre
-    6   (u2)   fsbo
+    6   (u2)   fsbo         end of the row directory
     8   (u2)   fseo
     10  (u2)   avsp
     12  (u2)   tosp
@@ -243,8 +244,11 @@ KDBH: Final = structure(
     18  (*)    rows         offsets from here, 16 bits each, behind one table
     """,
 )  # fmt: skip
+KDBH_COMPRESSED: Final = 0x40
+"""Of blocks in a compressed form, whose directories lie elsewhere."""
 KDBH_NTAB: Final = KDBH.at("ntab")
 KDBH_NROW: Final = KDBH.at("nrow")
+KDBH_FSBO: Final = KDBH.at("fsbo")
 KDBH_ROWS: Final = KDBH.at("rows")
 
 LOB_IMAGE: Final = structure(

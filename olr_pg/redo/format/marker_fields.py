@@ -53,6 +53,10 @@ MARKER: Final = structure(
 )  # fmt: skip
 MARKER_OUTCOMES: Final = {1: "commit", 2: "rollback"}
 """The first byte of F2."""
+MARKER_XID: Final = MARKER.at("xid")
+MARKER_SIZE: Final = MARKER.size
+MARKER_COMMIT: Final = 1
+MARKER_ROLLBACK: Final = 2
 MARKER_START: Final = structure("start", "8.3", 8, "0 scn scn")
 """F4."""
 

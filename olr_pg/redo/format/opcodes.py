@@ -62,6 +62,7 @@ class Opcode(_Titled):
     ROWS_DELETE = 0x0B0C, "delete rows"
     LOG_MINIMAL = 0x0B10, "log minimal"
     LOB_OPERATION = 0x0B11, "LOB operation"
+    ROWS_UPDATE = 0x0B13, "update rows"
     COMPRESSED = 0x0B16, "compressed block"
     BLOCK_IMAGE = 0x1301, "block image"
     BLOCKS_UNLOGGED = 0x1302, "invalidated block range"
@@ -95,7 +96,11 @@ class Layer(_Titled):
 
 
 class RowOperation(IntEnum):
-    """The codes of layer 11, by Oracle's abbreviations; KDO has them too (redo-format §5.2)."""
+    """The codes of layer 11, by Oracle's abbreviations; KDO has them too (redo-format §5.2).
+
+    UPA, and UPR in its KDO, are our names for the array update of 11.2, which Oracle's dumps write
+    as "Array Update of n rows". Its layout is not known.
+    """
 
     IUR = 1
     IRP = 2
@@ -112,7 +117,9 @@ class RowOperation(IntEnum):
     DSC = 14
     LMN = 16
     LLB = 17
+    UPA = 19
     SHK = 20
+    UPR = 21
     CMP = 22
     DCU = 23
     MRK = 24
@@ -143,12 +150,15 @@ OP_BLOCK_IMAGE: Final = int(Opcode.BLOCK_IMAGE)
 OP_BLOCKS_UNLOGGED: Final = int(Opcode.BLOCKS_UNLOGGED)
 OP_BLOCKS_UNLOGGED_AGAIN: Final = int(Opcode.BLOCKS_UNLOGGED_AGAIN)
 OP_DDL: Final = int(Opcode.DDL)
+OP_MARKER: Final = int(Opcode.TRANSACTION_MARKER)
+OP_STATE: Final = int(Opcode.TRANSACTION_STATE)
 OP_DIRECT_LOAD: Final = int(Opcode.DIRECT_LOAD)
 OP_LOB_REDO: Final = int(Opcode.LOB_REDO)
 OP_LOB_WRITE: Final = int(Opcode.LOB_WRITE)
 
 LAYER_INDEX: Final = int(Layer.INDEX)
 LAYER_ROW: Final = int(Layer.ROW)
+LAYER_LOB: Final = int(Layer.LOB)
 
 LEAF_INSERT: Final = Opcode.LEAF_INSERT & 0xFF
 LEAF_DELETE: Final = Opcode.LEAF_DELETE & 0xFF

@@ -75,6 +75,8 @@ KDO_ROW_SCN: Final = 0x40
 """The table has ROWDEPENDENCIES: rows have an SCN."""
 KDO_XTYPE: Final = 0x03
 KDO_XTYPES: Final = {1: "XA", 2: "XR", 3: "CR"}
+KDO_PACKED: Final = 0x08
+"""The row is of a compressed block, in its form."""
 KDO_COLUMN_VECTOR: Final = 0x80
 """KDOM2: the values of a URP are one field."""
 
@@ -156,6 +158,7 @@ KDO_MULTI: Final = structure(
     20  (*)    slots        16 bits per row
     """,
 )  # fmt: skip
+KDO_MULTI_TABN: Final = KDO_MULTI.at("tabn")
 KDO_MULTI_NROW: Final = KDO_MULTI.at("nrow")
 KDO_MULTI_SLOTS: Final = KDO_MULTI.at("slots")
 

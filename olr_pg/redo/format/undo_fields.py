@@ -99,6 +99,8 @@ KTUB_RCI: Final = KTUB.at("rci")
 KTUB_FLG: Final = KTUB.at("flg")
 KTUB_WRP: Final = KTUB.at("wrp")
 KTUB_SIZE: Final = KTUB.size
+KTUB_BEGINS: Final = 0x0008
+"""Bit of flg: the first undo record of its transaction."""
 KTUB_NAMES: Final = {24: "ktubu", 28: "ktubx", 76: "ktubl"}
 """Its names by its sizes."""
 
@@ -126,6 +128,7 @@ KTUB_LONG: Final = structure(
     """,
 )  # fmt: skip
 """What the larger ones have behind `KTUB`; offsets from its beginning."""
+KTUB_LONG_SIZE: Final = KTUB_LONG.size
 
 KTUCM: Final = structure(
     "ktucm", "4.4", 20,
@@ -133,14 +136,21 @@ KTUCM: Final = structure(
     0   x2     slt
     4   x4     sqn
     8   u2     srt
-    12  u4     sta          9: inactive
-    16  x1     flg          KTUCM_ROLLED_BACK, KTUCM_HAS_KTUCF
+    12  u4     sta          9: inactive; KTUCM_PARALLEL
+    16  x1     flg          KTUCM_ROLLED_BACK, KTUCM_HAS_KTUCF, KTUCM_HAS_SCN
     """,
 )  # fmt: skip
 KTUCM_SLT: Final = KTUCM.at("slt")
 KTUCM_SQN: Final = KTUCM.at("sqn")
 KTUCM_FLG: Final = KTUCM.at("flg")
 KTUCM_LEAST: Final = KTUCM.end("flg")
+KTUCM_STA: Final = KTUCM.at("sta")
+KTUCM_SIZE: Final = KTUCM.size
+KTUCM_PARALLEL: Final = 12
+"""State of a transaction that commits while the children of its parallel DML have yet to."""
+KTUCM_HAS_SCN: Final = 0x01
+"""A field of KTUCM_SCN_SIZE bytes is the commit SCN: of a child of parallel DML, its parent's."""
+KTUCM_SCN_SIZE: Final = 8
 KTUCM_HAS_KTUCF: Final = 0x02
 KTUCM_ROLLED_BACK: Final = 0x04
 

@@ -186,7 +186,7 @@ class RecoveryRun:
         if any(state.watermarks.get(at, mark.scn) < mark.scn for at, mark in self._marks.items()):
             # DDL has splits decoded again, and those of this thread are still to come.
             return
-        if merger.has_unbegun_rollbacks:
+        if merger.has_unsaved:
             # Whoever went on from here would not read these again.
             return
         settled = max(mark.scn for mark in self._marks.values())

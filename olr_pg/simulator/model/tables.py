@@ -426,6 +426,7 @@ class SimTable:
             partitions=(*(part.obj for part in parts), *of_table),
             segments=(*(part.dataobj for part in parts), *(0 for _ in of_table)),
             index_organised=self.index_organised,
+            row_dependencies=bool(self.row_scn),
             key_kind=KeyKind.PRIMARY if self.key else KeyKind.NONE,
             key=tuple(number + 1 for number in self.key),
         )

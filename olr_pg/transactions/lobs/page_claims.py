@@ -18,6 +18,7 @@ from olr_pg.redo.batch import ChangeBatch, EventKind
 from olr_pg.redo.column_tables import take
 from olr_pg.transactions.lobs.logged_rows import lob_rows
 from olr_pg.transactions.select import concatenate, first_rows, runs, select_events
+from olr_pg.transactions.shared_undo import changed_container
 from olr_pg.transactions.waiting_storage import Allocate, Waiting
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def claims_of_stranger(chunks: Sequence[ChangeBatch], lob_tables: U8) -> Claims:
     first, end = chunks[0].events, take(chunks[-1].events, slice(-1, None))
     begin_scn = first.scn[0] if first.kind[0] == EventKind.BEGIN else 0
     return Claims(
-        lob_keys(end.con_id[last], lob),
+        lob_keys(np.full(lob.size, changed_container(chunks)), lob),
         np.full(lob.size, STRANGER),
         np.full(lob.size, begin_scn, np.uint64),
         Places.of(end).take(last),

@@ -1,0 +1,80 @@
+"""Changes of subscribed tables that are known to be there, but not what they are: UNDECODED events.
+
+Such a change stops its table with its place and the reason (`transactions.row_faults`); nothing is
+left out without a word. Its transaction is the one that the redo tells. Where nothing can be
+trusted to tell it (the undo record is encrypted, missing, or contradicts the row vector), the
+change is a transaction of its own that commits where it stands: what it belongs to may commit
+later, or never, but nobody can know.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from olr_pg.kernels.compile import inlined, part
+from olr_pg.redo.batch import EventKind
+from olr_pg.redo.events import push_event, xid_of
+from olr_pg.redo.row_vectors import EVENTS, FULL
+from olr_pg.redo.walk import RECORD_AT_HAND, Walk
+
+NO_TRANSACTION_USN: Final = 0x7FFF
+"""The undo segment of XIDs that stand for no transaction: no block class can name it."""
+
+_BEGIN = int(EventKind.BEGIN)
+_COMMIT = int(EventKind.COMMIT)
+_UNDECODED = int(EventKind.UNDECODED)
+
+
+@inlined
+def _own_xid(walk: Walk, vector: int) -> int:
+    """Make up the XID of a change that names no transaction: no other at its SCN has the same."""
+    position = walk.records.position[walk.current[RECORD_AT_HAND]]
+    place = (walk.first_block * walk.width + position) >> 2 & 0xFFFFFFFF
+    return xid_of(NO_TRANSACTION_USN, (walk.place[0] & 0xFF) << 8 | vector & 0xFF, place)
+
+
+def names_no_transaction(xid: int) -> bool:
+    """Tell whether a packed XID stands for a change that names no transaction."""
+    return xid >> 48 == NO_TRANSACTION_USN
+
+
+@inlined
+def push_undecoded(walk: Walk, status: int, con_id: int, xid: int, table: int) -> int:
+    """Push the event of a change of a known transaction; its row."""
+    event = push_event(walk, _UNDECODED, con_id, xid)
+    walk.events.table[event] = table
+    walk.events.session[event] = status
+    return event
+
+
+@part
+def push_unknown(
+    walk: Walk, vector: int, status: int, con_id: int, xid: int, table: int, dataobj: int
+) -> int:
+    """Push the event of a change of a table; its row.
+
+    Args:
+        vector: the change's vector in the record at hand.
+        status: `pieces.ChangeStatus` that tells why.
+        con_id: container of the changed segment.
+        xid: the transaction; 0 where nothing can be trusted to tell it.
+        dataobj: data object of the changed segment.
+    """
+    alone = xid == 0
+    if alone:
+        xid = _own_xid(walk, vector)
+        push_event(walk, _BEGIN, con_id, xid)
+    event = push_undecoded(walk, status, con_id, xid, table)
+    walk.events.dataobj[event] = dataobj
+    if alone:
+        push_event(walk, _COMMIT, con_id, xid)
+    return event
+
+
+@inlined
+def has_room(walk: Walk) -> bool:
+    """Tell whether there is room for all events that one vector can give; else note it."""
+    found = walk.state[EVENTS] + 8 <= walk.events.kind.size
+    if not found:
+        walk.state[FULL] = 1
+    return bool(found)
