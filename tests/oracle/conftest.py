@@ -39,6 +39,7 @@ def text(name: str, at: int) -> Column:
 ORDERS = Table(
     *("SHOP", "ORDERS", 72_000, 72_000),
     (number("ID", 1, nullable=False), number("LINE", 2, nullable=False), text("NAME", 3)),
+    row_dependencies=False,
     key_kind=KeyKind.PRIMARY,
     # The order of the key is not that of the columns.
     key=(2, 1),
@@ -64,10 +65,11 @@ NOTES = Table(
     ),
     partitions=(72_110, 72_111),
     segments=(72_110, 72_211),
+    row_dependencies=False,
     key_kind=KeyKind.UNIQUE,
     key=(1,),
 )
-LOOSE = Table("SHOP", "LOOSE", 72_300, None, (text("WORDS", 1),))
+LOOSE = Table("SHOP", "LOOSE", 72_300, None, (text("WORDS", 1),), row_dependencies=False)
 TABLES = (ORDERS, NOTES, LOOSE)
 
 

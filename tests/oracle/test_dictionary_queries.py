@@ -131,7 +131,7 @@ def test_an_index_organised_table_is_known_by_its_index(
     columns = (number("ID", 1, nullable=False), number("QUANTITY", 2))
     table = Table(
         "SHOP", "STOCK", 81_000, None, columns, (81_001,), key_kind=KeyKind.PRIMARY, key=(1,),
-        segments=(81_002,), index_organised=True,
+        segments=(81_002,), index_organised=True, row_dependencies=False,
     )  # fmt: skip
     insert_table(stand_in.state.catalogue, table, 136, count(9_000))
     assert read_dictionary(oracle, [("SHOP", "STOCK")]).tables == (table,)
@@ -142,7 +142,8 @@ def test_an_index_organised_table_is_known_by_its_index(
 
 def test_more_tables_than_fit_into_one_list(stand_in: StandIn, oracle: OracleDatabase) -> None:
     tables = [
-        Table("SHOP", f"T{n}", 80_000 + n, 80_000 + n, (number("ID", 1),)) for n in range(BATCH + 3)
+        Table("SHOP", f"T{n}", 80_000 + n, 80_000 + n, (number("ID", 1),), row_dependencies=False)
+        for n in range(BATCH + 3)
     ]
     for table in tables:
         insert_table(stand_in.state.catalogue, table, 136, iter(()))
@@ -210,7 +211,7 @@ def test_a_compressed_segment_refuses_its_table_unless_all_columns_are_logged(
 ) -> None:
     table = Table(
         "SHOP", "PACKED", 82_000, None if parts else 82_000, (number("ID", 1),), parts,
-        segments=parts,
+        segments=parts, row_dependencies=False,
     )  # fmt: skip
     catalogue = stand_in.state.catalogue
     insert_table(catalogue, table, 136, iter(()))
