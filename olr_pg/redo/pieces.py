@@ -287,8 +287,7 @@ def undoes(undo: int, redo: int, op: int) -> bool:
 def fits_operation(payload: Any, header: int, op: int) -> bool:
     """Tell whether the statement that a supplemental header names can be of a row vector's code.
 
-    So it is in all real records: nothing inserts a piece for a DELETE or deletes one for an INSERT,
-    and a change of one record is what its operation is (redo-format §4.3, §7.5).
+    True in all real records; a change of one record is what its operation is (redo-format §4.3).
     """
     kind, flags = payload[header], payload[header + SUPPLEMENTAL_FB]
     if kind in (SUPPLEMENTAL_INTERNAL, SUPPLEMENTAL_LOCK) or flags & SUPPLEMENTAL_MOVES:
@@ -337,10 +336,9 @@ def says_no_row(payload: Any, header: int, op: int) -> bool:
 
 @inlined
 def is_of_no_row(op: int, kind: int, clustered: int, values: int) -> bool:
-    """Tell whether a row vector changes no row, where its supplemental header says so of SQL.
+    """Tell whether a row vector changes no row, as its supplemental header says.
 
-    A lock and a cluster's key carry no values, nor do the others of a row that moves; what has some
-    is a change, whatever a header says that may have been misread.
+    A lock and a cluster's key carry no values, nor do the others of a row that moves.
     """
     if kind == SUPPLEMENTAL_INTERNAL:
         return clustered > 0
