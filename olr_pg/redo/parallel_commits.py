@@ -3,8 +3,8 @@
 A coordinator's 5.4 stands at the commit SCN. Those of its children follow a few SCNs later, maybe
 in other redo threads, and have that SCN in a field (`redo.boundaries`). Until all of them are read
 nothing that commits behind it may leave: who has confirmed a later SCN would never be given them.
-How many children there are nothing tells, but a change of state (5.12) of the coordinator's undo
-segment follows the last one.
+How many children there are nothing tells, but a change of state (5.12) of the coordinator's slot
+follows the last one.
 
 Facts: redo-format §4.4, §4.7; from the text of a dump of 19c.
 """
@@ -20,9 +20,9 @@ _USN: Final = 48
 _SLOT: Final = 32
 """Where both begin in a packed XID."""
 
-WAITED_SCNS: Final = 1_000_000
-"""How far redo is read behind a parallel commit whose end does not come: some seconds at the
-highest rate of SCNs, where children follow within a few."""
+WAITED_SCNS: Final = 10_000
+"""How far redo is read behind a parallel commit whose end does not come: children follow within a
+few SCNs, a busy database takes thousands a second, and the layout of a 5.12 is not certain."""
 
 
 class ParallelCommit(NamedTuple):
@@ -73,11 +73,9 @@ class ParallelCommits:
             if commit.begins:
                 self._begun[commit.segment, commit.slot] = commit.scn
                 continue
-            # The layout of a 5.12 is not certain: one of another slot ends all of its segment.
-            own = [key for key in self._begun if key[0] == commit.segment]
-            named = [key for key in own if key[1] == commit.slot]
-            for key in named or own:
-                self._over.append((self._begun.pop(key), commit.scn))
+            begun = self._begun.pop((commit.segment, commit.slot), None)
+            if begun is not None:
+                self._over.append((begun, commit.scn))
 
     def limited(self, scn: int) -> int:
         """Return up to which SCN all that commits is known, where all redo was read up to `scn`.

@@ -314,10 +314,7 @@ def ends(length: Any, field: int, fields: int, op: int) -> bool:
 
 @inlined
 def ends_or_describes(length: Any, field: int, fields: int) -> bool:
-    """Tell whether what follows an undo record's columns is nothing or a supplemental header.
-
-    Else there are more columns than the row piece says.
-    """
+    """Tell whether nothing follows an undo record's columns, or a supplemental header does."""
     field = next_value(length, field, fields)
     return bool(field > fields or length[field] in SUPPLEMENTAL_SIZES)
 
