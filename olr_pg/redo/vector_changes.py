@@ -255,13 +255,10 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
     payload, big = walk.payload, walk.big
     undo_at = walk.vectors.position[walk.current[PENDING]]
     named = find_named(walk, at)
-    if layer == LAYER_INDEX or (named >= 0 and walk.objects.cluster_columns[named] != 0):
-        is_counted = 0
-    else:
-        is_counted = int(named >= 0)
-    walk.tally[TALLY_NAMED] += is_counted
     # The tables of a cluster share its segment: it does not tell which of them is meant.
     is_shared = named >= 0 and walk.objects.cluster_columns[named] != 0
+    is_counted = int(layer == LAYER_ROW and named >= 0 and not is_shared)
+    walk.tally[TALLY_NAMED] += is_counted
     told = -1 if is_shared and not is_encrypted(payload, undo_at) else named
     table, status = _subject(walk, at, undo_at, layer, told)
     if table < 0:
