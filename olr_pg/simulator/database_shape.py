@@ -19,7 +19,13 @@ DEFAULT_SIZE: Final = 256 * 1024
 """Bytes of redo that are written where no size is asked for."""
 
 MODES_SEED: Final = 0x30DE5
-DRAWN_MODES: Final[dict[SourceMode, float]] = {}
+DRAWN_MODES: Final = {
+    SourceMode.SHARED_UNDO: 0.2,
+    SourceMode.DEPENDENT_LOADS: 0.3,
+    SourceMode.ONE_RECORD: 0.15,
+    SourceMode.FLAGLESS: 0.15,
+    SourceMode.STUB_IMAGES: 0.5,
+}
 """How many random databases have each mode; none of those has a change that nobody decodes."""
 
 MEGABYTE: Final = 1_000_000
@@ -61,8 +67,8 @@ class DatabaseShape:
 
     @property
     def shares_undo(self) -> bool:
-        """Tell whether PDBs have no undo of their own."""
-        return self.con_id > 0 and SourceMode.SHARED_UNDO in self.modes
+        """Tell whether PDBs have no undo of their own; 12.1 knows no other way."""
+        return self.con_id > 0 and (SourceMode.SHARED_UNDO in self.modes or not self.redo.long_scn)
 
 
 def draw_shape(rng: Random) -> DatabaseShape:

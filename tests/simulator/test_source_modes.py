@@ -82,6 +82,17 @@ def test_a_seed_draws_modes_in_which_all_can_be_decoded() -> None:
     assert choose_shape(3, "random", modes=()).modes == frozenset()
 
 
+@pytest.mark.parametrize("workload", ["random", "orders"])
+def test_pdbs_of_12_1_always_share_undo(workload: str) -> None:
+    for seed in range(20):
+        shape = choose_shape(seed, workload, version=COMPATIBLE["12.1"], containers=1, modes=())
+        assert shape.shares_undo
+        later = choose_shape(seed, workload, version=COMPATIBLE["12.2"], containers=1, modes=())
+        assert not later.shares_undo
+        old = choose_shape(seed, workload, version=COMPATIBLE["11.2"])
+        assert not old.shares_undo
+
+
 # --- shared undo ---
 
 
