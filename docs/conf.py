@@ -20,7 +20,7 @@ extensions = ["myst_parser"]
 
 # From the root of the repository, so that links to its files are the same here and there.
 root_doc = "docs/README"
-include_patterns = ["CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md"]
+include_patterns = ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/**.md"]
 exclude_patterns = [".venv", ".git", "node_modules", "site", "tests", "olr_pg"]
 source_suffix = {".md": "markdown"}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import sysconfig
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +17,13 @@ def version_of_package() -> str:
     from importlib.metadata import version as installed
 
     return installed("olr-pg")
+
+
+def shipped_files() -> Path | None:
+    """Return the folder that has `sql/` and `configs/`; None where they are not installed."""
+    installed = Path(sysconfig.get_path("data")) / "share" / "olr-pg"
+    checkout = Path(__file__).resolve().parents[2]
+    return next((place for place in (installed, checkout) if (place / "sql").is_dir()), None)
 
 
 def platform_text() -> str:
@@ -36,8 +45,17 @@ def version(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
-    """Print the version and the platform."""
+    """Print the version, the platform, and where the scripts in `sql/` and the examples are."""
+    files = shipped_files()
     if as_json:
-        print_json({"version": version_of_package(), "platform": platform_text()})
+        print_json(
+            {
+                "version": version_of_package(),
+                "platform": platform_text(),
+                "files": None if files is None else str(files),
+            }
+        )
     else:
         print_line(f"olr-pg {version_of_package()} ({platform_text()})")
+        if files is not None:
+            print_line(f"sql/ and configs/ are in {files}")
