@@ -14,6 +14,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.applier.received.integers import mix as mix
+from olr_pg.applier.received.integers import read_u16 as read_u16
+from olr_pg.applier.received.integers import read_u32 as read_u32
+from olr_pg.applier.received.integers import read_u64 as read_u64
 from olr_pg.datatypes.columns import read_only
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.compile import inlined, kernel
@@ -83,36 +87,6 @@ class Answers(NamedTuple):
 
 
 @inlined
-def read_u16(data: U8, at: int, big: bool) -> int:
-    """Read the unsigned 16-bit integer at `at`."""
-    place = np.uint64(at)
-    if big:
-        return int(data[place]) << 8 | int(data[place + np.uint64(1)])
-    return int(data[place]) | int(data[place + np.uint64(1)]) << 8
-
-
-@kernel
-def read_u32(data: U8, at: int, big: bool) -> int:
-    """Read the unsigned 32-bit integer at `at`."""
-    low, high = read_u16(data, at, big), read_u16(data, at + 2, big)
-    return low << 16 | high if big else low | high << 16
-
-
-@inlined
-def read_u64(data: U8, at: int, big: bool) -> np.uint64:
-    """Read the unsigned 64-bit integer at `at`."""
-    place, word = np.uint64(at), np.uint64(0)
-    if big:
-        for i in range(8):
-            word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(56 - 8 * i)
-    else:
-        # Unsigned indices: Numba leaves out the test for negative ones, and this is one load.
-        for i in range(8):
-            word |= np.uint64(data[place + np.uint64(i)]) << np.uint64(8 * i)
-    return word
-
-
-@inlined
 def _same_bytes(data: U8, left: int, right: int, size: int) -> bool:
     while size >= 8:
         if read_u64(data, left, False) != read_u64(data, right, False):
@@ -149,13 +123,6 @@ def _same_layout(data: U8, left: int, left_end: int, right: int, right_end: int,
             a += 37 + name + int(read_u64(data, a + 1, big))
             b += 37 + name + int(read_u64(data, b + 1, big))
     return a == left_end and b == right_end
-
-
-@inlined
-def mix(digest: np.uint64, word: np.uint64) -> np.uint64:
-    """Mix another word into the digest."""
-    digest = (digest ^ word) * np.uint64(0x9E3779B97F4A7C15)
-    return digest ^ (digest >> np.uint64(29))
 
 
 @inlined

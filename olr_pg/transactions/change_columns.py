@@ -1,0 +1,88 @@
+"""Row changes as columns, whoever made them: the one form that rendering and applying read.
+
+What the columns of a change are is a number per value: that of the described column in the
+directory of its stream (`wire.column_directory`). Consumers keep an array per described column, so
+that Python runs once for each, and never for a set of columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+NULL: Final = -1
+"""Length of a value that is NULL."""
+
+TOO_LARGE: Final = -4
+"""Length of a value in chunks that was dropped because of its size."""
+
+
+class ChangeColumns(NamedTuple):
+    """Elements in delivery order (begin, row changes, commit), and the values of the row changes.
+
+    Attributes:
+        data: the bytes that values and ROWIDs point into.
+        kind: shape (n); the element's code in the protocol. Chunks are no elements here: they are
+            part of their change's values.
+        scn, commit_scn, xid, time: shape (n); of the element's head.
+        table: shape (n); number of the table in the directory, −1 for begin and commit.
+        row_id_offset, row_id_length: shape (n); the ROWID in `data`, of length 0 where there is
+            none.
+        entry_first: shape (n + 1); where the values of each change begin.
+        entry_after: shape (n); where those of its after image begin, behind the before image.
+        value_column: shape (m); number of the described column in the directory.
+        value_offset, value_length: shape (m); the value in `data`; a length of `NULL` or
+            `TOO_LARGE` has none.
+    """
+
+    data: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8]
+    scn: npt.NDArray[np.uint64]
+    commit_scn: npt.NDArray[np.uint64]
+    xid: npt.NDArray[np.uint64]
+    time: npt.NDArray[np.uint32]
+    table: npt.NDArray[np.int32]
+    row_id_offset: npt.NDArray[np.int64]
+    row_id_length: npt.NDArray[np.uint8]
+    entry_first: npt.NDArray[np.int64]
+    entry_after: npt.NDArray[np.int64]
+    value_column: npt.NDArray[np.int32]
+    value_offset: npt.NDArray[np.int64]
+    value_length: npt.NDArray[np.int64]
+
+    def row_id(self, element: int) -> str | None:
+        """Return the ROWID of one change."""
+        start = int(self.row_id_offset[element])
+        raw = self.data[start : start + int(self.row_id_length[element])].tobytes()
+        return raw.decode("ascii", "replace") or None
+
+
+def room_for_changes(data: npt.NDArray[np.uint8], elements: int, values: int) -> ChangeColumns:
+    """Make room for so many elements and values."""
+    return ChangeColumns(
+        data=data,
+        kind=np.empty(elements, np.uint8),
+        scn=np.empty(elements, np.uint64),
+        commit_scn=np.empty(elements, np.uint64),
+        xid=np.empty(elements, np.uint64),
+        time=np.empty(elements, np.uint32),
+        table=np.empty(elements, np.int32),
+        row_id_offset=np.empty(elements, np.int64),
+        row_id_length=np.empty(elements, np.uint8),
+        entry_first=np.zeros(elements + 1, np.int64),
+        entry_after=np.empty(elements, np.int64),
+        value_column=np.empty(values, np.int32),
+        value_offset=np.empty(values, np.int64),
+        value_length=np.empty(values, np.int64),
+    )
+
+
+def filled_changes(room: ChangeColumns, elements: int, values: int) -> ChangeColumns:
+    """Return what of a room is filled, as copies: the room may be many times as large."""
+    sizes = [values if name.startswith("value_") else elements for name in room._fields]
+    sizes[room._fields.index("entry_first")] += 1
+    arrays: list[npt.NDArray[Any]] = list(room)
+    filled = [array[:size].copy() for array, size in zip(arrays[1:], sizes[1:], strict=True)]
+    return ChangeColumns(room.data, *filled)
