@@ -267,6 +267,14 @@ class Code(IntEnum):
     LOB_STOPS_TABLE = 5155
     LOB_FETCH_NEEDS_LIVE_SOURCE = 5156
     NO_SUCH_REPLICATED_TABLE = 5157
+    TARGET_KEY_UNINDEXED = 5161
+    TARGET_TRIGGER_FIRES = 5162
+    AUTOVACUUM_UNFIT = 5163
+    DEAD_ROWS = 5164
+    STATISTICS_MISSING = 5165
+    WRAPAROUND_NEAR = 5166
+    SLOT_KEEPS_WAL = 5167
+    TRANSACTION_KEEPS_ROWS = 5168
     # Spark and Java
     NO_JAVA = 6001
     JAVA_FILES_UNWRITABLE = 6002
@@ -1253,6 +1261,42 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "let the session that is named finish, or end it: SELECT pg_terminate_backend(PID); for a"
         " prepared transaction ROLLBACK PREPARED or COMMIT PREPARED; for a standby start it, or"
         " take it out of synchronous_standby_names. The table continues by itself",
+    ),
+    Code.TARGET_KEY_UNINDEXED: ErrorEntry(
+        "a target table has no index for the key that its rows are found by",
+        "create the index that the message names: each update and delete reads the whole table"
+        " until then, and the other tables of its worker wait",
+    ),
+    Code.TARGET_TRIGGER_FIRES: ErrorEntry(
+        "a trigger of a target table fires for replicated changes",
+        "if it should not, run ALTER TABLE … ENABLE TRIGGER as the message says: only triggers that"
+        " are ENABLE ALWAYS or ENABLE REPLICA fire while the applier works",
+    ),
+    Code.AUTOVACUUM_UNFIT: ErrorEntry(
+        "autovacuum does not suit a target table",
+        "change the setting as the message says: dead rows of replicated changes pile up otherwise",
+    ),
+    Code.DEAD_ROWS: ErrorEntry(
+        "a target table has too many dead rows",
+        "run VACUUM as the message says; if rows cannot be removed yet, end the transaction, the"
+        " prepared transaction or the replication slot that keeps them",
+    ),
+    Code.STATISTICS_MISSING: ErrorEntry(
+        "a target table was never analyzed",
+        "run ANALYZE as the message says: PostgreSQL plans its queries without knowing the table",
+    ),
+    Code.WRAPAROUND_NEAR: ErrorEntry(
+        "PostgreSQL runs out of transaction IDs",
+        "end what keeps the oldest rows, and run VACUUM (FREEZE) in the database: PostgreSQL takes"
+        " no writes any more when the IDs are used up",
+    ),
+    Code.SLOT_KEEPS_WAL: ErrorEntry(
+        "a replication slot without a reader keeps WAL",
+        "start the reader of the slot, or drop the slot: the disk of PostgreSQL fills otherwise",
+    ),
+    Code.TRANSACTION_KEEPS_ROWS: ErrorEntry(
+        "a transaction in the target has been open for long",
+        "commit it, roll it back or end its session: vacuum removes no rows that it might see",
     ),
     Code.TARGET_LIMIT: ErrorEntry(
         "a limit of PostgreSQL is too low for a statement",

@@ -255,7 +255,7 @@ def _spare(postgres: str) -> None:
     settings = {
         "fsync": "off",
         "full_page_writes": "off",
-        "autovacuum": "off",
+        "autovacuum_naptime": "20d",  # off, a target would not be a healthy one
         "max_wal_size": "128MB",
         "scram_iterations": "1",
     }

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -181,7 +181,9 @@ class Observer:
         is_full = parts.target.full is not None
         unsaved = None if is_full else parts.target.checkpoint.failure
         own = [] if applier is None else [b.error for b in applier.blocked if not _is_of_table(b)]
-        warnings = (listener.silence, ahead, unsaved, *own)
+        slow = [] if applier is None else [one.error for one in applier.health]
+        status = replace(status, target_problems=Counter(error.label for error in slow))
+        warnings = (listener.silence, ahead, unsaved, *own, *slow)
         failure = None if is_full else parts.target.failure
         return with_problems(status.moved(clock_shift()), failure, warnings)
 

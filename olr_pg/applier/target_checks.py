@@ -30,6 +30,7 @@ from olr_pg.applier.target.modifiers import may_change, may_round, modifier_of
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_kinds import check_kind
 from olr_pg.applier.target.tight_columns import may_refuse, read_not_null
+from olr_pg.applier.target_health import look
 from olr_pg.datatypes.charsets import UNKNOWN_CHARSET
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.flag_checks import check_conditions, non_flag_values
@@ -65,6 +66,9 @@ FROM pg_constraint
 WHERE conrelid = %s AND contype IN ('p', 'u') AND condeferrable ORDER BY contype, conname
 """
 
+_TOLD_OTHERWISE = (Code.TARGET_TRIGGER_FIRES,)
+"""What the checks of the kind of table say themselves."""
+
 
 def check_target(
     settings: ApplierSettings, tables: Sequence[Table], structure: Structure = NO_STRUCTURE
@@ -91,6 +95,9 @@ def check_target(
                     found.append(coded("postgres.storage", lost_rows(table.full_name)))
                 found += check_flags(settings, table, structure)
                 found += _check_close_keys(settings, table, structure)
+            for one in look(connection, settings, tables):
+                if one.error.code not in _TOLD_OTHERWISE:
+                    found.append(coded("postgres.health", one.error, severe=False))
             return list(dict.fromkeys(found))
     except psycopg.Error as problem:
         return [coded("postgres.connection", target_error(problem))]

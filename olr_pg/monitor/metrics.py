@@ -241,11 +241,16 @@ def _labelled(
     refused = _family(
         "refused", "Connections refused or dropped", (*labels, "code"), is_counter=True
     )
+    slowing = _family(
+        "target_problems", "What makes the target slow or full, by its code", (*labels, "code")
+    )
     for mark, status in marked:
         for name in dict.fromkeys((*STATES, status.state.name)):
             state.add_metric((*mark, name), float(name == status.state.name))
         for code, count in status.port.refused.items():
             refused.add_metric((*mark, code), count)
+        for code, count in status.target_problems.items():
+            slowing.add_metric((*mark, code), count)
     passed = _family(
         "vectors_not_interpreted",
         "Change vectors that nothing interprets, up to the last whole log",
@@ -255,7 +260,7 @@ def _labelled(
     for mark, status in marked:
         for opcode, count in status.source.not_interpreted.items():
             passed.add_metric((*mark, opcode), count)
-    yield from (state, refused, passed)
+    yield from (state, refused, slowing, passed)
     yield from _lags(labels, marked)
     for one in _THREAD_VALUES:
         family = _family(one.name, one.help, (*labels, "thread"))

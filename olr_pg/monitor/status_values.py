@@ -286,6 +286,8 @@ class Status:
         targets: the names of all of them then.
         identity: who this is.
         loads: initial loads that are under way.
+        target_problems: what makes the target slow or full, how many of each code
+            (`applier.target_health`).
     """
 
     version: str
@@ -308,6 +310,7 @@ class Status:
     targets: tuple[str, ...] = ()
     identity: Identity = field(default_factory=Identity)
     loads: tuple[LoadStatus, ...] = ()
+    target_problems: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def health(self) -> str:

@@ -133,6 +133,10 @@ def refused(quiet: Status, at: float) -> Status | None:
     return replace(quiet, port=replace(quiet.port, refused={"OLR-04031": int(at - BEGIN)}))
 
 
+def ailing(code: str) -> Callable[[Status, float], Status | None]:
+    return lambda quiet, _: replace(quiet, problems=(code,), target_problems={code: 2})
+
+
 EVENTS: Final[dict[str, tuple[Any, str]]] = {
     "PostgreSQL is away, or full": (outage, "OlrPgTargetUnreachable"),
     "a log is missing": (gap, "OlrPgLogMissing"),
@@ -150,6 +154,13 @@ EVENTS: Final[dict[str, tuple[Any, str]]] = {
     "decoding has ended": (state("STOPPED"), "OlrPgFailed"),
     "the appliance is down": (lambda _quiet, _at: None, "OlrPgDown"),
     "rows are overwritten": (conflicts, "OlrPgConflicts"),
+    "a key has no index": (ailing("OLR-05161"), "OlrPgTargetSlow"),
+    "nobody vacuums": (ailing("OLR-05163"), "OlrPgTargetSlow"),
+    "dead rows pile up": (ailing("OLR-05164"), "OlrPgTargetSlow"),
+    "a table was never analyzed": (ailing("OLR-05165"), "OlrPgTargetSlow"),
+    "a transaction stays open": (ailing("OLR-05168"), "OlrPgTargetSlow"),
+    "transaction IDs run out": (ailing("OLR-05166"), "OlrPgTargetEndangered"),
+    "a slot keeps WAL": (ailing("OLR-05167"), "OlrPgTargetEndangered"),
     "somebody knocks": (refused, "OlrPgRefusedConnections"),
     "changes are lost": (
         lambda quiet, _: replace(quiet, source=replace(quiet.source, losses=2)),
@@ -254,6 +265,7 @@ def test_a_rule_is_whole(rule: dict[str, Any]) -> None:
     exported = {name for name, _, _ in record(lambda quiet, _: quiet, 0).items()} | {
         # Of what there is none of yet.
         *("olr_pg_refused_total", "olr_pg_oldest_open_transaction_seconds"),
+        "olr_pg_target_problems",
     }
     assert names(rule["expr"]) <= exported
     assert rule["labels"]["severity"] in ("critical", "warning")

@@ -23,7 +23,8 @@ def exported() -> set[str]:
     found = {name for name, _, _ in record(stopped_table, 0).items()}
     assert {"olr_pg_healthy", "process_resident_memory_bytes"} <= found
     # What no connection was refused for, there is no series of; nor of what nobody has taken yet.
-    return found | {"olr_pg_refused_total", "olr_pg_taken_scn", "olr_pg_saved_scn"}
+    absent = {"olr_pg_refused_total", "olr_pg_taken_scn", "olr_pg_saved_scn"}
+    return found | absent | {"olr_pg_target_problems"}
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])

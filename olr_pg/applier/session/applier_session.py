@@ -43,6 +43,7 @@ from olr_pg.applier.target.outage import TargetOutage, announce_retry, retry_sec
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.statement_watch import StatementWatch
+from olr_pg.applier.target_health import TargetHealth
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.applier.target.loads_under_way import TableLoad
     from olr_pg.applier.target.outage import Outage
+    from olr_pg.applier.target_health import HealthProblem
     from olr_pg.dictionary.model import Table
     from olr_pg.wire.link import ServerLink
 
@@ -114,6 +116,7 @@ class Applier:
         self._applied = AppliedTables(settings.subscription, settings.applied_file)
         self._outage = TargetOutage(target_place(settings.connect_string))
         self._watch = StatementWatch(settings.connect_string, settings.answer_seconds)
+        self._health = TargetHealth(settings, self._loaded_tables)
         self._target = KeptConnection(
             settings.connect_string,
             check=watched(settings.subscription, self._applied.check),
@@ -154,6 +157,11 @@ class Applier:
             for one in known.values()
         ]
 
+    def _loaded_tables(self) -> list[Table]:
+        """Return the source's tables without those of a load: its indexes are made last."""
+        loading = {load.table for load in self._loads.loads}
+        return [table for name, table in self._tables.copy().items() if name not in loading]
+
     def _position_before(self, table: str) -> int:
         """Return where a table was before this run, or before the connection was lost."""
         return max(self._before.get(table, 0), self._applied.scn_of(table))
@@ -168,6 +176,11 @@ class Applier:
         """What somebody in PostgreSQL holds up, by table, and who; from any thread."""
         found = {one.table: one for one in (*self._watch.blocked, *self._workers.blocked())}
         return sorted(found.values(), key=lambda one: one.table)
+
+    @property
+    def health(self) -> Sequence[HealthProblem]:
+        """What makes the target slow or full; from any thread."""
+        return self._health.problems
 
     @property
     def pause(self) -> Pause | None:
@@ -233,12 +246,14 @@ class Applier:
             bound = self._settings.start_seconds
             self._settings = replace(self._settings, outage_seconds=bound)
         self._watch.start()
+        self._health.start()
         try:
             return self._run(once=once, drained=drained or (lambda: True))
         except psycopg.Error as error:
             raise target_error(error) from error
         finally:
             self._target.close()
+            self._health.stop()
             self._watch.stop()
 
     def _run(self, *, once: bool, drained: Callable[[], bool]) -> ApplyReport:

@@ -86,7 +86,7 @@ def who_blocks(connection: Connection[Any], pid: int, wait_event: str | None) ->
         text = f"no standby confirms the commit; synchronous_standby_names is {names[0]!r}"
         return OlrPgError(Code.STATEMENT_BLOCKED, text)
     cursor = connection.cursor(row_factory=namedtuple_row)
-    sessions = [_session(row) for row in cursor.execute(_SESSIONS, (pid,)).fetchall()]
+    sessions = [session_words(row) for row in cursor.execute(_SESSIONS, (pid,)).fetchall()]
     prepared = [_prepared(row) for row in cursor.execute(_PREPARED, {"pid": pid}).fetchall()]
     by: Sequence[str] = [*sessions, *prepared] or ["a session that PostgreSQL does not name"]
     return OlrPgError(Code.STATEMENT_BLOCKED, f"blocked by {some(by)}")
@@ -98,7 +98,8 @@ def statement_kind(query: str | None) -> str:
     return "" if found is None else " ".join(found[1].upper().split())
 
 
-def _session(row: Any) -> str:
+def session_words(row: Any) -> str:
+    """Describe a session by its columns of pg_stat_activity, without anything of its data."""
     kind = statement_kind(row.query)
     parts = [
         f"pid {row.pid}",

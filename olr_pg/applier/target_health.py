@@ -1,0 +1,420 @@
+"""Finds what makes a target slow or full, before somebody notices: with the SQL that helps.
+
+Theory of operation
+-------------------
+PostgreSQL's catalogue and statistics tell it all; no row of a table is read. `look` asks once, for
+`olr-pg doctor`. `TargetHealth` asks every `LOOK_SECONDS` while the applier runs, over a connection
+of its own. A kind that may pass by itself (`SETTLES`) counts only if two looks in a row find
+it: a table that was just loaded has no statistics until autovacuum comes by.
+
+Other sessions' transactions are visible to members of `pg_read_all_stats` only. Without it a
+transaction that holds back vacuum is not found; everything else is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+import structlog
+from psycopg import sql
+from psycopg.rows import namedtuple_row
+
+from olr_pg.applier.statements.target_plan import target_columns, target_name
+from olr_pg.applier.target.blockers import session_words
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.periodic import Periodic
+from olr_pg.postgres.bounded_connection import BoundedConnection
+from olr_pg.postgres.keepalive import with_timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.dictionary.model import Table
+
+LOOK_SECONDS: Final = 20.0
+"""Between two looks: what two of them find is known within a minute."""
+
+_CONNECT_SECONDS: Final = 2
+"""The end of the applier waits for it."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Limits(NamedTuple):
+    """From where on something is worth a word.
+
+    Attributes:
+        rows: of a table; below it no index and no statistics are missed.
+        dead_rows: of a table that vacuum has not removed; they must also be more than the live ones
+            by half.
+        vacuum_at: dead rows at which autovacuum begins; more of them are too many at once.
+        transaction_seconds: a transaction that is open for longer keeps vacuum from working.
+        slot_bytes: of WAL that an inactive slot keeps.
+        freeze_ages: age of a database's oldest row, in multiples of autovacuum_freeze_max_age.
+    """
+
+    rows: int = 10_000
+    dead_rows: int = 100_000
+    vacuum_at: int = 10_000_000
+    transaction_seconds: float = 1800.0
+    slot_bytes: int = 1 << 30
+    freeze_ages: float = 1.5
+
+
+class HealthProblem(NamedTuple):
+    """Something that makes the target slow or full.
+
+    Attributes:
+        table: ``OWNER.NAME`` in the source; empty where it is not about one table.
+        error: one of 5161 to 5168; its action has the SQL.
+    """
+
+    table: str
+    error: OlrPgError
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What is the same problem in another look."""
+        return self.error.code, self.table
+
+
+class _Watched(NamedTuple):
+    """A target table: its name in the source, its OID, its name as SQL, its key's columns."""
+
+    source: str
+    oid: int
+    identifier: str
+    key: list[str]
+
+
+SETTLES: Final = frozenset({Code.STATISTICS_MISSING, Code.DEAD_ROWS})
+"""What may pass by itself within a minute, when autovacuum comes by."""
+
+_OIDS: Final = """
+SELECT number, c.oid, c.oid::regclass::text AS name
+FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS wanted (schema, name, number)
+JOIN pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name AND c.relkind IN ('r', 'p')
+"""
+
+_LEAVES: Final = """
+WITH root AS (SELECT unnest(%(oids)s::oid[]) AS oid),
+leaf AS (
+    SELECT root.oid AS root, coalesce(part.relid::oid, root.oid) AS oid FROM root
+    LEFT JOIN LATERAL (
+        SELECT relid FROM pg_partition_tree(root.oid) WHERE isleaf
+    ) part ON true)
+"""
+"""The tables that hold the rows: a partitioned table's partitions, else the table itself."""
+
+_ROWS: Final = f"""{_LEAVES}
+SELECT leaf.root, leaf.oid::regclass::text AS name,
+    coalesce(stat.n_live_tup, 0) AS live, coalesce(stat.n_dead_tup, 0) AS dead,
+    greatest(class.reltuples, 0)::float8 AS estimated,
+    coalesce(stat.n_tup_upd + stat.n_tup_del, 0) AS changed,
+    greatest(stat.last_vacuum, stat.last_autovacuum) AS vacuumed,
+    coalesce(stat.last_analyze, stat.last_autoanalyze) IS NULL AND class.reltuples <= 0 AS unknown,
+    (SELECT option_value FROM pg_options_to_table(class.reloptions)
+        WHERE option_name = 'autovacuum_enabled') AS enabled,
+    coalesce((SELECT option_value FROM pg_options_to_table(class.reloptions)
+        WHERE option_name = 'autovacuum_vacuum_scale_factor'),
+        current_setting('autovacuum_vacuum_scale_factor'))::float8 AS scale,
+    coalesce((SELECT option_value FROM pg_options_to_table(class.reloptions)
+        WHERE option_name = 'autovacuum_vacuum_threshold'),
+        current_setting('autovacuum_vacuum_threshold'))::float8 AS threshold,
+    current_setting('autovacuum_vacuum_max_threshold', true)::float8 AS highest
+FROM leaf JOIN pg_class class ON class.oid = leaf.oid
+LEFT JOIN pg_stat_user_tables stat ON stat.relid = leaf.oid
+"""  # noqa: S608 - of a constant
+
+_UNINDEXED: Final = """
+SELECT wanted.number FROM unnest(%(oids)s::oid[], %(keys)s::text[])
+    WITH ORDINALITY AS wanted (oid, key, number)
+WHERE NOT EXISTS (
+    SELECT FROM pg_index i CROSS JOIN LATERAL (
+        SELECT array_agg(a.attname::text ORDER BY k.place) AS names
+        FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place)
+        LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+        WHERE k.place <= i.indnkeyatts) own
+    WHERE i.indrelid = wanted.oid AND i.indisvalid AND i.indpred IS NULL AND (
+        (i.indisunique AND own.names <@ string_to_array(wanted.key, chr(1)))
+        OR string_to_array(wanted.key, chr(1)) <@ own.names[
+            1:cardinality(string_to_array(wanted.key, chr(1)))]))
+"""
+"""Tables without an index that finds a row by its key: a unique one within the key, or one that
+begins with all its columns. Names cannot have the character 1 between them, so that it parts them.
+"""
+
+_TRIGGERS: Final = f"""{_LEAVES}
+SELECT leaf.root, string_agg(DISTINCT quote_ident(t.tgname), ', ') AS names,
+    min(format('ALTER TABLE %%s ENABLE TRIGGER %%I', leaf.oid::regclass, t.tgname)) AS statement
+FROM leaf JOIN pg_trigger t ON t.tgrelid = leaf.oid
+WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') GROUP BY leaf.root
+"""  # noqa: S608 - of a constant
+
+_SERVER: Final = """
+SELECT current_setting('autovacuum')::bool AND current_setting('track_counts')::bool AS vacuums,
+    age(datfrozenxid)::int8 AS age, current_setting('autovacuum_freeze_max_age')::int8 AS age_max,
+    mxid_age(datminmxid)::int8 AS members_age,
+    current_setting('autovacuum_multixact_freeze_max_age')::int8 AS members_age_max
+FROM pg_database WHERE datname = current_database()
+"""
+
+_SLOTS: Final = """
+SELECT slot_name, wal_status, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8 AS kept,
+    format('SELECT pg_drop_replication_slot(%%L);', slot_name) AS statement
+FROM pg_replication_slots
+WHERE NOT active AND restart_lsn IS NOT NULL
+    AND pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) > %s
+ORDER BY kept DESC
+"""
+
+_TRANSACTIONS: Final = """
+SELECT pid, usename, application_name, state, query,
+    extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
+FROM pg_stat_activity
+WHERE datname = current_database() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+    AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+    AND xact_start < clock_timestamp() - make_interval(secs => %s)
+ORDER BY xact_start
+"""
+
+
+def look(
+    connection: Connection[Any],
+    settings: ApplierSettings,
+    tables: Sequence[Table],
+    limits: Limits = Limits(),  # noqa: B008 - it is immutable
+) -> list[HealthProblem]:
+    """Find what makes the target slow or full now.
+
+    Args:
+        tables: of the source, that are replicated.
+
+    Raises:
+        psycopg.Error: PostgreSQL cannot be asked.
+    """
+    cursor: Any = connection.cursor(row_factory=namedtuple_row)
+    watched = _watched(cursor, connection, settings, tables)
+    found = [*_server(cursor, limits), *_slots(cursor, limits), *_transactions(cursor, limits)]
+    if watched:
+        rows = _rows(cursor, watched)
+        found += _unindexed(cursor, watched, rows, limits)
+        found += _triggers(cursor, watched)
+        for source, leaves in rows.items():
+            for leaf in leaves:
+                found += _leaf(source, leaf, limits)
+    return list({one.key: one for one in reversed(found)}.values())[::-1]
+
+
+def _watched(
+    cursor: Any, connection: Connection[Any], settings: ApplierSettings, tables: Sequence[Table]
+) -> list[_Watched]:
+    wanted = [table for table in tables if table.refusal is None]
+    names = [target_name(settings, table.owner, table.name) for table in wanted]
+    rows = cursor.execute(_OIDS, ([n[0] for n in names], [n[1] for n in names])).fetchall()
+    found = []
+    for row in rows:
+        table = wanted[row.number - 1]
+        columns = target_columns(settings, table)
+        by_number = {column.intcol: columns.get(column.name) for column in table.columns}
+        key = [name for number in table.key if (name := by_number.get(number))]
+        identifier = sql.Identifier(*names[row.number - 1]).as_string(connection)
+        found.append(_Watched(table.full_name, row.oid, identifier, key))
+    return found
+
+
+def _rows(cursor: Any, watched: Sequence[_Watched]) -> Mapping[str, list[Any]]:
+    """Return the statistics of each source table's leaves."""
+    source = {one.oid: one.source for one in watched}
+    found: dict[str, list[Any]] = {}
+    for row in cursor.execute(_ROWS, {"oids": list(source)}).fetchall():
+        found.setdefault(source[row.root], []).append(row)
+    return found
+
+
+def _unindexed(
+    cursor: Any, watched: Sequence[_Watched], rows: Mapping[str, list[Any]], limits: Limits
+) -> Iterator[HealthProblem]:
+    keyed = [one for one in watched if one.key]
+    asked = {"oids": [one.oid for one in keyed], "keys": ["\1".join(one.key) for one in keyed]}
+    for row in cursor.execute(_UNINDEXED, asked).fetchall():
+        one = keyed[row.number - 1]
+        count = sum(max(leaf.live, leaf.estimated) for leaf in rows.get(one.source, ()))
+        if count < limits.rows:
+            continue
+        columns = ", ".join(sql.Identifier(name).as_string(None) for name in one.key)
+        yield _problem(
+            Code.TARGET_KEY_UNINDEXED,
+            f"{one.identifier} has about {count:,.0f} rows and no index on ({columns})",
+            f"ALTER TABLE {one.identifier} ADD PRIMARY KEY ({columns}); where rows must not be"
+            f" locked: CREATE UNIQUE INDEX CONCURRENTLY ON {one.identifier} ({columns});",
+            one.source,
+        )
+
+
+def _triggers(cursor: Any, watched: Sequence[_Watched]) -> Iterator[HealthProblem]:
+    source = {one.oid: one for one in watched}
+    for row in cursor.execute(_TRIGGERS, {"oids": list(source)}).fetchall():
+        one = source[row.root]
+        yield _problem(
+            Code.TARGET_TRIGGER_FIRES,
+            f"{one.identifier}: {row.names}",
+            f"where that is not meant: {row.statement};",
+            one.source,
+        )
+
+
+def _leaf(source: str, leaf: Any, limits: Limits) -> Iterator[HealthProblem]:
+    """See to the statistics of one table that holds rows."""
+    count = max(leaf.live, leaf.estimated)
+    if leaf.enabled in ("false", "off", "no", "0"):
+        yield _problem(
+            Code.AUTOVACUUM_UNFIT,
+            f"{leaf.name} is left out of autovacuum (autovacuum_enabled = {leaf.enabled})",
+            f"ALTER TABLE {leaf.name} RESET (autovacuum_enabled);",
+            source,
+        )
+    begins = leaf.threshold + leaf.scale * count
+    if leaf.highest is not None and leaf.highest >= 0:
+        begins = min(begins, leaf.highest)
+    if begins > limits.vacuum_at and leaf.changed:
+        yield _problem(
+            Code.AUTOVACUUM_UNFIT,
+            f"{leaf.name} has about {count:,.0f} rows: vacuum begins at {begins:,.0f} dead ones",
+            f"ALTER TABLE {leaf.name} SET (autovacuum_vacuum_scale_factor = 0,"
+            f" autovacuum_vacuum_threshold = {limits.vacuum_at // 10});",
+            source,
+        )
+    if leaf.dead > limits.dead_rows and leaf.dead > leaf.live / 2:
+        when = "was never vacuumed" if leaf.vacuumed is None else f"was vacuumed {leaf.vacuumed}"
+        yield _problem(
+            Code.DEAD_ROWS,
+            f"{leaf.name} has {leaf.dead:,} dead rows beside {leaf.live:,} live ones, and {when}",
+            f"VACUUM (VERBOSE, ANALYZE) {leaf.name}; if it cannot remove rows yet, end what keeps"
+            " them: the oldest transaction, a prepared one, or a replication slot",
+            source,
+        )
+    if leaf.unknown and leaf.live > limits.rows:
+        yield _problem(
+            Code.STATISTICS_MISSING,
+            f"{leaf.name} has about {leaf.live:,} rows and was never analyzed",
+            f"ANALYZE {leaf.name};",
+            source,
+        )
+
+
+def _server(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
+    row = cursor.execute(_SERVER).fetchone()
+    if not row.vacuums:
+        yield _problem(
+            Code.AUTOVACUUM_UNFIT,
+            "autovacuum or track_counts is off for the whole server",
+            "ALTER SYSTEM SET autovacuum = on; ALTER SYSTEM SET track_counts = on;"
+            " SELECT pg_reload_conf();",
+        )
+    for age, most, what in (
+        (row.age, row.age_max, "transaction ID"),
+        (row.members_age, row.members_age_max, "multixact ID"),
+    ):
+        if age > most * limits.freeze_ages:
+            yield _problem(
+                Code.WRAPAROUND_NEAR,
+                f"the oldest {what} of this database is {age:,} old; autovacuum is to freeze it at"
+                f" {most:,}, and PostgreSQL takes no more writes at about 2,100,000,000",
+                "end what keeps it (the oldest transaction, a prepared one, a replication slot),"
+                " then as the owner: VACUUM (FREEZE, VERBOSE); in this database",
+            )
+
+
+def _slots(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
+    for row in cursor.execute(_SLOTS, (limits.slot_bytes,)).fetchall():
+        yield _problem(
+            Code.SLOT_KEEPS_WAL,
+            f"nobody reads the replication slot {row.slot_name!r}, which keeps"
+            f" {row.kept / (1 << 20):,.0f} MiB of WAL (wal_status {row.wal_status})",
+            f"start its reader; where there is none any more: {row.statement}",
+        )
+
+
+def _transactions(cursor: Any, limits: Limits) -> Iterator[HealthProblem]:
+    rows = cursor.execute(_TRANSACTIONS, (limits.transaction_seconds,)).fetchall()
+    if rows:
+        more = f"; {len(rows) - 1} more" if len(rows) > 1 else ""
+        yield _problem(
+            Code.TRANSACTION_KEEPS_ROWS,
+            f"{session_words(rows[0])}{more}: vacuum removes nothing that is newer",
+            f"let it end, or: SELECT pg_terminate_backend({rows[0].pid});",
+        )
+
+
+def _problem(code: Code, detail: str, action: str, source: str = "") -> HealthProblem:
+    if source:
+        return HealthProblem(source, OlrPgError(code, detail, action=action, table=source))
+    return HealthProblem("", OlrPgError(code, detail, action=action))
+
+
+class TargetHealth:
+    """Looks at the target again and again, from `start` to `stop`, in a thread of its own.
+
+    Args:
+        settings: of the applier.
+        tables: returns the source's tables that are replicated now.
+    """
+
+    def __init__(
+        self,
+        settings: ApplierSettings,
+        tables: Callable[[], Sequence[Table]],
+        *,
+        seconds: float = LOOK_SECONDS,
+        limits: Limits = Limits(),  # noqa: B008 - it is immutable
+    ) -> None:
+        self._settings = settings
+        self._tables = tables
+        self._limits = limits
+        self._before: frozenset[tuple[int, str]] = frozenset()
+        self._looking = Periodic("olr-health", seconds, self._look, at_once=True)
+        self._own: BoundedConnection | None = None
+        self.problems: Sequence[HealthProblem] = ()
+
+    def start(self) -> None:
+        """Start to look."""
+        self._looking.start()
+
+    def stop(self) -> None:
+        """Stop looking."""
+        own = self._own
+        if own is not None:
+            own.give_up("the applier ends")
+        self._looking.stop()
+
+    def _look(self) -> None:
+        try:
+            found = self._ask()
+        except psycopg.Error as error:
+            # An outage is told by itself; what was found is not known to be over.
+            _log.debug("the target's health is not known", reason=str(error).strip())
+            return
+        known = self._before
+        self._before = frozenset(one.key for one in found)
+        self.problems = tuple(
+            one for one in found if one.error.code not in SETTLES or one.key in known
+        )
+
+    def _ask(self) -> list[HealthProblem]:
+        self._own = BoundedConnection.connect(
+            with_timeouts(self._settings.connect_string, connect_timeout=_CONNECT_SECONDS),
+            autocommit=True,
+            application_name="olr_pg health",
+        )
+        try:
+            self._own.answer_seconds = self._settings.answer_seconds
+            return look(self._own, self._settings, self._tables(), self._limits)
+        finally:
+            own, self._own = self._own, None
+            own.close()
