@@ -47,7 +47,9 @@ class _Cost(NamedTuple):
 def growth(options: Options) -> Iterator[Result]:
     """Backlogs up to the given size, each the beginning of the next; the smallest is the anchor."""
     sizes = backlog_sizes(options.size)
-    logs = log_set(options.cache, "orders", options.size, sizes[0] // _LOGS_OF_SMALLEST)
+    logs = log_set(
+        options.cache, "orders", options.size, sizes[0] // _LOGS_OF_SMALLEST, copies=True
+    )
     try:
         _decoded(logs, logs.logs[:_LOGS_OF_SMALLEST])
         first: _Cost | None = None

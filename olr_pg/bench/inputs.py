@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from bisect import bisect_right
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,16 +14,36 @@ from olr_pg.bench.apart import do_apart
 from olr_pg.capture.logs import open_log
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.simulator.database_shape import choose_shape
+from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulation import WORKLOADS, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
+    from olr_pg.simulator.database_shape import DatabaseShape
 
 SEED: Final = 42
+USUAL: Final = RowShape()
+_MADE_BEFORE_COLLECTION: Final = 100_000
+"""Objects: the simulator makes many that stay, which took a third of its time to go over."""
+
 CASES: Final = tuple(name for name in ("orders", "bulk", "wide", "lobs") if name in WORKLOADS)
 """The workloads that are measured."""
+
+SITES: Final = {
+    **{f"{count:,} columns": RowShape(count) for count in (12, 50, 200, 400, 1_000)},
+    "200 columns, 20 sets of them": RowShape(200, sets=20),
+    "200 columns, up to 199 set": RowShape(200, set_max=199),
+    "200 columns, 95 % NULL": RowShape(200, nulls=0.95),
+    "rows of 20 bytes": RowShape(4, row_bytes=20),
+    "rows of 8 KB": RowShape(12, row_bytes=8_000),
+    "transactions of one statement": RowShape(12, statements=1),
+}
+"""Rows of the workload `wide` as sites have them."""
+
+ONE_TRANSACTION: Final = RowShape(statements=0)
+"""All statements are in one transaction; there is no truth beside its logs."""
 
 
 class LogSet(NamedTuple):
@@ -45,31 +66,62 @@ class LogSet(NamedTuple):
         return self._replace(logs=self.logs[:count], size=ends[count - 1])
 
 
-def log_set(cache: Path, workload: str, size: int, log_bytes: int | None = None) -> LogSet:
+def log_set(
+    cache: Path,
+    workload: str,
+    size: int,
+    log_bytes: int | None = None,
+    *,
+    rows: RowShape = USUAL,
+    copies: bool = False,
+) -> LogSet:
     """Return the logs of a workload, which are made if the cache does not hold them.
 
     Args:
         size: bytes of redo, about.
         log_bytes: of one log, and no truth beside them; by default as the simulator chooses, and
             with it.
+        rows: of the workload `wide`.
+        copies: from 8 MB on, the redo is copies of 4 MB; else all of it is drawn.
 
     Raises:
         OlrPgError: 8001, 8002.
     """
-    shape = choose_shape(SEED, workload, size=size)
+    shape = choose_shape(SEED, workload, size=size, rows=rows)
     folder = cache / f"{workload}-{SEED}-{size}"
+    if not copies:
+        folder = folder.with_name(f"{folder.name}-{_name(rows)}")
+    truth = log_bytes is None and rows.statements != 0
     if log_bytes is not None:
         pace = replace(shape.pace, log_blocks=log_bytes // shape.redo.block_size)
         shape = replace(shape, pace=pace)
         folder = folder.with_name(f"{folder.name}-{log_bytes}")
     if not (folder / "whole").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        make = partial(simulate, workload=workload, size=size, shape=shape, truth=log_bytes is None)
-        do_apart(f"the simulation of {workload}", make, SEED, folder)
+        make = partial(_simulate, workload, size, folder, shape, truth=truth, copies=copies)
+        do_apart(f"the simulation of {workload}", make)
         (folder / "whole").touch()
     logs = tuple(sorted((folder / "logs").iterdir(), key=_sequence))
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     return LogSet(folder, logs, snapshot, sum(log.stat().st_size for log in logs))
+
+
+def _name(rows: RowShape) -> str:
+    """Name what differs from the usual rows, for a folder."""
+    own = {
+        one.name: value
+        for one in fields(rows)
+        if (value := getattr(rows, one.name)) != getattr(USUAL, one.name)
+    }
+    return "-".join(["drawn", *(f"{name}-{value}" for name, value in own.items())])
+
+
+def _simulate(
+    workload: str, size: int, folder: Path, shape: DatabaseShape, *, truth: bool, copies: bool
+) -> None:
+    """Let the simulator write a folder of the cache."""
+    gc.set_threshold(_MADE_BEFORE_COLLECTION, *gc.get_threshold()[1:])
+    simulate(SEED, folder, workload=workload, size=size, shape=shape, truth=truth, copies=copies)
 
 
 def _sequence(log: Path) -> int:

@@ -47,10 +47,12 @@ def spark(options: Options) -> Iterator[Result]:
     """
     try:
         for workload in _WORKLOADS:
-            one_log = log_set(options.cache, workload, options.size, 2 * options.size)
+            one_log = log_set(options.cache, workload, options.size, 2 * options.size, copies=True)
             yield from _without_spark(workload, one_log, options)
             yield from _with_spark(workload, "in one log", one_log, options)
-            logs = log_set(options.cache, workload, options.size, options.size // _LOGS)
+            logs = log_set(
+                options.cache, workload, options.size, options.size // _LOGS, copies=True
+            )
             yield from _with_spark(workload, f"in {_LOGS} logs", logs, options)
     finally:
         stop_session()

@@ -13,6 +13,13 @@ import typer
 
 from olr_pg.cli.printing import flush, print_json, print_line
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.simulator.sessions.row_shape import (
+    COLUMNS_MAX,
+    COLUMNS_MIN,
+    ROW_BYTES_MAX,
+    ROW_BYTES_MIN,
+    RowShape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.simulated_files import Summary
 
 THREADS_MAX: Final = 8
+USUAL: Final = RowShape()
 LOG_SECONDS: Final = 10
 """Redo of so much time fits a log, with ``--live``."""
 LOGS_PER_SIZE: Final = 16
@@ -70,7 +78,7 @@ def simulate(
         typer.Option(
             metavar="NAME",
             help="random: random tables, types and actions; orders: a shop, like TPC-C; bulk: array"
-            " inserts; wide: updates of rows of 200 columns; lobs: documents of up to 128 KiB.",
+            " inserts; wide: updates of wide rows; lobs: documents of up to 128 KiB.",
         ),
     ] = "random",
     size: Annotated[
@@ -142,6 +150,55 @@ def simulate(
         bool,
         typer.Option("--truth/--no-truth", help="Write truth.jsonl; random and lobs always do."),
     ] = True,
+    copies: Annotated[
+        bool,
+        typer.Option(
+            "--copies/--no-copies",
+            help="From 8 MB on, write orders, bulk and wide as copies of 4 MB; without copies every"
+            " change is drawn by itself, which takes a second per 2 to 6 MB.",
+        ),
+    ] = True,
+    columns: Annotated[
+        int,
+        typer.Option(
+            min=COLUMNS_MIN, max=COLUMNS_MAX, metavar="N", help="wide: columns of the table."
+        ),
+    ] = USUAL.columns,
+    column_sets: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="wide: distinct sets of columns that UPDATEs set; 0: each UPDATE draws its own.",
+        ),
+    ] = USUAL.sets,
+    set_columns: Annotated[
+        int, typer.Option(min=1, metavar="N", help="wide: columns that an UPDATE sets at most.")
+    ] = USUAL.set_max,
+    nulls: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, metavar="P", help="wide: how many values are NULL where they may be."
+        ),
+    ] = USUAL.nulls,
+    row_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=ROW_BYTES_MIN,
+            max=ROW_BYTES_MAX,
+            metavar="BYTES",
+            help="wide: size of a row without NULLs, about; default: by the columns' types.",
+        ),
+    ] = None,
+    statements: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="wide: statements of each transaction; 0: one transaction has all of them;"
+            " default: four on average.",
+        ),
+    ] = None,
     live: Annotated[
         bool,
         typer.Option(
@@ -257,6 +314,11 @@ def simulate(
         raise typer.BadParameter(
             f"{workload} has no modes: random and lobs do", param_hint="--mode"
         )
+    rows = RowShape(columns, column_sets, set_columns, nulls, row_bytes, statements)
+    if workload != "wide" and rows != USUAL:
+        raise typer.BadParameter(
+            f"the rows of {workload} cannot be chosen, only those of wide", param_hint="--workload"
+        )
     size_bytes = DEFAULT_SIZE if wanted is None else wanted
     options = LiveOptions(
         _parse_size(rate, "--rate"),
@@ -287,6 +349,7 @@ def simulate(
         unlogged=nologging,
         containers=containers,
         modes=None if mode is None else _parse_modes(mode),
+        rows=rows,
     )
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):
@@ -307,6 +370,7 @@ def simulate(
                 shape=shape,
                 truth=truth,
                 prefilled=prefilled,
+                copies=copies,
             )
     record = summary_record(summary, workload, out)
     if serve is not None and server is None:

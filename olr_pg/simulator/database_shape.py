@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse
 from olr_pg.simulator.writer.instance import Pace
 
@@ -47,6 +48,7 @@ class DatabaseShape:
         ddl: which DDL the random workload has.
         unproven: some redo is in forms that Oracle is not known to write (docs/simulator.md).
         unlogged: some of its direct loads are NOLOGGING.
+        rows: of the workload `wide`.
         modes: ways of writing redo that most databases do not have.
     """
 
@@ -63,6 +65,7 @@ class DatabaseShape:
     unproven: bool = False
     unlogged: bool = False
     twins: bool = False
+    rows: RowShape = field(default_factory=RowShape)
     modes: frozenset[SourceMode] = frozenset()
 
     @property
@@ -125,6 +128,7 @@ def choose_shape(
     unlogged: bool = False,
     containers: int | None = None,
     modes: Iterable[SourceMode] | None = None,
+    rows: RowShape | None = None,
 ) -> DatabaseShape:
     """Choose the database that `simulate` would model, with what is given in place of its own.
 
@@ -141,6 +145,7 @@ def choose_shape(
             and transaction ids, of which the truth is, too; neither has DDL then, nor a table
             whose changes are not all logged.
         modes: see `DatabaseShape`; None for those that a random database draws.
+        rows: of the workload `wide`, where they are not the usual ones.
     """
     rng = Random(seed)  # noqa: S311 - reproducible, not secret
     drawn = draw_shape(rng) if workload == "random" else demo_shape(size)
@@ -168,5 +173,6 @@ def choose_shape(
         neighbour=drawn.neighbour and redo.has_container,
         pace=replace(drawn.pace, log_blocks=blocks),
         unlogged=unlogged,
+        rows=rows or drawn.rows,
         modes=asked - (frozenset() if redo.is_23 else {SourceMode.STUB_IMAGES}),
     )

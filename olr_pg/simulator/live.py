@@ -176,7 +176,7 @@ def simulate_live(
     )
     asked = _Asked(seed, directory, options, workload, shape, prefilled, truth)
     work: _CopiedWork | _ModelWork
-    if options.is_copied and watch is None:
+    if options.is_copied and watch is None and shape.rows.can_be_copied:
         work = _CopiedWork(asked)
     else:
         work = _ModelWork(asked, watch)

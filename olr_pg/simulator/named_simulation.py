@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import Logging, Row, SimTable
     from olr_pg.simulator.model.transactions import Transaction
     from olr_pg.simulator.sessions.placement import TableSpec
+    from olr_pg.simulator.sessions.row_shape import RowShape
     from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, NamedWorkload
     from olr_pg.simulator.writer.instance import LogSink, RedoThread
 
@@ -73,7 +74,7 @@ class Named:
         keys: the columns whose numbers are chosen so that redo can be copied.
     """
 
-    tables: Callable[[Logging], list[TableSpec]]
+    tables: Callable[[Logging, RowShape], list[TableSpec]]
     make: Callable[[WorkSetting], NamedWorkload]
     sessions: int
     keys: KeyColumns
@@ -128,9 +129,10 @@ class NamedSimulation:
                 index_blocks=INDEX_BLOCKS, index_spacing=INDEX_SPACING,
                 row_space=ROW_SPACE, update_reserve=UPDATE_RESERVE,
             )
-            for number, spec in enumerate(self._named.tables(shape.logging[0]))
+            for number, spec in enumerate(self._named.tables(shape.logging[0], shape.rows))
         )  # fmt: skip
         few = self._named.sessions // (1 if size >= LITTLE else 2)
+        few = 1 if shape.rows.statements == 0 else few
         self._session_count = max(few, shape.threads)
         self.changes = dict.fromkeys((DmlKind.INSERT, DmlKind.UPDATE, DmlKind.DELETE), 0)
         self.transactions = 0
@@ -143,7 +145,8 @@ class NamedSimulation:
 
     def _begin_work(self, keys: Keys) -> None:
         sessions = self._session_count
-        setting = WorkSetting(self._rng, self.tables, sessions, self._size, keys, self._now)
+        now, rows = self._now, self.shape.rows
+        setting = WorkSetting(self._rng, self.tables, sessions, self._size, keys, now, rows)
         self._workload = self._named.make(setting)
         busy = self.shape.threads - self._idle_threads
         self.sessions = [
@@ -237,6 +240,19 @@ class NamedSimulation:
         for session in self.sessions:
             session.commit()
         self._count()
+
+    def forget_undo(self) -> None:
+        """Forget undo and changes of a transaction that has all statements, but for the newest.
+
+        Nobody rolls it back. `changes` counts them all.
+        """
+        if self.shape.rows.statements != 0 or self.is_loading:
+            return
+        for transaction in (session.transaction for session in self.sessions):
+            if transaction is not None:
+                for change in transaction.changes[:-1]:
+                    self.changes[change.kind] += 1
+                del transaction.changes[:-1], transaction.undo[:-1]
 
     def switch_logs(self) -> None:
         """Archive what every thread's log holds; an empty log stays."""

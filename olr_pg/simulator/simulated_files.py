@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlKind
 
 
+STEP_BYTES: Final = 4_000_000
+"""Redo between two times that the truth is written, and that what is over is forgotten."""
+
 UNFINISHED: Final = "final.part"
 """The folder of the final tables before they are whole."""
 
@@ -97,6 +100,19 @@ class SimulatedFiles:
         if self._final:
             for table, rows in self.simulation.take_finished().items():
                 self._final[table].add_rows((row.rowid, row.cells) for row in rows)
+
+    def write_all(self, size: int) -> Summary:
+        """Let the simulation write about `size` bytes of redo, and end."""
+        simulation = self.simulation
+        left = size
+        while left > 0 or left == size:
+            simulation.work(min(STEP_BYTES, left))
+            left = size - simulation.instance.redo_bytes
+            self.write_truth()
+            if self._truth is None:
+                simulation.forget_undo()
+        simulation.end()
+        return self.end()
 
     def end(self) -> Summary:
         """Finish the truth, write the final tables and dictionary of what has ended.

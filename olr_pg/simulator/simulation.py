@@ -336,6 +336,7 @@ def simulate(
     shape: DatabaseShape | None = None,
     truth: bool = True,
     prefilled: bool = False,
+    copies: bool = True,
 ) -> Summary:
     """Write logs, dictionary, truth and tables into `out_dir` (see docs/simulator.md).
 
@@ -348,6 +349,8 @@ def simulate(
         truth: write ``truth.jsonl``; the random workload always does.
         prefilled: the tables have rows before the first redo, in ``tables/``; that of `bulk` has
             none.
+        copies: much redo of a named workload is copies of a little if it can be; else the model
+            writes all of it.
 
     Raises:
         OlrPgError: 8001 unknown workload, 8002 the directory cannot be used.
@@ -364,13 +367,11 @@ def simulate(
         simulation.run(size)
         return simulation.write()
     own = shape or demo_shape(size)
-    if size >= COPIED_FROM:
+    if copies and size >= COPIED_FROM and own.rows.can_be_copied:
         template = template_for(seed, workload, own, size, prefilled=prefilled)
         return copy_template(template, size, directory, truth=truth, logs=directory / "logs")
     logs = list[Path]()
     archive = log_files(directory / "logs", logs)
     named = NamedSimulation(seed, workload, own, size, archive, prefilled=prefilled)
-    files = SimulatedFiles(named, directory, truth=truth)
-    named.work(size)
-    named.end()
-    return files.end().with_logs(logs)
+    files = SimulatedFiles(named, directory, truth=truth, forgets=size >= COPIED_FROM)
+    return files.write_all(size).with_logs(logs)

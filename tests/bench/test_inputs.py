@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olr_pg.bench.inputs import log_set
+from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, log_set
 from olr_pg.capture.logs import open_log
 
 if TYPE_CHECKING:
@@ -31,3 +31,19 @@ def test_the_beginning_of_logs(tmp_path: Path) -> None:
     two = whole.beginning(sum(sizes[:3]) - 1)
     assert (two.logs, two.size) == (whole.logs[:2], sum(sizes[:2]))
     assert whole.beginning(1).logs == whole.logs[:1]
+
+
+def test_every_input_of_a_site_is_made_and_kept_by_itself(tmp_path: Path) -> None:
+    made = [log_set(tmp_path, "wide", 60_000, rows=rows) for rows in SITES.values()]
+    assert len({one.folder for one in made}) == len(SITES)
+    assert [len(one.snapshot.tables[0].columns) for one in made] == [
+        rows.columns for rows in SITES.values()
+    ]
+    one = log_set(tmp_path, "wide", 60_000, rows=ONE_TRANSACTION)
+    assert not (one.folder / "truth.jsonl").exists()
+
+
+def test_copies_are_no_input_unless_they_are_asked_for(tmp_path: Path) -> None:
+    drawn = log_set(tmp_path, "wide", 30_000)
+    copied = log_set(tmp_path, "wide", 30_000, copies=True)
+    assert drawn.folder != copied.folder

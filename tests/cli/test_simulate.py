@@ -16,6 +16,7 @@ import pytest
 from olr_pg.cli.simulate import BlockSize, Release, _announce
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE
+from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulation import simulate
 from tests.simulator.reader import parse_log
 
@@ -203,3 +204,23 @@ def test_whoever_is_served_rows_is_told_to_load_them_first(
     _announce(cast("StandIn", SimpleNamespace(connect_string="there")), tmp_path)
     told = [line.partition(": ")[0] for line in capsys.readouterr().out.splitlines()]
     assert told == ["serving", *["load its rows first"][:rows], "replicate it"]
+
+
+def test_the_rows_of_wide_can_be_chosen(cli: Cli, tmp_path: Path) -> None:
+    chosen = ("--columns", 30, "--column-sets", 2, "--set-columns", 3, "--nulls", 0.5)
+    more = ("--row-bytes", 900, "--statements", 0, "--no-copies", "--size", "60KB")
+    out = tmp_path / "by command"
+    base = ("simulate", "--seed", 4, "--workload", "wide", "--out", out)
+    result = cli(*base, *chosen, *more)
+    assert (result.returncode, result.stderr) == (0, "")
+    rows = RowShape(30, 2, 3, 0.5, 900, 0)
+    shape = choose_shape(4, "wide", size=60_000, rows=rows)
+    simulate(4, tmp_path / "by function", workload="wide", size=60_000, shape=shape)
+    assert files_of(out) == files_of(tmp_path / "by function")
+
+
+def test_the_rows_of_other_workloads_cannot_be_chosen(cli: Cli, tmp_path: Path) -> None:
+    result = cli("simulate", "--seed", 4, "--out", tmp_path / "sim", "--columns", 30)
+    assert result.returncode == 2
+    assert "only those of wide" in result.stderr
+    assert not (tmp_path / "sim").exists()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
@@ -13,8 +16,10 @@ from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.fields.redo_format import COMPATIBLE
-from olr_pg.simulator.simulated_files import Summary
+from olr_pg.simulator.sessions.row_shape import RowShape
+from olr_pg.simulator.simulated_files import STEP_BYTES, Summary
 from olr_pg.simulator.simulation import simulate
+from olr_pg.simulator.stamping.stamped_simulation import COPIED_FROM
 from tests.simulator.laws import broken_laws
 from tests.simulator.reader import parse_log
 
@@ -89,6 +94,73 @@ def test_the_changes_lead_from_the_first_rows_to_the_last(source: Summary) -> No
             if line.startswith(f'{{"op":"{op}"'):
                 counted[line.partition('"table":"')[2].partition('"')[0]] -= step
     assert set(counted.values()) == {0}
+
+
+ROWS: Final = {
+    "3 columns": RowShape(3),
+    "12 columns": RowShape(12, statements=1),
+    "400 columns": RowShape(400),
+    "1,000 columns, mostly NULL": RowShape(1_000, nulls=0.95),
+    "1,000 columns, all set": RowShape(1_000, sets=2, set_max=999),
+    "20 bytes": RowShape(4, row_bytes=20),
+    "8 KB": RowShape(12, row_bytes=8_000),
+    "one transaction": RowShape(200, sets=3, statements=0),
+}
+
+
+@pytest.mark.parametrize("prefilled", [False, True])
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_wide_rows_of_every_shape(tmp_path: Path, rows: RowShape, *, prefilled: bool) -> None:
+    shape = choose_shape(7, "wide", rows=rows)
+    summary = simulate(7, tmp_path, workload="wide", size=400_000, shape=shape, prefilled=prefilled)
+    assert broken_laws([parse_log(path.read_bytes()) for path in summary.logs]) == []
+    truth = (tmp_path / "truth.jsonl").read_bytes()
+    assert decoded(tmp_path) == truth
+    changes = [json.loads(line) for line in truth.splitlines()]
+    updates = [one for one in changes if one["op"] == "update"]
+    assert len(updates) > 5
+    assert {len(one["before"]) for one in updates} == {rows.columns}
+    few = [one for one in updates if len(one["after"]) <= rows.set_max]
+    assert len(few) > len(updates) / 2, "only rows that move are written whole"
+    sets = {tuple(one["after"]) for one in few}
+    assert len(sets) <= (rows.sets or len(updates))
+    if rows.statements is not None:
+        largest = max(Counter(one["xid"] for one in updates).values())
+        assert largest == (rows.statements or len(updates))
+    if rows.row_bytes:
+        row = max(updates, key=lambda one: sum(value is not None for value in one["before"]))
+        size = sum(1 + len(str(value)) for value in row["before"].values() if value is not None)
+        assert size > rows.row_bytes // 2
+
+
+def test_much_redo_of_rows_of_several_pieces_is_not_copied(tmp_path: Path) -> None:
+    shape = choose_shape(3, "wide", rows=RowShape(400))
+    simulate(3, tmp_path, workload="wide", size=COPIED_FROM, shape=shape)
+    assert decoded(tmp_path) == (tmp_path / "truth.jsonl").read_bytes()
+
+
+def test_without_copies_values_do_not_come_again(tmp_path: Path) -> None:
+    simulate(3, tmp_path, workload="wide", size=COPIED_FROM, copies=False)
+    truth = (tmp_path / "truth.jsonl").read_bytes()
+    updates = [json.loads(line) for line in truth.splitlines() if line.startswith(b'{"op":"upd')]
+    sets = {tuple(one["after"]) for one in updates if len(one["after"]) > 3}
+    assert len(sets) > len(updates) / 2
+    assert decoded(tmp_path) == truth
+
+
+def test_one_transaction_is_counted_whole_though_it_is_forgotten(tmp_path: Path) -> None:
+    shape = choose_shape(3, "wide", rows=RowShape(12, statements=0))
+    made = partial(simulate, 3, workload="wide", size=3 * STEP_BYTES, shape=shape, prefilled=True)
+    forgotten = made(tmp_path / "without", truth=False)
+    kept = made(tmp_path / "with")
+    assert forgotten.changes == kept.changes
+    assert forgotten.transactions == kept.transactions == 1
+    assert [path.read_bytes() for path in forgotten.logs] == [
+        path.read_bytes() for path in kept.logs
+    ]
+    final = "final/WIDE.READINGS.parquet"
+    tables = [pq.read_table(tmp_path / of / final).sort_by("ID") for of in ("without", "with")]
+    assert tables[0] == tables[1]
 
 
 def test_the_truth_can_be_left_out(tmp_path: Path) -> None:

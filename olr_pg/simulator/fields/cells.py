@@ -17,6 +17,8 @@ import orjson
 MAX_MANTISSA: Final = 20
 """Base-100 digits that a NUMBER holds."""
 
+_TWO_PAIRS: Final = [bytes((1 + at // 100, 1 + at % 100)) for at in range(10_000)]
+_NEGATIVE: Final = bytes((102 - pair) % 256 for pair in range(256))
 
 EXACT: Final = Context(prec=64)
 """Decimal arithmetic that rounds no NUMBER."""
@@ -44,27 +46,42 @@ def number(value: Decimal) -> Cell:
     value = value.normalize(EXACT)
     if not value:
         return Cell(b"\x80", "0")
-    return Cell(_number_bytes(value), f"{value:f}")
-
-
-def _number_bytes(value: Decimal) -> bytes:
-    sign, digits, exponent = value.as_tuple()
+    exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
-    if exponent % 2:
-        digits, exponent = (*digits, 0), exponent - 1
-    if len(digits) % 2:
-        digits = (0, *digits)
-    pairs = [10 * tens + ones for tens, ones in zip(digits[::2], digits[1::2], strict=True)]
-    while pairs[-1] == 0:
-        pairs.pop()
-        exponent += 2
-    high = exponent // 2 + len(pairs) - 1
+    exponent -= exponent % 2
+    return Cell(_number_bytes(int(value.scaleb(-exponent, EXACT)), exponent), f"{value:f}")
+
+
+def scaled_number(units: int, scale: int) -> Cell:
+    """Encode a NUMBER of so many units of its last decimal place; `scale` is not negative."""
+    if not units:
+        return Cell(b"\x80", "0")
+    sign, rest = "-" * (units < 0), abs(units)
+    odd = scale % 2
+    stored = _number_bytes(units * (10 if odd else 1), -(scale + odd))
+    if not scale:
+        return Cell(stored, f"{units}")
+    whole, places = divmod(rest, 10**scale)
+    decimals = f"{places:0{scale}}".rstrip("0")
+    return Cell(stored, f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}")
+
+
+def _number_bytes(digits: int, exponent: int) -> bytes:
+    """Encode `digits` times ten to the power of an even `exponent`; not 0."""
+    left, parts = abs(digits), list[bytes]()
+    while left:
+        left, part = divmod(left, 10_000)
+        parts.append(_TWO_PAIRS[part])
+    parts.reverse()
+    all_pairs = b"".join(parts).lstrip(b"\x01")
+    pairs = all_pairs.rstrip(b"\x01")
+    high = exponent // 2 + len(all_pairs) - 1
     assert -65 <= high <= 62
     assert len(pairs) <= MAX_MANTISSA
-    if not sign:
-        return bytes([193 + high, *(pair + 1 for pair in pairs)])
-    tail = [102] if len(pairs) < MAX_MANTISSA else []
-    return bytes([62 - high, *(101 - pair for pair in pairs), *tail])
+    if digits > 0:
+        return bytes((193 + high,)) + pairs
+    tail = b"\x66" if len(pairs) < MAX_MANTISSA else b""
+    return bytes((62 - high,)) + pairs.translate(_NEGATIVE) + tail
 
 
 def text(value: str, codec: str) -> Cell:

@@ -65,12 +65,18 @@ def stored_size(value: Value) -> int:
     return len(value) + (1 if len(value) <= 250 else 3)
 
 
+def stored_sizes(values: Sequence[Value]) -> int:
+    """Bytes that columns take in a row."""
+    sizes = [len(value) for value in values if value]
+    return sum(sizes) + len(values) + 2 * sum([size > 250 for size in sizes])
+
+
 def stored_columns(cells: Sequence[Cell | None]) -> tuple[Value, ...]:
     """Return the columns of a row as stored: NULLs at the end are not."""
     width = len(cells)
     while width and cells[width - 1] is None:
         width -= 1
-    return tuple(cell.raw if cell else None for cell in cells[:width])
+    return tuple([cell.raw if cell else None for cell in cells[:width]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ class RowPiece:
         links = 6 * (not self.fb & FB_LAST) + 6 * (
             bool(self.fb & FB_FIRST) and not self.fb & FB_HEAD
         )
-        return 3 + links + self.row_scn + sum(stored_size(value) for value in self.columns)
+        return 3 + links + self.row_scn + stored_sizes(self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,17 +103,16 @@ def change_vector(
     parts = [header, redo.pack(f"{1 + len(sizes)}H", 2 + 2 * len(sizes), *sizes)]
     if not len(sizes) % 2:
         parts.append(bytes((fill, fill)))
+    pads = [bytes((fill,)) * padding(rest) for rest in range(4)]
     for data in fields:
-        parts.append(data)
-        if len(data) & 3:
-            parts.append(bytes((fill,)) * padding(len(data)))
+        parts += (data, pads[len(data) & 3])
     return b"".join(parts)
 
 
 def undo_size(sizes: Sequence[int]) -> int:
     """ktudb.siz: what the fields from F2 on take in the undo block (redo-format §4.2)."""
     table = 2 * (1 + len(sizes))
-    return sum(size + padding(size) for size in sizes) + table + padding(table)
+    return sum([size + 3 & ~3 for size in sizes]) + table + padding(table)
 
 
 @dataclass(frozen=True, slots=True)

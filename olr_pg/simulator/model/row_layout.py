@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.row_fields import FB_FROM_PREVIOUS, FB_TO_NEXT, Value, stored_size
+from olr_pg.simulator.fields.row_fields import (
+    FB_FROM_PREVIOUS,
+    FB_TO_NEXT,
+    Value,
+    stored_size,
+    stored_sizes,
+)
 from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
 
 if TYPE_CHECKING:
@@ -29,6 +35,8 @@ class PieceSpan:
 
 def lay_out(values: Sequence[Value], room: int) -> list[PieceSpan]:
     """Cut a row from its end into pieces of at most `room` bytes each; return them head first."""
+    if len(values) <= PIECE_COLUMNS_MAX and stored_sizes(values) <= room - PIECE_OVERHEAD:
+        return [PieceSpan(0, tuple(values), 0)]
     rest = list(values)
     parts = list[PieceSpan]()
     goes_on = 0

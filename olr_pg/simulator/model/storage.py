@@ -35,6 +35,13 @@ UPDATE_RESERVE: Final = 120
 
 PIECE_COLUMNS_MAX: Final = 255
 
+UNDO_BLOCKS_PER_SEGMENT: Final = 4096
+"""From one undo segment to the next, in blocks of their file."""
+
+UNDO_EXTENSION: Final = 1 << 18
+UNDO_EXTENSIONS: Final = 15
+"""Blocks of the part of the file that an undo segment grows into, 2 GB, and how many there are."""
+
 UNDO_SPACE: Final = 8150
 UNDO_RECORDS_MAX: Final = 255
 UNDO_RING: Final = 12
@@ -224,7 +231,7 @@ class UndoSegment:
         self.header = BlockState(afn, first_dba, scn)
         self.slots = [TransactionSlot(500 + 7 * usn + n % 3) for n in range(TRANSACTION_SLOTS)]
         self._blocks = [UndoBlock(afn, first_dba + 1 + n, scn) for n in range(UNDO_RING)]
-        self._newest = -1
+        self._newest, self._held = -1, 0
         self.incarnation = 0x40 + usn
         self._pool = list[UndoBlock]()
         self._slots_used = 0
@@ -288,7 +295,7 @@ class UndoSegment:
         while self._pool:
             block = self._pool.pop()
             if block.count < UNDO_RECORDS_MAX and block.space >= size + 2:
-                block.holder = transaction
+                block.holder, self._held = transaction, self._held + 1
                 return self._add(block, size, new=False, prev_dba=0, rci=0)
         block = self._new_block(transaction)
         place = self._add(block, size, new=True, prev_dba=0, rci=0)
@@ -302,7 +309,7 @@ class UndoSegment:
         return UndoPlace(block, block.count, before, new, prev_dba, rci)
 
     def _new_block(self, transaction: Holder) -> UndoBlock:
-        for _ in self._blocks:
+        for _ in self._blocks if self._held < len(self._blocks) else ():
             self._newest = (self._newest + 1) % len(self._blocks)
             if self._newest == 0:
                 self.incarnation = self.incarnation % 0xFFFF + 1
@@ -311,20 +318,27 @@ class UndoSegment:
                 break
         else:
             last = self._blocks[-1]
-            block = UndoBlock(last.afn, last.dba + 1, last.scn)
+            block = UndoBlock(last.afn, self._dba_of(len(self._blocks)), last.scn)
             self._blocks.append(block)
             self._newest = len(self._blocks) - 1
         if block in self._pool:
             self._pool.remove(block)
         block.incarnation, block.count, block.space = self.incarnation, 0, UNDO_SPACE
-        block.holder = transaction
+        block.holder, self._held = transaction, self._held + 1
         return block
+
+    def _dba_of(self, number: int) -> int:
+        """Return where an undo block is, by its number from 0."""
+        if number + 1 < UNDO_BLOCKS_PER_SEGMENT:
+            return self.header.dba + 1 + number
+        file = self.header.dba >> 22 << 22
+        return file + (1 + self.usn % UNDO_EXTENSIONS) * UNDO_EXTENSION + number
 
     def retire(self, transaction: Holder) -> None:
         """Free the blocks of an ended transaction: its newest one serves the next transaction."""
         for block in self._blocks:
             if block.holder is transaction:
-                block.holder = None
+                block.holder, self._held = None, self._held - 1
         if transaction.undo_block is not None:
             self._pool.append(transaction.undo_block)
 

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.fields.row_fields import (
-    FB_ROW,
+    FB_FIRST,
+    FB_HEAD,
+    FB_LAST,
     SLOT_SIZE,
     RowAddress,
     RowPiece,
     stored_columns,
 )
+from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.storage import (
     DATABASE_BLOCK_SIZE,
     ROW_SPACE,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.lobs import LobStorage, SimLob
+    from olr_pg.simulator.model.row_layout import PieceSpan
     from olr_pg.simulator.model.storage import Holder
 
     CellMaker = Callable[[Random], Cell]
@@ -372,17 +376,37 @@ class SimTable:
         return sum(cell.raw if cell else b"") % RANGES
 
     def store(self, cells: Sequence[Cell | None], scn: int) -> Row:
-        """Store a row of one piece without redo: it is from before the first log."""
-        segment = self.segment_of(cells)
-        piece = RowPiece(FB_ROW, stored_columns(cells), row_scn=self.row_scn)
-        size = piece.size + SLOT_SIZE
-        block = self.block_for(segment, size, scn)
-        row = Row(self, block, block.next_slot(), list(cells))
-        block.put(row.slot, row)
-        block.used += size
+        """Store a row without redo: it is from before the first log."""
+        row = Row(self, NOWHERE, 0, list(cells))
+        pieces = self.place(row, lay_out(stored_columns(cells), self.piece_max), None, scn)
+        row.block, row.slot = pieces[0].block, pieces[0].slot
+        row.chain = tuple(pieces) if len(pieces) > 1 else ()
         self.add_live(row)
         self.at_start[row.rowid or self.key_text(row.cells)] = dict(enumerate(cells))
         return row
+
+    def place(
+        self, row: Row, parts: Sequence[PieceSpan], hrid: RowAddress | None, scn: int
+    ) -> list[StoredPiece]:
+        """Room for the pieces of a row, last first; the answer is in row order.
+
+        With `hrid` the row has moved and its head stays a stub there.
+        """
+        segment = self.segment_of(row.cells)
+        placed = list[StoredPiece]()
+        for number in reversed(range(len(parts))):
+            part, fb = parts[number], parts[number].cut
+            if number == 0:
+                fb |= FB_FIRST if hrid else FB_FIRST | FB_HEAD
+            nrid = placed[0].address if placed else None
+            fb |= 0 if nrid else FB_LAST
+            link = hrid if number == 0 else None
+            image = RowPiece(fb, part.columns, nrid, link, self.row_scn)
+            block = self.block_for(segment, image.size + SLOT_SIZE, scn)
+            placed.insert(0, StoredPiece(block, block.next_slot(), image, part.first))
+            block.put(placed[0].slot, row)
+            block.used += image.size + SLOT_SIZE
+        return placed
 
     def key_text(self, cells: Sequence[Cell | None] | Mapping[int, Cell | None]) -> str:
         """Return the key of a row by which the truth knows it where it has no ROWID."""

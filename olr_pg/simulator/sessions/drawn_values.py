@@ -10,7 +10,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.fields.cells import EXACT, Cell, Moment, date, number, timestamp
+from olr_pg.simulator.fields.cells import EXACT, Cell, Moment, date, scaled_number, timestamp
+from olr_pg.simulator.sessions.row_shape import RowShape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     """The time in microseconds since 1970."""
 
 POOL_VALUES: Final = 256
-NULLS: Final = 0.15
-"""How many of the values of a column are NULL that may be."""
+NULLS: Final = RowShape().nulls
 
 NEGATIVE: Final = 0.3
 """How many of the numbers with decimal places are negative."""
@@ -39,7 +39,7 @@ _DIGITS_MAX: Final = 15
 @lru_cache(maxsize=1 << 16)
 def scaled(units: int, scale: int = 0) -> Cell:
     """Encode a NUMBER of so many units of its last decimal place."""
-    return number(Decimal(units).scaleb(-scale, EXACT))
+    return scaled_number(units, scale)
 
 
 def units(cell: Cell | None, scale: int = 0) -> int:
@@ -72,10 +72,11 @@ class DrawnValues:
     Args:
         rng: draws them.
         now: before which times are.
+        nulls: how many of the values of a column are NULL that may be, 0 to 1.
     """
 
-    def __init__(self, rng: Random, table: SimTable, now: Clock) -> None:
-        self._draws = [_draw(rng, column, now) for column in table.columns]
+    def __init__(self, rng: Random, table: SimTable, now: Clock, nulls: float = NULLS) -> None:
+        self._draws = [_draw(rng, column, now, nulls) for column in table.columns]
 
     def value(self, column: int) -> Cell | None:
         """Draw a value of a column, by its 0-based number."""
@@ -86,11 +87,11 @@ class DrawnValues:
         return [draw() for draw in self._draws]
 
 
-def _draw(rng: Random, column: SimColumn, now: Clock) -> Callable[[], Cell | None]:
+def _draw(rng: Random, column: SimColumn, now: Clock, nulls: float) -> Callable[[], Cell | None]:
     draw = _draw_known(rng, column, now)
     if not column.nullable:
         return draw
-    return lambda: None if rng.random() < NULLS else draw()
+    return lambda: None if rng.random() < nulls else draw()
 
 
 def _draw_known(rng: Random, column: SimColumn, now: Clock) -> Callable[[], Cell]:

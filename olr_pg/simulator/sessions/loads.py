@@ -11,7 +11,6 @@ from olr_pg.simulator.sessions.terminals import NamedWorkload, insert_array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import Row
     from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sessions.terminals import Cells, KeyColumns, Statements, WorkSetting
@@ -25,7 +24,6 @@ BULK_COMMIT: Final = 20
 BULK_KEYS: Final[KeyColumns] = {"FACTS": {0: IDENTITY}}
 WIDE_KEYS: Final[KeyColumns] = {"READINGS": {0: IDENTITY}}
 
-SET_MAX: Final = 8
 WIDE_END: Final = 0.25
 WIDE_ROLLED_BACK: Final = 0.02
 WIDE_INSERT: Final = 0.02
@@ -40,7 +38,7 @@ class _Load(NamedWorkload):
     def __init__(self, setting: WorkSetting) -> None:
         super().__init__(setting)
         (self._table,) = setting.tables
-        self._values = DrawnValues(self._rng, self._table, setting.now)
+        self._values = DrawnValues(self._rng, self._table, setting.now, setting.rows.nulls)
         self._started: Sequence[Row] = ()
         self.start_rows = [[self._row() for _ in range(self._start(setting.size))]]
 
@@ -72,20 +70,34 @@ class BulkLoad(_Load):
 class WideUpdates(_Load):
     """Updates of some columns of wide rows; now and then an insert or a delete."""
 
+    def __init__(self, setting: WorkSetting) -> None:
+        super().__init__(setting)
+        self._shape = setting.rows
+        self._sets = [self._draw_set() for _ in range(self._shape.sets)]
+
     def _start(self, size: int) -> int:
         return max(READINGS.start, min(READINGS.stop - 1, size // REDO_PER_READING))
 
     def _work(self, number: int, session: SimSession) -> Statements:
-        rng = self._rng
+        rng, done = self._rng, 0
         while True:
-            if session.transaction is not None and rng.random() < WIDE_END:
+            if session.transaction is not None and self._ends(done):
                 if rng.random() < WIDE_ROLLED_BACK:
                     session.rollback()
                 else:
                     session.commit()
+                done = 0
             else:
                 self._change(session)
+                done += 1
             yield
+
+    def _ends(self, done: int) -> bool:
+        """Tell whether a transaction ends that has done so many statements."""
+        statements = self._shape.statements
+        if statements is None:
+            return self._rng.random() < WIDE_END
+        return 0 < statements <= done
 
     def _change(self, session: SimSession) -> None:
         rng = self._rng
@@ -96,15 +108,11 @@ class WideUpdates(_Load):
         elif kind < WIDE_INSERT + WIDE_DELETE:
             session.delete(row)
         else:
-            session.update(row, self._new_values())
+            chosen = rng.choice(self._sets) if self._sets else self._draw_set()
+            session.update(row, {at: self._values.value(at) for at in chosen})
 
-    def _new_values(self) -> dict[int, Cell | None]:
-        rng, count = self._rng, len(self._table.columns)
-        new: dict[int, Cell | None] = {}
-        at = rng.randrange(1, count)
-        for _ in range(rng.randint(1, SET_MAX)):
-            if at >= count:
-                break
-            new[at] = self._values.value(at)
-            at += rng.randint(1, count // SET_MAX)
-        return new
+    def _draw_set(self) -> list[int]:
+        """Draw columns that an UPDATE sets; the key is none of them."""
+        others = range(1, len(self._table.columns))
+        count = self._rng.randint(1, min(self._shape.set_max, len(others)))
+        return self._rng.sample(others, count)

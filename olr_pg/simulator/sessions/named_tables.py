@@ -5,8 +5,10 @@ Facts: values-and-lobs §1.1 (declarations).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.simulator.fields.cells import text
 from olr_pg.simulator.model.column_types import (
     char,
     date_type,
@@ -22,9 +24,18 @@ from olr_pg.simulator.sessions.placement import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from random import Random
     from typing import Any
 
+    from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import ColumnType, Logging
+    from olr_pg.simulator.sessions.row_shape import RowShape
+
+ENDS_BYTES: Final = 12
+"""Bytes that the first and the last column of a wide row take, about."""
+
+TEXT_MAX: Final = 4_000
+_WORDS: Final = "the quick brown fox jumps over the lazy dog while 0123456789 sheep sleep; "
 
 _TYPES: Final[dict[str, Callable[..., Any]]] = {
     "NUMBER": number_type,
@@ -109,7 +120,7 @@ def _column(name: str, declared: str, null: str = "") -> SimColumn:
     return SimColumn(name, kind, nullable=bool(null))
 
 
-def order_tables(logging: Logging) -> list[TableSpec]:
+def order_tables(logging: Logging, _: RowShape) -> list[TableSpec]:
     """Return the shop's tables."""
     return [
         TableSpec(
@@ -120,7 +131,7 @@ def order_tables(logging: Logging) -> list[TableSpec]:
     ]
 
 
-def load_tables(logging: Logging) -> list[TableSpec]:
+def load_tables(logging: Logging, _: RowShape) -> list[TableSpec]:
     """Return one table of twelve columns, without indexes."""
     columns = _columns(
         "ID NUMBER(12,0), CODE1 VARCHAR2(20) NULL, CODE2 VARCHAR2(20) NULL,"
@@ -132,9 +143,28 @@ def load_tables(logging: Logging) -> list[TableSpec]:
     return [TableSpec("LOAD", "FACTS", columns, (0,), logging)]
 
 
-def wide_tables(logging: Logging) -> list[TableSpec]:
-    """Return one table of two hundred columns."""
-    kinds = (_WIDE_TYPES[n % len(_WIDE_TYPES)] for n in range(1, 199))
-    middle = ", ".join(f"C{n} {kind} NULL" for n, kind in enumerate(kinds, 1))
-    columns = _columns(f"ID NUMBER(12,0), {middle}, CHANGES NUMBER(9,0)")
+def wide_tables(logging: Logging, rows: RowShape) -> list[TableSpec]:
+    """Return one table with as many columns as its rows have."""
+    count = rows.columns - 2
+    kinds = (_WIDE_TYPES[n % len(_WIDE_TYPES)] for n in range(1, count + 1))
+    middle = [_column(f"C{n}", kind, "NULL") for n, kind in enumerate(kinds, 1)]
+    if rows.row_bytes is not None:
+        kind = _of_size((rows.row_bytes - ENDS_BYTES) // count)
+        middle = [replace(column, type=kind) for column in middle]
+    first, last = _columns("ID NUMBER(12,0), CHANGES NUMBER(9,0)")
+    columns = (first, *middle, last)
     return [TableSpec("WIDE", "READINGS", columns, (0,), logging, (((0,), True),))]
+
+
+def _of_size(stored: int) -> ColumnType:
+    """Declare a column whose values take so many bytes in a row: text, or small numbers."""
+    if stored < len("\x02ab"):
+        return number_type(2, 0)
+    size = min(TEXT_MAX, stored - (1 if stored <= 251 else 3))
+    words = _WORDS * (2 + size // len(_WORDS))
+
+    def make(rng: Random) -> Cell:
+        at = rng.randrange(len(_WORDS))
+        return text(words[at : at + size], "utf-8")
+
+    return replace(varchar(size), make=make)

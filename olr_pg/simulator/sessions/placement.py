@@ -9,6 +9,7 @@ from olr_pg.simulator.model.lobs import SimLob, SimLobSegment
 from olr_pg.simulator.model.storage import (
     DATABASE_BLOCK_SIZE,
     ROW_SPACE,
+    UNDO_BLOCKS_PER_SEGMENT,
     UPDATE_RESERVE,
     TransactionalBlock,
     UndoSegment,
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 FIRST_OBJECT: Final = 72_000
 FIRST_LOB_OBJECT: Final = 82_000
 SEGMENTS_PER_THREAD: Final = 3
-UNDO_BLOCKS_PER_SEGMENT: Final = 4096
 UNDO_FIRST: Final = 128
-"""Of undo segments: how many a thread has, their blocks in the file, and where those begin."""
+"""Of undo segments: how many a thread has, and where their blocks begin in the file."""
 
 FIRST_INDEX_BLOCK: Final = 1_000_000
 INDEX_SPACING: Final = 1_000

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import Row, SimTable
     from olr_pg.simulator.sessions.drawn_values import Clock
     from olr_pg.simulator.sessions.keys import KeyForm, Keys
+    from olr_pg.simulator.sessions.row_shape import RowShape
     from olr_pg.simulator.sessions.session import SimSession
 
     KeyColumns = dict[str, dict[int, KeyForm]]
@@ -37,6 +38,7 @@ class WorkSetting:
         sessions: how many there are.
         size: of the redo that is going to be written, in bytes.
         keys: its numbers.
+        rows: of the workload `wide`.
     """
 
     rng: Random
@@ -45,6 +47,7 @@ class WorkSetting:
     size: int
     keys: Keys
     now: Clock
+    rows: RowShape
 
 
 class NamedWorkload(ABC):
@@ -88,10 +91,13 @@ class NamedWorkload(ABC):
 
 
 def insert_array(session: SimSession, table: SimTable, rows: Sequence[Cells]) -> list[Row]:
-    """Insert all rows, each block's in one change vector."""
+    """Insert all rows, each block's in one change vector; those of several pieces by themselves."""
     made: list[Row] = []
     while len(made) < len(rows):
         more = session.insert_many(table, rows[len(made) : len(made) + ARRAY_MAX])
-        assert more
+        if not more:
+            row = session.insert(table, rows[len(made)])
+            assert row is not None
+            more = [row]
         made += more
     return made

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import Cell, number
-from olr_pg.simulator.fields.row_fields import stored_size
+from olr_pg.simulator.fields.row_fields import stored_sizes
 from olr_pg.simulator.model.column_types import (
     DECLARATIONS,
     number_type,
@@ -130,7 +130,7 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
                     cells[at] = None
         for at in table.key[:1]:
             cells[at] = number(Decimal(table.next_key))
-        if sum(stored_size(cell.raw if cell else None) for cell in cells) <= table.row_max:
+        if stored_sizes([cell.raw if cell else None for cell in cells]) <= table.row_max:
             table.next_key += 1
             return cells
 

@@ -25,7 +25,7 @@ from olr_pg.simulator.fields.row_fields import (
     RowPiece,
     Value,
     stored_columns,
-    stored_size,
+    stored_sizes,
 )
 from olr_pg.simulator.model.row_layout import lay_out
 from olr_pg.simulator.model.storage import PIECE_COLUMNS_MAX
@@ -439,11 +439,6 @@ class ChainWriter:
 def listed_in(piece: StoredPiece, listed: Sequence[int]) -> list[int]:
     """Return the listed columns that the piece had: the undo has no value of the others."""
     return [number for number in listed if number < piece.first + len(piece.image.columns)]
-
-
-def stored_sizes(values: Sequence[Value]) -> int:
-    """Bytes that columns take in a row."""
-    return sum(map(stored_size, values))
 
 
 def side_of(

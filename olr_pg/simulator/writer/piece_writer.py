@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.row_fields import (
     DEPENDENCIES,
-    FB_FIRST,
     FB_HEAD,
-    FB_LAST,
     GROUP_FIRST,
     GROUP_LAST,
     OP_CFA,
@@ -209,26 +207,8 @@ class PieceWriter:
     def place(
         self, row: Row, parts: Sequence[PieceSpan], hrid: RowAddress | None
     ) -> list[StoredPiece]:
-        """Room for the pieces of a row, last first; the answer is in row order.
-
-        With `hrid` the row has moved and its head stays a stub there.
-        """
-        table = row.table
-        segment = table.segment_of(row.cells)
-        placed = list[StoredPiece]()
-        for number in reversed(range(len(parts))):
-            part, fb = parts[number], parts[number].cut
-            if number == 0:
-                fb |= FB_FIRST if hrid else FB_FIRST | FB_HEAD
-            nrid = placed[0].address if placed else None
-            fb |= 0 if nrid else FB_LAST
-            link = hrid if number == 0 else None
-            image = RowPiece(fb, part.columns, nrid, link, table.row_scn)
-            block = table.block_for(segment, image.size + SLOT_SIZE, self._tx.instance.scn)
-            placed.insert(0, StoredPiece(block, block.next_slot(), image, part.first))
-            block.put(placed[0].slot, row)
-            block.used += image.size + SLOT_SIZE
-        return placed
+        """Room for the pieces of a row: see `SimTable.place`."""
+        return row.table.place(row, parts, hrid, self._tx.instance.scn)
 
     def insert_step(self, piece: StoredPiece) -> ChangeRecord:
         """Make 11.2 of a piece that has its place."""

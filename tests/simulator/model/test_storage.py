@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from olr_pg.simulator.fields.redo_format import RedoFormat
 from olr_pg.simulator.model.storage import (
+    UNDO_BLOCKS_PER_SEGMENT,
     UNDO_RECORDS_MAX,
     UNDO_SPACE,
     BlockState,
@@ -85,3 +86,18 @@ def test_the_block_of_an_ended_transaction_serves_the_next_one() -> None:
     undo.retire(ended)
     taken = undo.place(later, 100)
     assert (taken.block, taken.rec, taken.block.holder) == (place.block, 2, later)
+
+
+def test_a_segment_that_outgrows_its_blocks_takes_none_of_another() -> None:
+    first = UndoSegment(1, 5, (5 << 22) + 128, 100)
+    holder = transaction(first)
+    others = {first.header.dba + number * UNDO_BLOCKS_PER_SEGMENT for number in range(1, 24)}
+    places = set[int]()
+    for _ in range(UNDO_BLOCKS_PER_SEGMENT + 100):
+        place = first.place(holder, UNDO_SPACE - 2)
+        holder.undo_block = place.block
+        places.add(place.block.dba)
+    assert len(places) == UNDO_BLOCKS_PER_SEGMENT + 100
+    taken = {start + n for start in others for n in range(UNDO_BLOCKS_PER_SEGMENT)}
+    assert not places & taken
+    assert {dba >> 22 for dba in places} == {5}

@@ -8,6 +8,7 @@ from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.sessions.drawn_values import DrawnValues, date_at, scaled, timestamp_at, units
 from olr_pg.simulator.sessions.named_tables import load_tables
 from olr_pg.simulator.sessions.placement import place_table
+from olr_pg.simulator.sessions.row_shape import RowShape
 
 NOW = int(datetime(2026, 3, 1, 12, 30, 15, tzinfo=UTC).timestamp()) * 1_000_000
 
@@ -25,7 +26,7 @@ def test_times() -> None:
 
 
 def test_values_are_those_of_their_columns() -> None:
-    (spec,) = load_tables(Logging.ALL)
+    (spec,) = load_tables(Logging.ALL, RowShape())
     table = place_table(0, spec, 100)
     values = DrawnValues(Random(1), table, lambda: NOW)
     rows = [values.row() for _ in range(200)]

@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from olr_pg.simulator.sessions.loads import ARRAY_ROWS, BULK_COMMIT, SET_MAX
+from olr_pg.simulator.sessions.loads import ARRAY_ROWS, BULK_COMMIT
+from olr_pg.simulator.sessions.row_shape import RowShape
 from olr_pg.simulator.simulation import simulate
 
 if TYPE_CHECKING:
@@ -30,6 +31,6 @@ def test_wide_rows_are_changed_in_few_columns(tmp_path: Path) -> None:
     lines = changes(tmp_path, "wide", 1_000_000, prefilled=True)
     updates = [line for line in lines if line["op"] == "update"]
     assert len(updates) > 50
-    assert all(1 <= len(line["after"]) <= SET_MAX for line in updates)
+    assert all(1 <= len(line["after"]) <= RowShape().set_max for line in updates)
     assert all(len(line["before"]) == 200 for line in updates)
     assert any(line["op"] == "insert" for line in lines)

@@ -1,0 +1,45 @@
+"""The rows of the workload `wide`, and what its statements set: what sites differ in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+COLUMNS_MIN: Final = 3
+COLUMNS_MAX: Final = 1_000
+"""Columns that a table of Oracle can have."""
+
+ONE_PIECE_COLUMNS: Final = 250
+ONE_PIECE_BYTES: Final = 5_000
+"""Rows of so many columns and bytes take one piece."""
+
+ROW_BYTES_MIN: Final = 20
+ROW_BYTES_MAX: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """The rows of the workload `wide`, and what its statements set.
+
+    Attributes:
+        columns: of the table, `COLUMNS_MIN` to `COLUMNS_MAX`; the first is the key.
+        sets: distinct sets of columns that UPDATEs set, 0 if each UPDATE draws its own.
+        set_max: columns that an UPDATE sets, at most.
+        nulls: how many of the values of the columns that may be NULL are, 0 to 1.
+        row_bytes: of a row without NULLs, about; None: what columns of several types take.
+        statements: of each transaction; 0 if one transaction has all of them, None if transactions
+            have four on average.
+    """
+
+    columns: int = 200
+    sets: int = 0
+    set_max: int = 8
+    nulls: float = 0.15
+    row_bytes: int | None = None
+    statements: int | None = None
+
+    @property
+    def can_be_copied(self) -> bool:
+        """Tell whether redo with such rows can be copies: one piece each, several transactions."""
+        in_one_piece = self.columns <= ONE_PIECE_COLUMNS and (self.row_bytes or 0) < ONE_PIECE_BYTES
+        return in_one_piece and self.statements != 0
