@@ -57,6 +57,7 @@ class Code(IntEnum):
     ROWS_LEFT_BEHIND = 1150
     DATA_DISK_FULL = 1160
     CONTAINER_NAMES_UNUSABLE = 1171
+    OTEL_NOT_INSTALLED = 1180
     OUTPUT_UNWRITABLE = 1210
     # archived logs and redo
     NO_LOGS = 2001
@@ -336,6 +337,7 @@ class Code(IntEnum):
     NO_APPLIANCE = 9010
     APPLIANCE_SILENT = 9011
     METRICS_UNWRITABLE = 9012
+    OTLP_UNREACHABLE = 9013
     DECODING_PROCESS_ENDED = 9210
 
 
@@ -387,6 +389,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "end the run, drop the tables again, and begin with `olr-pg initial-load`, behind which"
         " `olr-pg run` goes on; or load them now: `olr-pg initial-load --anew --table OWNER.NAME`,"
         " while no appliance runs",
+    ),
+    Code.OTEL_NOT_INSTALLED: ErrorEntry(
+        "OpenTelemetry's library is not installed",
+        "run `pip install 'olr-pg[otel]'` (in a clone: `uv sync --extra otel`), or remove"
+        " `metrics.otlp` from the configuration",
     ),
     Code.DATA_DISK_FULL: ErrorEntry(
         "the disk of `context.data` is full",
@@ -1788,6 +1795,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the metrics cannot be written",
         "check `metrics.postgres`: the database must be reachable and the role able to create the"
         " table, or to insert into and delete from it; replication goes on meanwhile",
+    ),
+    Code.OTLP_UNREACHABLE: ErrorEntry(
+        "the OpenTelemetry collector takes no metrics",
+        "check `metrics.otlp`: its endpoint must answer OTLP over HTTP (port 4318 as a rule), and"
+        " accept the headers; replication continues meanwhile",
     ),
 }
 

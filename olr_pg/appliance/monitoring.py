@@ -16,6 +16,7 @@ from olr_pg.monitor.history import FILE_NAME as HISTORY_FILE
 from olr_pg.monitor.history import HistoryStore
 from olr_pg.monitor.history_recorder import HistoryRecorder
 from olr_pg.monitor.metrics import make_registry
+from olr_pg.monitor.otlp import Collector, exported
 from olr_pg.monitor.service import FILE_NAME, StatusService
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def monitored(
         The status page; None where the configuration wants none.
 
     Raises:
-        OlrPgError: 4009, 4010, 4030, the page cannot be served.
+        OlrPgError: 4009, 4010, 4030, the page cannot be served; 1180, OpenTelemetry is missing.
     """
     settings = config.status
     with ExitStack() as stack:
@@ -88,6 +89,13 @@ def monitored(
                 postgres.keep_hours * _HOUR_SECONDS,
             )
             stack.enter_context(PostgresExporter(table, registry))
+        otlp = config.metrics.otlp if config.metrics else None
+        if otlp is not None:
+            headers = {name: value.get_secret_value() for name, value in otlp.headers.items()}
+            collector = Collector(
+                otlp.endpoint, headers, otlp.interval_seconds, otlp.traces, settings.name or ""
+            )
+            stack.enter_context(exported(collector, registry))
         service = None
         if settings.enabled:
             history = HistoryStore(data / HISTORY_FILE)

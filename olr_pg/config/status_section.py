@@ -24,11 +24,33 @@ class PostgresMetrics(Section):
     )
 
 
+class Otlp(Section):
+    """`metrics.otlp`: an OpenTelemetry collector; needs `pip install 'olr-pg[otel]'`."""
+
+    endpoint: str = Field(
+        pattern=r"^https?://[^\s/?#]+[^\s?#]*$",
+        description='URL of the collector, "http://127.0.0.1:4318" for example; metrics go to'
+        " `/v1/metrics` below it, spans to `/v1/traces`",
+    )
+    headers: dict[str, Secret] = Field(
+        default_factory=dict,
+        description='an object: header of each request to its value; "${ENV_NAME}" or {"file":'
+        ' "PATH"} for a secret',
+    )
+    interval_seconds: float = Field(
+        default=15.0, ge=1, le=86_400, description="seconds between two exports of the metrics"
+    )
+    traces: bool = Field(default=True, description="false: no spans are sent")
+
+
 class Metrics(Section):
     """`metrics`: exporters."""
 
     postgres: PostgresMetrics | None = Field(
         default=None, description="an object: the metrics table"
+    )
+    otlp: Otlp | None = Field(
+        default=None, description="an object: an OpenTelemetry collector for metrics and spans"
     )
 
 

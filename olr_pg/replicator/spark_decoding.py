@@ -20,6 +20,7 @@ import structlog
 from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
 from olr_pg.decoding.split_results import Write, read_result, write_split
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.observability.tracing import span
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.result_cells import errors_of_task
 from olr_pg.spark.session import SparkSettings, get_session
@@ -96,7 +97,9 @@ class SparkDecoding:
             if not is_little and self._may_ask_session():
                 yield from self._counted_on_spark(subscription, splits[number:])
                 return
-            yield _decode_here(subscription, split)
+            with span("decode", log=split.path, bytes=split.size):
+                result = _decode_here(subscription, split)
+            yield result
             self.counts = self.counts._replace(here=self.counts.here + 1)
 
     def _may_ask_session(self) -> bool:

@@ -77,6 +77,13 @@ class TableBatch(NamedTuple):
         """Bytes that the changes cost the server until they are confirmed."""
         return sum(one.held for one in self.queued)
 
+    def extent(self) -> dict[str, int]:
+        """Say what of its table it is: how many changes, and the commit SCNs that they are of."""
+        if self.selection is None or not len(self.selection):
+            return {}
+        first, last = self.selection.commit_scn[[0, -1]].tolist()
+        return {"changes": len(self.selection), "first_scn": first, "last_scn": last}
+
     def give_back(self) -> None:
         """Free the spool's room: the batch is applied, or will be delivered again."""
         if self.spooled is not None:

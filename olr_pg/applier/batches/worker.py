@@ -35,6 +35,7 @@ from olr_pg.applier.target.crash_watch import watched
 from olr_pg.applier.target.outage import announce_retry, retry_seconds
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.steady_time import steady_time
+from olr_pg.observability.tracing import span
 from olr_pg.postgres.sqlstates import is_transient, may_last, plain_words, target_error
 
 if TYPE_CHECKING:
@@ -338,7 +339,8 @@ class Worker:
         place = flushed = 0
         reached: Mapping[str, int] = {}
         try:
-            durability = self._with_retries(batch.queue, lambda: self._do(batch))
+            with span("apply", table=batch.queue.name, **batch.extent()):
+                durability = self._with_retries(batch.queue, lambda: self._do(batch))
             if durability.lags or self._committed:
                 written, flushed = self._target.use(durability.places)
                 place = written if durability.lags else 0
