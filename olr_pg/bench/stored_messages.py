@@ -121,6 +121,7 @@ def _transactions(first: int, bounds: npt.NDArray[np.int64]) -> TransactionColum
         commit_time=zero,
         serial=np.zeros(count, np.uint16),
         session=zero,
+        commit_delay=np.zeros(count, np.uint32),
         commit_thread=np.ones(count, np.uint16),
         commit_sequence=np.ones(count, np.uint32),
         commit_block=number.astype(np.uint32),

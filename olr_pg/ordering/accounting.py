@@ -13,6 +13,7 @@ Three laws must hold, else something was lost silently:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,10 +21,26 @@ from olr_pg.redo.format.opcodes import opcode_name
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
+    from olr_pg.dictionary.model import Table
     from olr_pg.redo.walk import Tally
     from olr_pg.transactions.finished import Account
+
+
+def changes_by_table(
+    tables: Sequence[Table], counts: npt.NDArray[np.int64]
+) -> dict[str, Counter[DmlKind]]:
+    """Name the counts of a `Merger`: for each table of inserts, deletes and updates."""
+    found: dict[str, Counter[DmlKind]] = {}
+    for table, row in zip(tables, counts.reshape(-1, 3).tolist(), strict=True):
+        if any(row):
+            by_kind = dict(zip(DmlKind, row, strict=True))
+            found.setdefault(table.full_name, Counter()).update(by_kind)
+    return found
 
 
 class Accounting(NamedTuple):

@@ -11,7 +11,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.ready_transactions import CommitPosition, by_view, in_commit_order, split_runs
+from olr_pg.ordering.ready_transactions import by_view, in_commit_order, split_runs
+from olr_pg.redo.commit_position import CommitPosition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,7 +80,7 @@ class CommitOrder:
         Raises:
             OlrPgError: 2014, see `check_in_time`.
         """
-        self.check_in_time(fault.commit_scn, CommitPosition(*fault.position))
+        self.check_in_time(fault.commit_scn, fault.position)
         if fault.commit_scn >= self.left_scn:
             self._faults.append(fault)
 
@@ -95,7 +96,7 @@ class CommitOrder:
                 f"a transaction committed at SCN {commit_scn}, all of the other redo threads up to"
                 f" SCN {self.left_scn - 1} have been delivered",
                 scn=commit_scn,
-                **position._asdict(),
+                **position.place(),
             )
 
     def first_fault(self, wanted: Callable[[RowFault], bool]) -> RowFault | None:
@@ -120,7 +121,7 @@ class CommitOrder:
         self.left_scn = min(self.left_scn, scn)
         if self._last is not None and self._last[0] >= scn:
             # The new incarnation counts on from `scn`: its transactions have not left.
-            self._last = scn, CommitPosition(0, 0, 0, 0)
+            self._last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def saved(self) -> SavedOrder:
         """Return a copy of what waits, for `go_back`."""

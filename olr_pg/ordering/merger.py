@@ -10,7 +10,6 @@ bundled applier to stop their tables; without it the delivery ends before the fi
 
 from __future__ import annotations
 
-from collections import Counter
 from copy import copy
 from functools import partial
 from itertools import dropwhile
@@ -23,7 +22,7 @@ from olr_pg.decoding.large_encoding import encode_large
 from olr_pg.decoding.left_out_report import LossReporter
 from olr_pg.decoding.split import encode, remaining
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.accounting import Accounting
+from olr_pg.ordering.accounting import Accounting, changes_by_table
 from olr_pg.ordering.commit_order import CommitOrder
 from olr_pg.ordering.dictionary_order import DictionaryOrder
 from olr_pg.ordering.fault_selection import (
@@ -33,16 +32,16 @@ from olr_pg.ordering.fault_selection import (
     without_dropped,
 )
 from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
-from olr_pg.ordering.ready_transactions import CommitPosition, ready_run
+from olr_pg.ordering.ready_transactions import ready_run
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
 from olr_pg.ordering.watermarks import Watermarks
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.redo.parallel_commits import ParallelCommits
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Tally
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account
-from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.assembly import no_losses
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
 from olr_pg.wire.encoder import encode_transactions
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.ordering.run_end import Until
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.transactions.finished import Finished
     from olr_pg.transactions.lobs.source_reads import LobSource
     from olr_pg.transactions.open_transaction import OpenTransaction
     from olr_pg.transactions.row_fault import RowFault
@@ -154,6 +154,7 @@ class Merger:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
         self._watermarks.pass_scn(scn)
+        self._forget()
         return [] if self._is_stale() else self._leave()
 
     def close_thread(self, thread: int) -> list[ReadyRun]:
@@ -167,7 +168,7 @@ class Merger:
             OlrPgError: 3070, 3005, the dictionary cannot be followed.
         """
         self._watermarks.close(thread)
-        self._assembler.forget_rollbacks(self.watermark)
+        self._forget()
         # What was saved before a split has the thread open, and going back restores that.
         return [] if self._is_stale() else self._leave()
 
@@ -241,10 +242,12 @@ class Merger:
     def has_unsaved(self) -> bool:
         """True if something waits that an `OpenState` does not have.
 
-        That is: a transaction was rolled back whose begin another redo thread may still bring, or
-        the children of a parallel commit have yet to commit.
+        That is: a transaction was rolled back whose begin another redo thread may still bring, its
+        slot is used again before its end was read, or the children of a parallel commit have yet to
+        commit.
         """
-        return bool(self._assembler.unbegun_rollbacks) or bool(self._parallel)
+        assembler = self._assembler
+        return bool(assembler.unbegun_rollbacks or assembler.unseen_ends or self._parallel)
 
     def open_scn(self) -> int:
         """Return the lowest begin SCN of what has not left yet: decoded or not."""
@@ -280,12 +283,7 @@ class Merger:
 
     def accounting(self) -> Accounting:
         """Account for everything that was merged."""
-        tables: dict[str, Counter[DmlKind]] = {}
-        rows = self._table_rows.reshape(-1, 3).tolist()
-        for table, counts in zip(self.subscription.tables, rows, strict=True):
-            by_kind = dict(zip(DmlKind, counts, strict=True))
-            if any(counts):
-                tables.setdefault(table.full_name, Counter()).update(by_kind)
+        tables = changes_by_table(self.subscription.tables, self._table_rows)
         waiting = sum(t.changes for t in self._assembler.open_transactions)
         return Accounting(self.tally, copy(self.account), waiting, tables, self.passed.counts)
 
@@ -311,8 +309,8 @@ class Merger:
                 the dictionary cannot be followed.
         """
         if source is not None:
-            reached_before = self._reached.get(thread)
-            missed = None if reached_before is None else reached_before.missed(source, result)
+            before = self._reached.get(thread)
+            missed = None if before is None else before.missed(source, result)
             if missed is not None:
                 self.again = [missed]
                 return []
@@ -330,7 +328,7 @@ class Merger:
         reached = result.watermark if end is None else min(result.watermark, end)
         self._parallel.see(result.parallel)
         self._watermarks.advance(thread, reached)
-        self._assembler.forget_rollbacks(self.watermark)
+        self._forget()
         if self._is_stale():
             return []
         self.failure = result.failure
@@ -348,7 +346,20 @@ class Merger:
         self._keep(result.encoded)
         self._keep_faults(result.faults)
         self._keep_dictionary(result.dictionary)
-        finished = self._assembler.feed(result.remainder)
+        self._finish(self._assembler.feed(result.remainder))
+        for part in result.encoded:
+            self._assembler.note_whole(part.transactions)
+        for large in self._assembler.large:
+            encoded, of_views = encode_large(self.subscription, large, self._storage)
+            self._keep(encoded)
+            self._keep_faults((*large.faults, *large.lob_faults, *of_views))
+            self._assembler.settle(large)
+        self._count()
+        self._losses.report(result.losses.plus(self._assembler.losses))
+        self._assembler.losses = no_losses(self.subscription.row_plan)
+
+    def _finish(self, finished: Finished | None) -> None:
+        """Add what the driver's own assembler finished to what waits."""
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
             write = partial(encode_transactions, allocate=self._storage.allocate)
@@ -356,17 +367,20 @@ class Merger:
             self._keep(encode(self.subscription, finished, write, faults))
             self._keep_faults(faults)
             self._keep_dictionary(finished.dictionary)
-        for large in self._assembler.large:
-            encoded, of_views = encode_large(self.subscription, large, self._storage)
-            self._keep(encoded)
-            self._keep_faults((*large.faults, *large.lob_faults, *of_views))
-            self._assembler.settle(large)
+
+    def _count(self) -> None:
+        """Add what the driver's own assembler counted."""
         self.account.add(self._assembler.account)
         self._assembler.account = Account()
         self._table_rows += self._assembler.table_rows.reshape(-1)
         self._assembler.table_rows[:] = 0
-        self._losses.report(result.losses.plus(self._assembler.losses))
-        self._assembler.losses = no_losses(self.subscription.row_plan)
+
+    def _forget(self) -> None:
+        """Give up what redo that all threads were read past can neither begin nor end any more."""
+        self._assembler.forget_rollbacks(self.watermark)
+        if self._assembler.unseen_ends:
+            self._finish(self._assembler.tell_unseen_ends(self.watermark))
+            self._count()
 
     # --- the dictionary ---
 
@@ -457,7 +471,7 @@ class Merger:
 
     def _keep_dictionary(self, transactions: Iterable[DictionaryTransaction]) -> None:
         for transaction in transactions:
-            position = CommitPosition(*transaction.position)
+            position = CommitPosition(0, *transaction.position)
             self._order.check_in_time(transaction.commit_scn, position)
             self._dictionary.take(transaction)
 

@@ -8,7 +8,7 @@ wait for other redo threads, are queued, taken, confirmed, taken back) happens t
 so all of it is done with a `ReadyRun`: a batch, a first transaction, and an end. To cut one costs
 the same whatever its length, and nothing is done transaction by transaction.
 
-Transactions of a batch are in commit order: by commit SCN, ties by where their commit records are.
+Transactions of a batch are in commit order: by commit SCN, ties by `CommitPosition`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.column_tables import take
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.transactions import select
 from olr_pg.transactions.finished import commit_order
 from olr_pg.wire.frames import ByteOrder
@@ -41,15 +42,6 @@ U64 = npt.NDArray[np.uint64]
 
 SMALL_BYTES: Final = 64 << 10
 """Runs below this size are put together where many would be kept: each costs about a kilobyte."""
-
-
-class CommitPosition(NamedTuple):
-    """The position of a commit record in the redo; orders transactions of one commit SCN."""
-
-    thread: int
-    sequence: int
-    block: int
-    offset: int
 
 
 CommitKey = tuple[int, CommitPosition]
@@ -80,12 +72,13 @@ class ReadyColumns(NamedTuple):
     """Transactions in commit order, one row each; fields as in `TransactionColumns`.
 
     Attributes:
-        thread, sequence, block, offset: where the commit record is.
+        delay, thread, sequence, block, offset: as in `CommitPosition`.
     """
 
     xid: U64
     begin_scn: U64
     commit_scn: U64
+    delay: npt.NDArray[np.uint32]
     thread: npt.NDArray[np.uint16]
     sequence: npt.NDArray[np.uint32]
     block: npt.NDArray[np.uint32]
@@ -117,8 +110,8 @@ class ReadyBatch:
     def key(self, number: int) -> CommitKey:
         """Return commit SCN and position of one transaction."""
         columns = self.columns
-        position = (columns.thread, columns.sequence, columns.block, columns.offset)
-        return int(columns.commit_scn[number]), CommitPosition(*(int(c[number]) for c in position))
+        position = (int(getattr(columns, name)[number]) for name in CommitPosition._fields)
+        return int(columns.commit_scn[number]), CommitPosition(*position)
 
 
 @dataclass(slots=True, eq=False)
@@ -313,6 +306,7 @@ def ready_run(
         transactions.xid,
         transactions.begin_scn,
         transactions.commit_scn,
+        transactions.commit_delay,
         transactions.commit_thread,
         transactions.commit_sequence,
         transactions.commit_block,
@@ -432,7 +426,12 @@ def _interleaved(runs: Sequence[ReadyRun]) -> list[ReadyRun]:
     """Sort the transactions of several runs by commit: the stretches that stay together."""
     columns = _columns_of(runs)
     order = commit_order(
-        columns.commit_scn, columns.thread, columns.sequence, columns.block, columns.offset
+        columns.commit_scn,
+        columns.delay,
+        columns.thread,
+        columns.sequence,
+        columns.block,
+        columns.offset,
     )
     counts = np.array([len(run) for run in runs])
     owner = np.repeat(np.arange(len(runs)), counts)[order]

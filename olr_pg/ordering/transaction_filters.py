@@ -65,7 +65,7 @@ class TransactionFilters:
             return False  # whose it was, nobody knows
         return self._drop(
             self._of_transactions(self._filters),
-            fault.xid, fault.position[0], fault.session, fault.serial,
+            fault.xid, fault.position.thread, fault.session, fault.serial,
         )  # fmt: skip
 
     @staticmethod

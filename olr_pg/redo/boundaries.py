@@ -59,6 +59,8 @@ _SESSION = int(EventKind.SESSION)
 _DDL = int(EventKind.DDL)
 _PARALLEL = int(EventKind.PARALLEL)
 
+_DELAY_MAX = 0xFFFFFFFF
+
 _ENCRYPTED = int(ChangeStatus.ENCRYPTED)
 _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
@@ -136,8 +138,10 @@ def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> None:
         offset, size = field_of(walk, at, number)
         if size == KTUCM_SCN_SIZE:
             scn = scn8(payload, offset, big)
-            if 0 < scn <= walk.records.scn[walk.current[RECORD_AT_HAND]]:
+            delay = walk.records.scn[walk.current[RECORD_AT_HAND]] - scn
+            if scn > 0 and delay >= 0:
                 walk.events.scn[event] = scn
+                walk.events.session[event] = min(delay, _DELAY_MAX)
             return
 
 

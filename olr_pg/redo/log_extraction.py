@@ -169,6 +169,14 @@ def _is_behind(events: ColumnTable, one: int, other: int) -> bool:
 
 
 @inlined
+def _record_scn(events: ColumnTable, event: int) -> int:
+    """Return the SCN of an event's record, which a child of parallel DML has committed before."""
+    return int(events.scn[event]) + (
+        int(events.session[event]) if events.kind[event] == _COMMIT else 0
+    )
+
+
+@inlined
 def _order_places(events: ColumnTable, first: int, end: int) -> None:
     """Exchange the places of commits that share an SCN, so that these ascend as the commits do.
 
@@ -183,7 +191,11 @@ def _order_places(events: ColumnTable, first: int, end: int) -> None:
             if events.kind[before] != _COMMIT:
                 continue
             block, offset = events.block[before], events.offset[before]
-            if events.scn[before] != events.scn[later] or not _is_behind(events, before, later):
+            if _record_scn(events, before) != _record_scn(events, later):
+                break
+            if events.scn[before] != events.scn[later]:
+                continue
+            if not _is_behind(events, before, later):
                 break
             events.block[before], events.offset[before] = events.block[later], events.offset[later]
             events.block[later], events.offset[later] = block, offset
@@ -200,17 +212,17 @@ def _place_pages(events: ColumnTable, first: int, end: int) -> None:
         if events.kind[event] != _LOB or events.xid[event] != 0:
             continue
         for later in range(event + 1, end):
-            if events.scn[later] != events.scn[event]:
+            if _record_scn(events, later) != events.scn[event]:
                 break
-            if events.kind[later] == _COMMIT:
+            if events.kind[later] == _COMMIT and events.scn[later] == events.scn[event]:
                 if _is_behind(events, event, later):
                     events.block[event] = events.block[later]
                     events.offset[event] = events.offset[later]
                 break
         for before in range(event - 1, first - 1, -1):
-            if events.scn[before] != events.scn[event]:
+            if _record_scn(events, before) != events.scn[event]:
                 break
-            if events.kind[before] == _COMMIT:
+            if events.kind[before] == _COMMIT and events.scn[before] == events.scn[event]:
                 if not _is_behind(events, event, before):
                     # No other record begins that near.
                     events.block[event] = events.block[before]

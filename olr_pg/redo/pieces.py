@@ -100,6 +100,8 @@ class ChangeStatus(IntEnum):
     CONTRADICTION = 13
     NO_UNDO = 14
     LEAF_BLOCK = 15
+    NO_END = 16
+    NOT_TAKEN_BACK = 17
 
 
 REASONS: Final = {
@@ -117,6 +119,8 @@ REASONS: Final = {
     ChangeStatus.CONTRADICTION: "its change vectors contradict each other",
     ChangeStatus.LEAF_BLOCK: "rows of an index-organised table were written as a whole block",
     ChangeStatus.NO_UNDO: "a change stands without its undo record and belongs to no transaction",
+    ChangeStatus.NO_END: "the end of its transaction was not read, and another one uses its slot",
+    ChangeStatus.NOT_TAKEN_BACK: "its transaction was rolled back, but nothing takes it back",
 }
 
 _CODES: Final = {

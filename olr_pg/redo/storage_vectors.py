@@ -177,16 +177,17 @@ def lob_vector(walk: Walk, vector: int, at: int, op: int) -> int:
 
 
 @inlined
-def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int]:
+def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
     """Find the subscribed table of a 19.1.
 
     Returns:
-        (table or −1, its data object, `ChangeStatus` of what keeps the block from being read).
+        (table or −1, its data object, `ChangeStatus` of what keeps the block from being read, 1 if
+        the vector's header names a subscribed table).
     """
     payload, big = walk.payload, walk.big
     named, dataobj = find_named(walk, at), object_of(payload, at, big)
     if is_encrypted(payload, at):
-        return named, dataobj, _ENCRYPTED
+        return named, dataobj, _ENCRYPTED, int(named >= 0)
     f1, size = field_of(walk, at, 1)
     in_block = block_object(payload, f1, size, big)
     if in_block >= 0:
@@ -194,21 +195,20 @@ def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int]:
         scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
         table = find(walk.objects.data, con_id, in_block, scn)
         if table >= 0:
-            return table, in_block, _OK
+            return table, in_block, _OK, int(named >= 0)
     # Another kind of block (an index: its rows are those of an index-organised table), or one
     # whose data object contradicts its own header.
     is_index = size > 0 and payload[f1] == BLOCK_INDEX
-    return named, dataobj, _LEAF_BLOCK if is_index else _CONTRADICTION
+    return named, dataobj, _LEAF_BLOCK if is_index else _CONTRADICTION, int(named >= 0)
 
 
 @inlined
 def direct_load(walk: Walk, vector: int, at: int) -> int:
     """Push the event of a 19.1 with a table's block if the table is subscribed."""
     payload, big = walk.payload, walk.big
-    table, dataobj, status = _loaded_table(walk, at)
+    table, dataobj, status, is_named = _loaded_table(walk, at)
     if table < 0:
         return 0
-    is_named = find_named(walk, at) >= 0
     walk.tally[TALLY_NAMED] += is_named
     walk.tally[TALLY_TOLD] += is_named
     walk.tally[TALLY_ROW_VECTORS] += 1

@@ -335,6 +335,10 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
         return 0
     if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
         return 0  # a part of an undo record: its change goes with the HEAD's marker
+    if table >= 0 and container_of(payload, at, walk.header, big) not in (con_id, ROOT):
+        dataobj = object_of(payload, before, big)
+        push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)
+        return 0
     xid = xid_of(undo_segment_of(payload, at, big), int(payload[ktub + KTUB_SLT]), 0)
     event = push_event(walk, _UNDONE, con_id, xid)
     walk.events.table[event] = table

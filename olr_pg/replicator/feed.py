@@ -12,7 +12,7 @@ from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.decoding.target_view import TargetView
 from olr_pg.dictionary.evolution import UNKNOWN_DDL
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.ready_transactions import CommitPosition
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.replicator.recovery.bounded_recovery import Need
 from olr_pg.server.queue import ReadyQueue
@@ -142,7 +142,7 @@ class Feed:
         self.told.abandon(scn)
         self.queue.abandon(scn)
         if self.last is not None and self.last[0] >= scn:
-            self.last = scn, CommitPosition(0, 0, 0, 0)
+            self.last = scn, CommitPosition(0, 0, 0, 0, 0)
 
     def publish(self, event: SchemaEvent) -> OlrPgError | None:
         """Put an event of a table into the queue; return the error that ends the delivery, if any.

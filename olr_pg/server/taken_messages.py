@@ -50,7 +50,7 @@ def check_commit_order(run: ReadyRun, last: int) -> None:
                 Code.OUT_OF_COMMIT_ORDER,
                 f"commit SCN {one.commit_scn} after {last}",
                 xid=format_xid(one.xid),
-                **one.position._asdict(),
+                **one.position.place(),
             )
         last = one.commit_scn
 

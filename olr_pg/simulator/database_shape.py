@@ -26,6 +26,7 @@ DRAWN_MODES: Final = {
     SourceMode.ONE_RECORD: 0.15,
     SourceMode.FLAGLESS: 0.15,
     SourceMode.STUB_IMAGES: 0.5,
+    SourceMode.PARALLEL_DML: 0.15,
 }
 """How many random databases have each mode; none of those has a change that nobody decodes."""
 

@@ -248,7 +248,7 @@ class Simulation:
         """Return the transactions that are delivered, in commit order."""
         told = {one.con_id for one in self.containers[: len(self._snapshots)]}
         own = [t for t in self.instance.committed if t.con_id in told]
-        return sorted(own, key=lambda t: (t.commit_scn, t.thread))
+        return sorted(own, key=lambda t: (t.commit_scn, t.commit_delay, t.thread))
 
     @property
     def _tables(self) -> list[SimTable]:

@@ -16,34 +16,27 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind
-from olr_pg.redo.column_tables import head
+from olr_pg.redo.column_tables import head, joined_rows, take
 from olr_pg.redo.unlogged_ranges import range_texts
 from olr_pg.scalars import MAX_SCN
 from olr_pg.transactions.added_column_defaults import fill_defaults
 from olr_pg.transactions.delimit import Instances, delimit, slot_keys
-from olr_pg.transactions.dictionary_changes import (
-    delivered_changes,
-    dictionary_transactions,
-)
+from olr_pg.transactions.dictionary_changes import delivered_changes, dictionary_transactions
 from olr_pg.transactions.empty_transactions import without_unconcerned
 from olr_pg.transactions.finished import (
     Account,
     Finished,
     commit_order,
     count_rows,
+    joined_faults,
     owners_of,
     transactions_of,
 )
 from olr_pg.transactions.large_finishing import LargeTransaction, can_be_parted
 from olr_pg.transactions.lobs.assembly import claims_of, no_losses, pieces_of_events, resolve_lobs
-from olr_pg.transactions.lobs.page_claims import (
-    NO_CLAIMS,
-    Claims,
-    UnownedPages,
-    claims_of_stranger,
-    joined_claims,
-)
+from olr_pg.transactions.lobs.page_claims import NO_CLAIMS, UnownedPages, joined_claims
 from olr_pg.transactions.lobs.source_reads import LobSource, LobWanted
+from olr_pg.transactions.lobs.strangers import Strangers
 from olr_pg.transactions.open_transaction import (
     OpenTransaction,
     is_recovered_elsewhere,
@@ -52,14 +45,10 @@ from olr_pg.transactions.open_transaction import (
 from olr_pg.transactions.row_faults import lob_faults, row_faults, without_faulty
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
 from olr_pg.transactions.rows import assemble
-from olr_pg.transactions.select import (
-    EventCutter,
-    concatenate,
-    count_changes,
-    count_changes_of,
-)
+from olr_pg.transactions.select import EventCutter, concatenate, count_changes, count_changes_of
 from olr_pg.transactions.shared_undo import names_its_transaction, with_known_undo
 from olr_pg.transactions.split_undo import join_split_undo
+from olr_pg.transactions.unseen_ends import UnseenEnds, left_changes, left_without_end, successors
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage, Waiting, spill_largest
 
 if TYPE_CHECKING:
@@ -67,6 +56,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.dictionary.model import Table
+    from olr_pg.transactions.finished_columns import TransactionColumns
     from olr_pg.transactions.lobs.lost_values import LostOf
 
 
@@ -85,6 +75,7 @@ class Assembler:
         table_rows: shape (tables, 3); row changes delivered: inserts, deletes, updates.
         large: committed transactions that the last `feed` finished and that are to be read in
             parts, then counted by `settle`.
+        unseen_ends: transactions whose slot another one uses; `tell_unseen_ends` gives them up.
         unbegun_rollbacks: slot and XID of transactions whose ROLLBACK came before their BEGIN,
             with its SCN. A surviving instance rolls back, in its own redo thread, what was open in
             one that died; `forget_rollbacks` says that no BEGIN comes any more.
@@ -107,21 +98,23 @@ class Assembler:
         self._open: dict[int, OpenTransaction] = {}
         self._ended_unbegun: list[ChangeBatch] = []
         self._unowned = UnownedPages()
-        self._strangers: list[tuple[Claims, LargeTransaction | None]] = []
+        self._strangers = Strangers(is_split=is_split)
         self.account = Account()
         self.losses = no_losses(plan)
         self.table_rows = np.zeros((len(tables), 3), np.int64)
         self.large: list[LargeTransaction] = []
         self.unbegun_rollbacks: dict[tuple[int, int], int] = {}
+        self.unseen_ends = UnseenEnds()
+        self._told: list[ChangeBatch] = []
 
     @property
     def open_transactions(self) -> list[OpenTransaction]:
         """The transactions that wait for their end."""
-        return list(self._open.values())
+        return [*self.unseen_ends.transactions, *self._open.values()]
 
     def feed(self, batch: ChangeBatch) -> Finished | None:
         """Take the next stretch of redo, and return what it finished, None if nothing."""
-        return next(iter(self._feed(batch, apart=False)), None)
+        return joined_faults(self._feed(batch, apart=False))
 
     def feed_window(self, batch: ChangeBatch) -> list[Finished]:
         """Take the next stretch of redo, and return what it finished, each part in commit order.
@@ -153,17 +146,20 @@ class Assembler:
             self._apply_rollbacks()
             self._share_pages()
             self._unowned.drop_before(self._lowest_begin())
-            held = [transaction.chunks for transaction in self._open.values()]
+            held = [transaction.chunks for transaction in self.open_transactions]
             spill_largest([*held, self._unowned.waiting], self._storage)
         return finished
 
     def _apply_rollbacks(self) -> None:
         """End the open transactions whose ROLLBACK was read before; the rest of them is dropped."""
         for key, xid in list(self.unbegun_rollbacks):
-            transaction = self._open.get(key)
-            if transaction is None or transaction.xid != xid:
-                continue
-            del self._open[key], self.unbegun_rollbacks[key, xid]
+            transaction = self.unseen_ends.pop(key, xid)
+            if transaction is None:
+                transaction = self._open.get(key)
+                if transaction is None or transaction.xid != xid:
+                    continue
+                del self._open[key]
+            del self.unbegun_rollbacks[key, xid]
             self.account.unbegun -= 1
             self.account.rolled_back += 1
             self.account.events_rolled_back += transaction.changes
@@ -172,6 +168,54 @@ class Assembler:
         """Forget rollbacks up to `scn`, where all redo was fed: what they end never begins."""
         pending = self.unbegun_rollbacks.items()
         self.unbegun_rollbacks = {one: at for one, at in pending if at > scn}
+
+    def note_whole(self, whole: TransactionColumns) -> None:
+        """Take the open transactions off the slots that others, finished elsewhere, have used."""
+        for key, successor in successors(self._open, whole):
+            self._supersede(key, successor)
+
+    def tell_unseen_ends(self, scn: int) -> Finished | None:
+        """Give up what another transaction superseded before `scn`, where all redo was fed.
+
+        Returns:
+            The faults that tell of its changes; None: there were none.
+        """
+        for one in self.unseen_ends.passed(scn):
+            told = left_without_end(one)
+            self._told += told
+            self.account.lost += 1
+            self.account.events_dropped += one.transaction.changes - _told_changes(told)
+        return self._tell() if self._told else None
+
+    def _supersede(self, key: int, successor: EventColumns) -> None:
+        """Take the transaction, if there is one, off a slot that another one uses."""
+        transaction = self._open.pop(key, None)
+        if transaction is None:
+            return
+        if self._is_split:
+            self._leave_to_driver(transaction.chunks.batches)
+        elif transaction.begin_scn is None:
+            self.account.events_dropped += transaction.changes
+        else:
+            self.unseen_ends.add(key, transaction, successor)
+
+    def _tell(self) -> Finished | None:
+        """Finish what stands for transactions that did not commit, but left changes."""
+        batch, self._told = concatenate(self._told), []
+        instances = delimit(batch.events)
+        self.account.empty -= instances.begin.size
+        return self._finish(batch, instances, np.arange(instances.begin.size))
+
+    def _roll_back(
+        self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
+    ) -> None:
+        """Count transactions that were rolled back, and note those that left changes."""
+        # Of what another instance rolled back, not all that it took back is known here.
+        own = events.thread[instances.begin[rows]] == events.thread[instances.end[rows]]
+        told = left_changes(events, instances, rows[own])
+        self._told += told
+        self.account.rolled_back += rows.size
+        self.account.events_rolled_back += _changes(events, instances, rows) - _told_changes(told)
 
     def _lowest_begin(self) -> int:
         begins = [t.begin_scn for t in self._open.values() if t.begin_scn is not None]
@@ -203,6 +247,8 @@ class Assembler:
             instances = delimit(batch.events)
             ended = (instances.begin >= 0) & (instances.end >= 0)
             parts.append(self._finish(batch, instances, np.flatnonzero(ended)))
+        if self._told:
+            parts.append(self._tell())
         return [part for part in parts if part is not None]
 
     def _set_apart(self, transaction: OpenTransaction) -> bool:
@@ -211,8 +257,8 @@ class Assembler:
             return False
         chunks = transaction.chunks.batches
         if chunks[-1].events.kind[-1] != EventKind.COMMIT:
-            self.account.rolled_back += 1
-            self.account.events_rolled_back += transaction.changes
+            events = joined_rows([chunk.events for chunk in chunks])
+            self._roll_back(events, delimit(events), np.zeros(1, np.int64))
             return True
         if not can_be_parted(chunks, self._plan):
             return False
@@ -224,43 +270,16 @@ class Assembler:
     def _note_stranger(
         self, chunks: Sequence[ChangeBatch], large: LargeTransaction | None = None
     ) -> None:
-        """Note which LOB pages that wait may be of a transaction that is not finished here.
-
-        Args:
-            chunks: its events; their end counts as its commit, which is behind its pages.
-            large: the transaction, where it is to be read in parts.
-        """
-        if not self._unowned.waiting.batches:
-            return
-        if not self._is_split and any(
-            (one.events.kind == EventKind.UNDONE).any() for one in chunks
-        ):
-            # Somebody else may have written a LOB whose row it changed and then gave back. In a
-            # split that one is left to the driver; here its value would be lost.
-            return
-        claims = claims_of_stranger(chunks, self._plan.lob_tables)
-        if claims.key.size:
-            self._strangers.append((claims, large))
-
-    def _claims_of_strangers(self, own: LargeTransaction | None = None) -> Claims:
-        """Return the claims of the strangers; what `own` claims is nobody's."""
-        return joined_claims(
-            [claims if own is None or large is not own else claims.of_nobody()
-             for claims, large in self._strangers]
-        ).in_order()  # fmt: skip
+        """Note that LOB pages that wait may be of a transaction that is not finished here."""
+        if self._unowned.waiting.batches:
+            self._strangers.note(chunks, self._plan.lob_tables, large)
 
     def _share_pages(self) -> None:
-        """Give large transactions the pages that wait, and drop those that nobody else will claim.
-
-        Which are those of transactions without a begin: were they left, others would have more LOB
-        values where less redo was read.
-        """
+        """Give large transactions the pages that wait, and drop those that nobody will claim."""
         for large in self.large:
             large.unowned = self._unowned.waiting.batches
-            large.others = self._claims_of_strangers(large)
-        if self._strangers:
-            self._unowned.drop_claimed(self._claims_of_strangers(), by_strangers=True)
-        self._strangers = []
+            large.others = self._strangers.claims(large)
+        self._strangers.drop_from(self._unowned)
 
     def saved(self) -> Assembler:
         """Return a copy that goes on from here by itself."""
@@ -278,6 +297,7 @@ class Assembler:
         other._ended_unbegun = list(self._ended_unbegun)
         other._unowned.waiting = self._unowned.waiting.copy()
         other.unbegun_rollbacks = dict(self.unbegun_rollbacks)
+        other.unseen_ends = self.unseen_ends.copy()
         return other
 
     @property
@@ -308,7 +328,7 @@ class Assembler:
         others = [batch for batch in opened if not names_its_transaction(batch.events)]
         chunks = [*alone, *self._unowned.waiting.batches, *self._ended_unbegun, *others]
         self._ended_unbegun, self._open, self._unowned = [], {}, UnownedPages()
-        self._strangers = []
+        self._strangers = Strangers(is_split=self._is_split)
         return concatenate(chunks)
 
     def _chunks(
@@ -332,10 +352,7 @@ class Assembler:
         key = int(instances.key[row])
         begin, end = int(instances.begin[row]), int(instances.end[row])
         if begin >= 0:
-            # Whoever still holds the slot ended in redo that was not read.
-            lost = self._open.pop(key, None)
-            self.account.lost += lost is not None and lost.begin_scn is not None
-            self.account.events_dropped += 0 if lost is None else lost.changes
+            self._supersede(key, take(batch.events, slice(begin, begin + 1)))
         if chunk is None:
             return None
         xid = int(chunk.events.xid.max())
@@ -348,12 +365,11 @@ class Assembler:
         waiting = self._open.get(key)
         if waiting is not None and is_recovered_elsewhere(waiting, chunk, xid):
             waiting = None
+        elif waiting is not None and not may_be_one_on_slot(waiting.xid, xid):
+            self._supersede(key, take(chunk.events, slice(0, 1)))
+            waiting = None
         else:
             self._open.pop(key, None)
-        if waiting is not None and not may_be_one_on_slot(waiting.xid, xid):
-            self.account.lost += waiting.begin_scn is not None
-            self.account.events_dropped += waiting.changes
-            waiting = None
         if waiting is None and not self._is_split:
             self.account.unbegun += end >= 0
             self.account.events_dropped += count_changes(chunk.events)
@@ -378,20 +394,15 @@ class Assembler:
         events = batch.events
         ends = instances.end[closed]
         is_commit = events.kind[ends] == EventKind.COMMIT
-        self.account.rolled_back += int(np.count_nonzero(~is_commit))
         if not is_commit.all():
-            undone = _changes(events, instances, closed[~is_commit])
-            self.account.events_rolled_back += undone
+            self._roll_back(events, instances, closed[~is_commit])
         closed, ends = closed[is_commit], ends[is_commit]
         if closed.size == 0:
             return None
         by_commit = commit_order(
-            events.scn[ends],
-            events.thread[ends],
-            events.sequence[ends],
-            events.block[ends],
-            events.offset[ends],
-        )
+            events.scn[ends], events.session[ends], events.thread[ends], events.sequence[ends],
+            events.block[ends], events.offset[ends],
+        )  # fmt: skip
         closed = closed[by_commit]
         batch, instances = join_split_undo(
             batch, instances, closed, self._plan.cluster_columns, self._storage.allocate
@@ -416,7 +427,7 @@ class Assembler:
             claims = NO_CLAIMS
             if self._unowned.waiting.batches:
                 own = claims_of(dml, dml_first, owners, self._plan)
-                claims = joined_claims([own, self._claims_of_strangers()])
+                claims = joined_claims([own, self._strangers.claims()])
             claimed = self._unowned.claimed(claims, allocate)
             wanted = None
             if self._lob_source is not None:
@@ -478,6 +489,10 @@ class Assembler:
         self._ended_unbegun.extend(chunks)
         if chunks[-1].events.kind[-1] == EventKind.COMMIT:
             self._note_stranger(chunks)
+
+
+def _told_changes(told: Sequence[ChangeBatch]) -> int:
+    return sum(count_changes(batch.events) for batch in told)
 
 
 def _changes(events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]) -> int:

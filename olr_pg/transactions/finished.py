@@ -17,6 +17,8 @@ from olr_pg.transactions.lobs.page_claims import Places
 from olr_pg.transactions.shared_undo import changed_containers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.transactions.delimit import Instances
     from olr_pg.transactions.lobs.assembly import LobOutcome
@@ -38,6 +40,13 @@ class Finished(NamedTuple):
     dml: DmlColumns
     dictionary: tuple[DictionaryTransaction, ...] = ()
     faults: tuple[RowFault, ...] = ()
+
+
+def joined_faults(parts: Sequence[Finished]) -> Finished | None:
+    """Return the first part with the faults of all, of which the others have nothing else."""
+    if not parts:
+        return None
+    return parts[0]._replace(faults=tuple(fault for part in parts for fault in part.faults))
 
 
 @dataclass(slots=True)
@@ -115,13 +124,14 @@ class Account:
 
 def commit_order(
     scn: npt.NDArray[np.uint64],
+    delay: npt.NDArray[np.uint32],
     thread: npt.NDArray[np.uint16],
     sequence: npt.NDArray[np.uint32],
     block: npt.NDArray[np.uint32],
     offset: npt.NDArray[np.uint16],
 ) -> npt.NDArray[np.int64]:
-    """Sort by the order of delivery: commit SCN, then thread and RBA of the commit record."""
-    return np.lexsort((offset, block, sequence, thread, scn))
+    """Sort by the order of delivery: commit SCN, then as `CommitPosition` does."""
+    return np.lexsort((offset, block, sequence, thread, delay, scn))
 
 
 @kernel
@@ -162,6 +172,7 @@ def transactions_of(
         commit_time=events.time[end],
         serial=serial,
         session=session,
+        commit_delay=events.session[end],
         commit_thread=events.thread[end],
         commit_sequence=events.sequence[end],
         commit_block=events.block[end],

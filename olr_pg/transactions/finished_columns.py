@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.redo.column_tables import ColumnTable, row_type
+from olr_pg.redo.commit_position import CommitPosition
 
 
 class DmlKind(IntEnum):
@@ -34,9 +35,10 @@ class TransactionColumns(NamedTuple):
         xid: packed as `scalars.pack_xid`.
         begin_scn: SCN of the record that began it.
         begin_time, commit_time: redo time of those records (32 bits).
-        commit_scn: SCN of the record with its 5.4 vector.
+        commit_scn: that of the record with its 5.4 vector, unless parallel DML has another one.
         serial, session: of 5.19/5.20, 0 where none was seen.
-        commit_thread, commit_sequence, commit_block, commit_offset: where the commit record is.
+        commit_delay, commit_thread, commit_sequence, commit_block, commit_offset: as in
+            `redo.commit_position`.
         dml_first: shape (n + 1); where each transaction's row changes begin in `DmlColumns`.
     """
 
@@ -48,11 +50,17 @@ class TransactionColumns(NamedTuple):
     commit_time: npt.NDArray[np.uint32]
     serial: npt.NDArray[np.uint16]
     session: npt.NDArray[np.uint32]
+    commit_delay: npt.NDArray[np.uint32]
     commit_thread: npt.NDArray[np.uint16]
     commit_sequence: npt.NDArray[np.uint32]
     commit_block: npt.NDArray[np.uint32]
     commit_offset: npt.NDArray[np.uint16]
     dml_first: npt.NDArray[np.int64]
+
+    def position(self, row: int) -> CommitPosition:
+        """Return where one of them committed."""
+        columns = (getattr(self, f"commit_{name}") for name in CommitPosition._fields)
+        return CommitPosition(*(int(column[row]) for column in columns))
 
 
 VALUE: Final = row_type(

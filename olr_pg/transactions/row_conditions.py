@@ -356,16 +356,12 @@ def _fault(
     is_moved = isinstance(condition, RowCondition) and _is_decided(dml, change, condition)
     code = NOT_WHOLE if is_moved else UNDECIDED
     detail = _unknown_columns(dml, change, tables[number]) if is_moved else reasons[number]
-    place = (
-        transactions.commit_thread, transactions.commit_sequence, transactions.commit_block,
-        transactions.commit_offset,
-    )  # fmt: skip
-    thread, sequence, block, offset = (int(column[owner]) for column in place)
+    position = transactions.position(owner)
     xid = int(transactions.xid[owner])
     error = OlrPgError(
         code,
         detail,
-        thread=thread,
+        thread=position.thread,
         sequence=int(dml.sequence[change]),
         block=int(dml.block[change]),
         offset=int(dml.offset[change]),
@@ -375,7 +371,7 @@ def _fault(
     )
     return RowFault(
         int(transactions.con_id[owner]), xid, int(transactions.begin_scn[owner]),
-        int(transactions.commit_scn[owner]), (thread, sequence, block, offset),
+        int(transactions.commit_scn[owner]), position,
         int(transactions.serial[owner]), int(transactions.session[owner]), number, error,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from olr_pg.errors import OlrPgError
 
 if TYPE_CHECKING:
+    from olr_pg.redo.commit_position import CommitPosition
     from olr_pg.transactions.lobs.lost_values import LostLob
 
 
@@ -15,7 +16,7 @@ class RowFault(NamedTuple):
 
     Attributes:
         con_id, xid, begin_scn, commit_scn: of the transaction; the XID is packed.
-        position: thread, sequence, block and offset of its commit record.
+        position: of its commit record.
         serial, session: of its session, 0 where none was seen.
         table: index into the row plan.
         error: 2011, 2015, 2016, 2060 to 2062, 2140, 2141, 2160, 2161: why, and where the first such
@@ -29,7 +30,7 @@ class RowFault(NamedTuple):
     xid: int
     begin_scn: int
     commit_scn: int
-    position: tuple[int, int, int, int]
+    position: CommitPosition
     serial: int
     session: int
     table: int

@@ -68,15 +68,13 @@ def row_faults(
         owner.tolist(), faults.event.tolist(), faults.status.tolist(), strict=True
     ):
         table = int(events.table[event])
-        place = (of.commit_thread, of.commit_sequence, of.commit_block, of.commit_offset)
-        thread, sequence, block, offset = (int(column[at]) for column in place)
         found.append(
             RowFault(
                 int(of.con_id[at]),
                 int(of.xid[at]),
                 int(of.begin_scn[at]),
                 int(of.commit_scn[at]),
-                (thread, sequence, block, offset),
+                of.position(at),
                 int(of.serial[at]),
                 int(of.session[at]),
                 table,
@@ -109,14 +107,13 @@ def lob_faults(
         return ()
     owners = np.array([one.owner for one in lost])
     of = transactions_of(events, instances, closed[owners], np.zeros(0, np.int64))
-    places = np.stack([of.commit_thread, of.commit_sequence, of.commit_block, of.commit_offset], 1)
     return tuple(
         RowFault(
             int(of.con_id[at]),
             int(of.xid[at]),
             int(of.begin_scn[at]),
             int(of.commit_scn[at]),
-            tuple(places[at].tolist()),
+            of.position(at),
             int(of.serial[at]),
             int(of.session[at]),
             one.table,

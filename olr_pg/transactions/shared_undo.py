@@ -7,6 +7,10 @@ together with its XID. An event that nothing but an XID puts to a transaction (a
 directly, a direct load, DDL) tells its own container only. It is of the root's undo where a
 transaction of the root's undo has that XID and none of its own container's does.
 
+Undo of the root beside a change of a PDB says the same of every change. Where undo is not shared,
+the root's container in one vector is damage: the event goes back to its own container if a
+transaction there has its XID and none of the root's undo does.
+
 Facts: redo-format §3.1.
 """
 
@@ -31,6 +35,17 @@ if TYPE_CHECKING:
 _CONTAINER: Final = 32
 """Where the container begins in `delimit.slot_keys`."""
 
+_SLOT: Final = 0xFFFF_00FF_0000_0000
+"""Undo segment and slot in an XID, as undo markers have them."""
+
+_CHANGES: Final = (
+    int(EventKind.CHANGE),
+    int(EventKind.SPLIT_CHANGE),
+    int(EventKind.UNDO_PART),
+    int(EventKind.UNDECODED),
+    int(EventKind.LOB),
+    int(EventKind.UNDONE),
+)
 _BY_XID: Final = (
     int(EventKind.CHANGE),
     int(EventKind.UNDECODED),
@@ -53,59 +68,100 @@ def _is_by_xid(events: EventColumns, at: int) -> bool:
 
 
 @kernel
-def _find_by_xid(events: EventColumns, found: Any) -> tuple[int, bool]:
+def _find_by_xid(events: EventColumns, found: Any, shared: Any) -> tuple[int, int, bool, bool]:
     """Fill `found` with the events that an XID alone puts to a transaction.
 
+    Args:
+        shared: filled with the changes of PDBs, and what takes them back, in the root's undo.
+
     Returns:
-        (how many they are, whether any event is of the root's undo).
+        (how many were found, how many are shared, whether any event is of the root's undo, whether
+        any that undo puts to its transaction is of a PDB's undo).
     """
     count = 0
+    shared_count = 0
     has_root = False
+    has_own = False
     for at in range(events.size):
-        has_root = has_root or events[np.uint64(at)].undo_con_id == ROOT
+        event = events[np.uint64(at)]
         if _is_by_xid(events, at):
             found[count] = at
             count += 1
-    return count, has_root
+        elif event.undo_con_id != ROOT:
+            has_own = has_own or event.undo_con_id > ROOT
+        else:
+            has_root = True
+            if event.con_id > ROOT and event.kind in _CHANGES:
+                shared[shared_count] = at
+                shared_count += 1
+    return count, shared_count, has_root, has_own
 
 
 def names_its_transaction(events: EventColumns) -> bool:
     """Tell whether all of some events are put to their transaction by an XID alone."""
-    count, _ = _find_by_xid(events, np.empty(events.size, np.int64))
+    count, *_ = _find_by_xid(events, *np.empty((2, events.size), np.int64))
     return bool(count == events.size)
 
 
 def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -> ChangeBatch:
-    """Put events that an XID alone puts to a transaction to the root's undo where it has that XID.
+    """Put events to the undo that has their transaction, see the module's docstring.
 
     Args:
         batch: events in redo order.
         opened: the transactions that wait for their end, by slot (`delimit.slot_keys`).
     """
     events = batch.events
-    found = np.empty(events.size, np.int64)
-    count, has_root = _find_by_xid(events, found)
-    if count == 0 or not (has_root or any(key >> _CONTAINER == ROOT for key in opened)):
+    found, shared = np.empty((2, events.size), np.int64)
+    count, shared_count, has_root, has_own = _find_by_xid(events, found, shared)
+    if count == 0 and not (shared_count and (has_own or opened)):
         return batch
-    found = found[:count]
-    others = np.ones(events.size, np.bool_)
-    others[found] = False
-    known = _known(events, others, opened)
-    own = zip(events.con_id[found].tolist(), events.xid[found].tolist(), strict=True)
-    moved = [(con, xid) not in known and (ROOT, xid) in known for con, xid in own]
-    if not any(moved):
-        return batch
-    events = events.copy()
-    events.undo_con_id[found[np.array(moved)]] = ROOT
+    containers = {key >> _CONTAINER for key in opened}
+    found, shared = found[:count], shared[:shared_count]
+    if count and (has_root or ROOT in containers):
+        known = _known(events, (found,), opened)
+        own = _transactions(events.con_id, events.xid, found)
+        moved = [one not in known and (ROOT, one[1]) in known for one in own]
+        events = _moved(events, found, moved, root=True)
+    if shared_count and (has_own or max(containers, default=0) > ROOT):
+        known = _known(events, (found, shared), opened)
+        known |= {(con_id, xid & _SLOT) for con_id, xid in known}
+        own = _transactions(events.con_id, events.xid, shared)
+        moved = [one in known and (ROOT, one[1]) not in known for one in own]
+        events = _moved(events, shared, moved, root=False)
     return batch._replace(events=events)
 
 
+def _moved(
+    events: EventColumns, rows: npt.NDArray[np.int64], moved: list[bool], *, root: bool
+) -> EventColumns:
+    """Return the events, those of `rows` that are moved in the root's or in their own undo."""
+    if not any(moved):
+        return events
+    events, rows = events.copy(), rows[np.array(moved)]
+    events.undo_con_id[rows] = ROOT if root else events.con_id[rows]
+    return events
+
+
+def _transactions(
+    containers: npt.NDArray[np.uint16], xids: npt.NDArray[np.uint64], rows: npt.NDArray[Any]
+) -> list[tuple[int, int]]:
+    return list(zip(containers[rows].tolist(), xids[rows].tolist(), strict=True))
+
+
 def _known(
-    events: EventColumns, others: npt.NDArray[np.bool_], opened: Mapping[int, OpenTransaction]
+    events: EventColumns,
+    asked: Sequence[npt.NDArray[np.int64]],
+    opened: Mapping[int, OpenTransaction],
 ) -> set[tuple[int, int]]:
-    """Return container of the undo and XID of the transactions that are known."""
-    containers, xids = events.undo_con_id[others], events.xid[others]
-    known = set(zip(containers.tolist(), xids.tolist(), strict=True))
+    """Return container of the undo and XID of the transactions that are known.
+
+    Args:
+        asked: events that say nothing of it.
+    """
+    others = np.ones(events.size, np.bool_)
+    for rows in asked:
+        others[rows] = False
+    known = set(_transactions(events.undo_con_id, events.xid, others))
     known.update((key >> _CONTAINER, one.xid) for key, one in opened.items())
     return known
 

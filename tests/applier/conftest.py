@@ -16,7 +16,8 @@ from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.stopped.held_frames import HeldMessages
 from olr_pg.datatypes.number import encode_number
-from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
+from olr_pg.ordering.ready_transactions import ReadyRun
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.scalars import MAX_SCN
 from olr_pg.server.checkpoint import Checkpoint
 from olr_pg.server.listener import Listener
@@ -97,7 +98,13 @@ class Script:
         )
         self.transactions.append(
             ready_one(
-                xid, scn - 5, scn, CommitPosition(1, 1, number, 0), blob, len(elements), self.order
+                xid,
+                scn - 5,
+                scn,
+                CommitPosition(0, 1, 1, number, 0),
+                blob,
+                len(elements),
+                self.order,
             )
         )
         return scn

@@ -15,6 +15,7 @@ from olr_pg.ordering.fault_selection import (
     is_followed,
     without_dropped,
 )
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.row_fault import RowFault
 
@@ -31,8 +32,9 @@ def follower(*, ends: bool) -> Any:
 
 def fault(table: int, commit_scn: int = 101, lobs: tuple[LostLob, ...] = ()) -> RowFault:
     return RowFault(
-        con_id=3, xid=7, begin_scn=90, commit_scn=commit_scn, position=(1, 7, 2, 16), serial=0,
-        session=0, table=table, error=OlrPgError(Code.CHANGE_UNDECODABLE, "test"), lobs=lobs,
+        con_id=3, xid=7, begin_scn=90, commit_scn=commit_scn, serial=0,
+        position=CommitPosition(0, 1, 7, 2, 16), session=0, table=table,
+        error=OlrPgError(Code.CHANGE_UNDECODABLE, "test"), lobs=lobs,
     )  # fmt: skip
 
 

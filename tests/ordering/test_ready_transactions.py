@@ -7,18 +7,18 @@ import random
 import pytest
 
 from olr_pg.ordering.ready_transactions import (
-    CommitPosition,
     ReadyRun,
     in_commit_order,
     joined,
     split_runs,
     transactions_of,
 )
+from olr_pg.redo.commit_position import CommitPosition
 from tests.server.ready_one import ready_one
 
 
 def one(commit_scn: int, thread: int = 1, size: int = 9) -> ReadyRun:
-    place = CommitPosition(thread, 7, commit_scn, 16)
+    place = CommitPosition(0, thread, 7, commit_scn, 16)
     return ready_one(commit_scn, commit_scn - 5, commit_scn, place, b"%d" % thread * size, 1)
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from olr_pg.ordering.ready_transactions import (
-    CommitPosition,
     ReadyRun,
     joined,
     transactions_of,
     whole,
 )
 from olr_pg.ordering.release import Release
+from olr_pg.redo.commit_position import CommitPosition
 from tests.server.ready_one import ready_one
 
 
@@ -25,7 +25,7 @@ def runs_of_view(rng: random.Random, view: int) -> list[ReadyRun]:
         ones: list[ReadyRun] = []
         for _ in range(rng.choice((1, 3, 700))):
             scn += rng.randrange(3)
-            place = CommitPosition(1, number, len(ones), 0)
+            place = CommitPosition(0, 1, number, len(ones), 0)
             ones.append(ready_one(view, scn - rng.randint(1, 200), scn, place, b"x" * 9, 1))
         batch = replace(joined(ones).batch, view=view)
         runs.append(whole(batch))

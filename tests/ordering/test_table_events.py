@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from olr_pg.dictionary.evolution import Evolution, Verdict
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.row_fault import RowFault
@@ -24,8 +25,9 @@ def ddl(scn: int, table: str = "S.T") -> SchemaEvent:
 
 def fault(scn: int, table: str = "S.T", lobs: tuple[LostLob, ...] = ()) -> RowFault:
     return RowFault(
-        con_id=3, xid=scn, begin_scn=scn - 7, commit_scn=scn, position=(1, 7, 2, 16), serial=0,
-        session=0, table=0, error=OlrPgError(Code.CHANGE_UNDECODABLE, "test", table=table),
+        con_id=3, xid=scn, begin_scn=scn - 7, commit_scn=scn, serial=0,
+        position=CommitPosition(0, 1, 7, 2, 16), session=0, table=0,
+        error=OlrPgError(Code.CHANGE_UNDECODABLE, "test", table=table),
         lobs=lobs,
     )  # fmt: skip
 

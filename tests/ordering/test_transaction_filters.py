@@ -10,6 +10,7 @@ import numpy as np
 from olr_pg.decoding.filters import Filters
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.redo.sessions import SessionAttributes, SessionKey
 from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.finished import Account
@@ -30,8 +31,9 @@ def columns(*rows: tuple[int, int, int, int]) -> Any:
 
 def fault(xid: int, thread: int, session: int, serial: int) -> RowFault:
     return RowFault(
-        con_id=3, xid=xid, begin_scn=90, commit_scn=101, position=(thread, 7, 2, 16), serial=serial,
-        session=session, table=0, error=OlrPgError(Code.CHANGE_UNDECODABLE, "test"),
+        con_id=3, xid=xid, begin_scn=90, commit_scn=101, serial=serial,
+        position=CommitPosition(0, thread, 7, 2, 16), session=session, table=0,
+        error=OlrPgError(Code.CHANGE_UNDECODABLE, "test"),
     )  # fmt: skip
 
 

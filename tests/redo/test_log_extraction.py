@@ -158,12 +158,18 @@ def test_the_strands_of_a_group_are_merged(
 COMMIT, CHANGE, LOB = EventKind.COMMIT, EventKind.CHANGE, EventKind.LOB
 
 
-def places_after(kernel: Any, *events: tuple[int, int, int, int], first: int = 0) -> list[Any]:
+def places_after(
+    kernel: Any,
+    *events: tuple[int, int, int, int],
+    first: int = 0,
+    delays: list[int] | None = None,
+) -> list[Any]:
     """(block, offset) of events (kind, SCN, block, offset) once the kernel has moved them."""
     kind, scn, block, offset = (np.array(column) for column in zip(*events, strict=True))
     table: Any = SimpleNamespace(
-        kind=kind, scn=scn, block=block, offset=offset, xid=np.zeros(len(events), np.int64)
-    )
+        kind=kind, scn=scn, block=block, offset=offset, xid=np.zeros(len(events), np.int64),
+        session=np.zeros(len(events), np.int64) if delays is None else np.array(delays),
+    )  # fmt: skip
     interpreted(kernel)(table, first, len(events))
     return list(zip(table.block.tolist(), table.offset.tolist(), strict=True))
 
@@ -175,6 +181,20 @@ def test_places_of_commits_with_one_scn_ascend_as_they_committed() -> None:
     assert places_after(order, *behind, first=1) == [(9, 40), (4, 0), (3, 80), (9, 16)]
     other_scn = [(COMMIT, 5, 9, 40), (COMMIT, 6, 9, 16)]
     assert places_after(order, *other_scn) == [(9, 40), (9, 16)]
+
+
+def test_children_of_parallel_dml_take_places_of_commits_of_their_own_record_scn_only() -> None:
+    order = log_extraction._order_places
+    parent_and_children = [
+        (COMMIT, 5, 9, 40), (COMMIT, 5, 9, 16), (COMMIT, 7, 8, 80), (COMMIT, 5, 3, 80),
+        (COMMIT, 7, 2, 16),
+    ]  # fmt: skip
+    places = places_after(order, *parent_and_children, delays=[0, 2, 0, 2, 0])
+    assert places == [(9, 40), (3, 80), (2, 16), (9, 16), (8, 80)]
+    page = [(COMMIT, 7, 9, 16), (COMMIT, 5, 9, 80), (LOB, 7, 3, 0)]
+    assert places_after(log_extraction._place_pages, *page, delays=[0, 2, 0])[2] == (9, 17)
+    page = [(LOB, 7, 9, 0), (COMMIT, 5, 1, 80), (COMMIT, 7, 3, 16)]
+    assert places_after(log_extraction._place_pages, *page, delays=[0, 2, 0])[0] == (3, 16)
 
 
 @pytest.mark.parametrize(

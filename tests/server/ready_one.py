@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from olr_pg.ordering.ready_transactions import (
-    CommitPosition,
     ReadyBatch,
     ReadyColumns,
     ReadyRun,
     whole,
 )
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.wire.frames import ByteOrder
 
 
@@ -28,6 +28,7 @@ def ready_one(
         np.array([xid], np.uint64),
         np.array([begin_scn], np.uint64),
         np.array([commit_scn], np.uint64),
+        np.array([position.delay], np.uint32),
         np.array([position.thread], np.uint16),
         np.array([position.sequence], np.uint32),
         np.array([position.block], np.uint32),

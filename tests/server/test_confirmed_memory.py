@@ -99,6 +99,7 @@ def batch_of(blobs: list[bytes], blob: memoryview) -> ReadyBatch:
         numbers.astype(np.uint64),
         numbers.astype(np.uint64),
         numbers.astype(np.uint64),
+        np.zeros(len(blobs), np.uint32),
         np.ones(len(blobs), np.uint16),
         np.ones(len(blobs), np.uint32),
         numbers.astype(np.uint32),

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from olr_pg.config.port_sections import Limits
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
+from olr_pg.ordering.ready_transactions import ReadyRun
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.listener import Listener
 from olr_pg.server.queue import ReadyQueue
@@ -84,7 +85,7 @@ class MemorySource:
     def build(number: int, order: ByteOrder) -> ReadyRun:
         begin = elements_of(number)[0]
         blob = b"".join(messages_of(number, order))
-        position = CommitPosition(1, 1, number, 16)
+        position = CommitPosition(0, 1, 1, number, 16)
         return ready_one(number, begin.scn, begin.commit_scn, position, blob, 3, order)
 
     def resolve(self, sql: str, _is_abandoned: object = None) -> None:
@@ -400,7 +401,7 @@ def test_stop_ends_a_client_that_waits_and_a_decoder_that_is_held(checkpoint: Ch
 def test_stop_ends_a_client_that_does_not_read(checkpoint: Checkpoint) -> None:
     source = MemorySource(1)
     blob = encode_answer(Data(b"\2" * (32 << 20)), ByteOrder.LITTLE)
-    position = CommitPosition(1, 1, 1, 1)
+    position = CommitPosition(0, 1, 1, 1, 1)
     source.transactions = [ready_one(1, 1, 1000, position, blob, 1)]
     with Listener(source, checkpoint) as server, RawClient(server.address) as client:
         client.begin()

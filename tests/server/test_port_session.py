@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.errors import OlrPgError
-from olr_pg.ordering.ready_transactions import CommitPosition
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.checkpoint import FILE_NAME, Checkpoint
 from olr_pg.server.port_session import PortSession, ReplicationClaim
 from olr_pg.server.queue import ReadyQueue
@@ -66,7 +66,7 @@ class StillSource:
 
 def put(queue: ReadyQueue, begin_scn: int, commit_scn: int) -> None:
     blob = encode_frame(b"\4\0x", ByteOrder.LITTLE) * 2
-    queue.put(ready_one(begin_scn, begin_scn, commit_scn, CommitPosition(1, 1, 1, 1), blob, 2))
+    queue.put(ready_one(begin_scn, begin_scn, commit_scn, CommitPosition(0, 1, 1, 1, 1), blob, 2))
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from structlog.testing import capture_logs
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import (
     SMALL_BYTES,
-    CommitPosition,
     ReadyRun,
     ReadyTransaction,
     in_commit_order,
@@ -30,6 +29,7 @@ from olr_pg.ordering.ready_transactions import (
     transactions_of,
 )
 from olr_pg.redo.column_tables import take
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.finished_columns import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
@@ -56,7 +56,7 @@ def messages_of(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> li
 
 def transaction(xid: int, begin_scn: int, commit_scn: int, count: int = 2) -> ReadyRun:
     blob = b"".join(messages_of(xid, begin_scn, commit_scn, count))
-    return ready_one(xid, begin_scn, commit_scn, CommitPosition(1, 1, xid, 16), blob, count)
+    return ready_one(xid, begin_scn, commit_scn, CommitPosition(0, 1, 1, xid, 16), blob, count)
 
 
 def xids_of(framed: bytes | bytearray | memoryview) -> list[int]:
@@ -254,7 +254,7 @@ def test_a_client_that_confirms_only_at_the_end_is_never_stuck() -> None:
 def test_a_large_transaction_that_is_being_applied_is_not_held_back() -> None:
     small = series(4)
     size = small[0].cost
-    large = ready_one(1, 1, 101, CommitPosition(1, 1, 1, 16), bytes(100 * size), 1)
+    large = ready_one(1, 1, 101, CommitPosition(0, 1, 1, 1, 16), bytes(100 * size), 1)
     queue = ReadyQueue(10**9, 3 * size)
     with capture_logs() as entries:
         for one in (small[0], large, small[2], small[3]):
@@ -319,7 +319,8 @@ def encoders_output(count: int) -> tuple[TransactionColumns, EncodedTransactions
     columns = TransactionColumns(
         numbers.astype(np.uint32), numbers.astype(np.uint64), numbers.astype(np.uint64),
         numbers.astype(np.uint32), (numbers + 100).astype(np.uint64), numbers.astype(np.uint32),
-        numbers.astype(np.uint16), numbers.astype(np.uint32), np.full(count, 2, np.uint16),
+        numbers.astype(np.uint16), numbers.astype(np.uint32),
+        np.zeros(count, np.uint32), np.full(count, 2, np.uint16),
         numbers.astype(np.uint32), numbers.astype(np.uint32), numbers.astype(np.uint16),
         np.arange(count + 1).astype(np.int64),
     )  # fmt: skip
@@ -333,7 +334,7 @@ def test_the_encoders_output_becomes_transactions() -> None:
     blobs = [b"".join(messages_of(n, n, 100 + n, 3)) for n in range(3)]
     assert [bytes(one.blob) for one in found] == blobs
     assert [one.commit_scn for one in found] == [100, 101, 102]
-    assert found[1].position == CommitPosition(2, 1, 1, 1)
+    assert found[1].position == CommitPosition(0, 2, 1, 1, 1)
     assert xids_of(found[2].blob) == [2, 2, 2]
     queue = ReadyQueue()
     assert queue.put(run)
@@ -381,7 +382,7 @@ def test_runs_of_several_threads_come_in_commit_order(seed: int) -> None:
             for _ in range(rng.randint(1, 8)):
                 scn, xid = scn + rng.randint(0, 3), xid + 1
                 blob = rng.randbytes(rng.choice((5, 50, 40_000)))
-                place = CommitPosition(thread, 7, xid, 16)
+                place = CommitPosition(0, thread, 7, xid, 16)
                 ones.append(ready_one(xid, scn - 3, scn, place, blob, 1))
             runs.append(joined(ones))
     rng.shuffle(runs)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun
+from olr_pg.ordering.ready_transactions import ReadyRun
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.backlog import Backlog
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.server.queued_events import EVENT_BYTES
@@ -30,7 +31,7 @@ LOST = LostLob("V", 2120, "A" * 18, DmlKind.INSERT, False, (0, 0, 0), ())
 
 def transaction(xid: int, commit_scn: int, age: int = 5) -> ReadyRun:
     blob = b"".join(messages_of(xid, commit_scn - age, commit_scn, 3))
-    return ready_one(xid, commit_scn - age, commit_scn, CommitPosition(1, 1, xid, 16), blob, 3)
+    return ready_one(xid, commit_scn - age, commit_scn, CommitPosition(0, 1, 1, xid, 16), blob, 3)
 
 
 def ddl(scn: int, *, past: bool = False, begin_scn: int | None = None) -> SchemaEvent:

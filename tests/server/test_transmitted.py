@@ -6,13 +6,14 @@ import random
 
 import pytest
 
-from olr_pg.ordering.ready_transactions import CommitPosition, ReadyRun, joined, transactions_of
+from olr_pg.ordering.ready_transactions import ReadyRun, joined, transactions_of
+from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.transmitted import Transmitted
 from tests.server.ready_one import ready_one
 
 
 def one(scn: int) -> ReadyRun:
-    return ready_one(scn, scn - 5, scn, CommitPosition(1, 7, scn, 16), b"x" * 9, 1)
+    return ready_one(scn, scn - 5, scn, CommitPosition(0, 1, 7, scn, 16), b"x" * 9, 1)
 
 
 def run_of(*scns: int) -> ReadyRun:

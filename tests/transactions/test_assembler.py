@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.redo.batch import EventKind, Role, empty_batch, empty_entries, empty_pieces
-from olr_pg.scalars import pack_xid
+from olr_pg.scalars import MAX_SCN, pack_xid
 from olr_pg.transactions.assembler import Assembler
 from tests.redo.chain import Transaction, assemble, clear, subscribe, transactions_of
 from tests.transactions.event_model import CON_ID, OBJ, Committed, Event, Workload, batch_of
@@ -146,6 +146,9 @@ def test_a_lost_end_loses_only_its_own_transaction() -> None:
             for one in transactions_of(assembler.feed(batch_of(part)), WANTED.plan)
         ]
         assert [one.values for one in delivered(found)] == [(2,)]
+        lost = assembler.tell_unseen_ends(MAX_SCN)
+        assert lost is not None
+        assert [fault.xid for fault in lost.faults] == [XID]
         assert assembler.open_transactions == []
 
 

@@ -10,10 +10,10 @@ from olr_pg.transactions.finished import Account, commit_order, count_rows
 from olr_pg.transactions.finished_columns import DmlKind
 
 
-def test_commits_of_one_scn_leave_by_thread_and_place() -> None:
+def test_commits_of_one_scn_leave_by_delay_thread_and_place() -> None:
     keys = [
-        (scn, thread, sequence, block, offset)
-        for scn in (5, 6) for thread in (1, 2) for sequence in (7, 8)
+        (scn, delay, thread, sequence, block, offset)
+        for scn in (5, 6) for delay in (0, 3) for thread in (1, 2) for sequence in (7, 8)
         for block in (2, 900) for offset in (16, 200)
     ]  # fmt: skip
     random.Random(1).shuffle(keys)

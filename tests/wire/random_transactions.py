@@ -176,8 +176,8 @@ def to_columns(transactions: list[Transaction]) -> tuple[TransactionColumns, Dml
         np.array([t.commit_time for t in transactions], np.uint32),
         np.array([b.serial for b in begins], np.uint16),
         np.array([b.session for b in begins], np.uint32),
-        zero.astype(np.uint16), zero.astype(np.uint32), zero.astype(np.uint32),
-        zero.astype(np.uint16),
+        zero.astype(np.uint32), zero.astype(np.uint16), zero.astype(np.uint32),
+        zero.astype(np.uint32), zero.astype(np.uint16),
         np.cumsum([0, *(len(t.changes) for t in transactions)]).astype(np.int64),
     )  # fmt: skip
     return columns, dml

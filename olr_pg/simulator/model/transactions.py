@@ -99,6 +99,7 @@ class Transaction:
 
     Attributes:
         commit_scn: counts from the end of `active` on.
+        commit_delay: by how many SCNs the record of its commit is behind it.
         changes: what SQL did.
         ddl: what DDL did.
         objects: OBJ# of what it has locked.
@@ -117,6 +118,7 @@ class Transaction:
     active: bool = True
     rolled_back: bool = False
     commit_scn: int = 0
+    commit_delay: int = 0
     undo_block: UndoBlock | None = None
     undo: list[UndoEntry] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)

@@ -9,7 +9,7 @@ from olr_pg.simulator.sessions.session import SimSession
 from olr_pg.simulator.writer.parallel_writer import ParallelWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from olr_pg.simulator.writer.instance import Container, Instance, RedoThread
 
@@ -20,11 +20,16 @@ FIRST_SESSION: Final = 500
 class ParallelGroup:
     """A coordinator and its servers: one parallel statement at a time.
 
+    Args:
+        threads: redo threads; the coordinator is in the first one, its servers in all of them.
+
     Attributes:
         committed_at: SCN of the parent's commit, 0 where none is under way.
     """
 
-    def __init__(self, instance: Instance, container: Container, thread: RedoThread) -> None:
+    def __init__(
+        self, instance: Instance, container: Container, threads: Sequence[RedoThread]
+    ) -> None:
         self._instance = instance
         self.committed_at = 0
         self._servers = list[tuple[SimSession, ParallelWriter]]()
@@ -33,6 +38,7 @@ class ParallelGroup:
             who = DatabaseSession(
                 FIRST_SESSION + number, 2000 + number, "SIM", 136, program=program
             )
+            thread = threads[-number % len(threads)]
             writer = ParallelWriter(instance, container, thread, who)
             self._servers.append(
                 (SimSession(instance, container, thread, who, writer=writer), writer)

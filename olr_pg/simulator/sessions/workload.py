@@ -263,8 +263,8 @@ class RandomWorkload:
     def _run_parallel(self, session: SimSession, table: SimTable) -> None:
         rng, actions = self._rng, (self._insert, self._insert_many, self._update, self._delete)
         if self._group is None:
-            thread = session.instance.threads[0]
-            self._group = ParallelGroup(session.instance, session.container, thread)
+            instance = session.instance
+            self._group = ParallelGroup(instance, session.container, instance.threads)
 
         def work(server: SimSession) -> None:
             for _ in range(rng.choice((0, 1, 2, 12))):

@@ -80,6 +80,7 @@ class ParallelWriter(TransactionWriter):
         self._write_header_vector(record, transaction, (5, 4), commit_fields(self.redo, mark))
         record.emit()
         self._close(transaction, scn, committed=True)
+        transaction.commit_delay = record.scn - scn
         self._deliver(transaction)
 
     def close_parent(self, scn: int) -> None:

@@ -68,7 +68,7 @@ def test_the_scn_of_the_parent_may_have_any_place(place: int) -> None:
 def group(folder: Path) -> tuple[SmallDatabase, ParallelGroup]:
     database = SmallDatabase(folder, Shape())
     session = database.session
-    return database, ParallelGroup(database.instance, session.container, session.thread)
+    return database, ParallelGroup(database.instance, session.container, [session.thread])
 
 
 def ends(database: SmallDatabase) -> list[ParsedVector]:

@@ -1,0 +1,199 @@
+"""Transactions that did not commit as far as redo tells, but whose changes may have been kept.
+
+- Another transaction uses the slot of an open one. Oracle reuses a slot only after its transaction
+  has ended. So the end was not read, or was misread. A surviving instance may have rolled the
+  transaction back in another redo thread. This is decided when all redo was read up to the reuse.
+- A rollback takes back every change before it ends (redo-format §4.4). If a change is left, the end
+  was misread, or redo is missing.
+
+Nothing tells whether these changes count. An UNDECODED change replaces them in each of their tables
+and stops the table with the reason (`row_faults`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from olr_pg.kernels.compile import kernel
+from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
+from olr_pg.redo.column_tables import joined_rows, take
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.transactions.delimit import Instances, live_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.transactions.finished_columns import TransactionColumns
+    from olr_pg.transactions.open_transaction import OpenTransaction
+
+_LOB = int(EventKind.LOB)
+_SLOT = np.uint64(32)
+"""Where undo segment and slot begin in a packed XID."""
+
+
+class Superseded(NamedTuple):
+    """An open transaction whose slot is used again.
+
+    Attributes:
+        successor: the first event of the transaction that uses it.
+    """
+
+    transaction: OpenTransaction
+    successor: EventColumns
+
+
+class UnseenEnds:
+    """The transactions whose slots are used again, until all redo was read up to there."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[int, int], Superseded] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def transactions(self) -> list[OpenTransaction]:
+        """Those that wait."""
+        return [one.transaction for one in self._waiting.values()]
+
+    def add(self, key: int, transaction: OpenTransaction, successor: EventColumns) -> None:
+        """Take a transaction off its slot, whose key is that of `delimit.slot_keys`."""
+        self._waiting[key, transaction.xid] = Superseded(transaction, successor)
+
+    def pop(self, key: int, xid: int) -> OpenTransaction | None:
+        """Return a transaction that has an end after all, and forget it."""
+        found = self._waiting.pop((key, xid), None)
+        return None if found is None else found.transaction
+
+    def passed(self, scn: int) -> list[Superseded]:
+        """Remove and return those that no redo from before `scn` can end any more."""
+        found = {key: one for key, one in self._waiting.items() if one.successor.scn[0] < scn}
+        for key in found:
+            del self._waiting[key]
+        return list(found.values())
+
+    def copy(self) -> UnseenEnds:
+        """Return a copy."""
+        other = UnseenEnds()
+        other._waiting = dict(self._waiting)
+        return other
+
+
+def successors(
+    opened: Mapping[int, OpenTransaction], whole: TransactionColumns
+) -> list[tuple[int, EventColumns]]:
+    """Find the slots of open transactions that transactions which are whole have used since.
+
+    Args:
+        opened: by slot.
+        whole: of the same redo thread or others.
+
+    Returns:
+        (slot, an event at the begin of the other transaction).
+    """
+    if not opened or whole.xid.size == 0:
+        return []
+    slots = {one.xid >> 32: key for key, one in opened.items()}
+    rows = np.flatnonzero(np.isin(whole.xid >> _SLOT, np.array(list(slots), np.uint64)))
+    found = dict[int, EventColumns]()
+    for row in rows.tolist():
+        key = slots[int(whole.xid[row]) >> 32]
+        one = opened[key]
+        first = take(one.chunks.batches[0].events, slice(0, 1))
+        if key not in found and _uses_slot_of(one, first, whole, row):
+            first.scn[0] = whole.begin_scn[row]
+            found[key] = first
+    return list(found.items())
+
+
+def _uses_slot_of(
+    one: OpenTransaction, first: EventColumns, whole: TransactionColumns, row: int
+) -> bool:
+    """Tell whether a whole transaction of the same thread and container came behind an open one."""
+    return bool(
+        int(whole.con_id[row]) == one.con_id
+        and int(whole.xid[row]) > one.xid
+        and whole.commit_thread[row] == first.thread[0]
+        and one.begin_scn is not None
+        and int(whole.begin_scn[row]) >= one.begin_scn
+    )
+
+
+def left_without_end(one: Superseded) -> list[ChangeBatch]:
+    """Return a transaction that tells of the changes of another one that has no end, if any."""
+    events = joined_rows(
+        [*(batch.events for batch in one.transaction.chunks.batches), one.successor]
+    )
+    own = Instances(
+        np.arange(events.size), np.array([0, events.size]), np.zeros(1, np.int64),
+        np.full(1, events.size - 1), np.zeros(1, np.uint64),
+    )  # fmt: skip
+    return left_changes(events, own, np.zeros(1, np.int64), ChangeStatus.NO_END)
+
+
+def left_changes(
+    events: EventColumns,
+    instances: Instances,
+    rows: npt.NDArray[np.int64],
+    status: ChangeStatus = ChangeStatus.NOT_TAKEN_BACK,
+) -> list[ChangeBatch]:
+    """Return a transaction for each one that left changes, which tells of them.
+
+    Args:
+        rows: the instances that did not commit; they are whole.
+        status: why the changes may count all the same.
+    """
+    live, undoable, left = np.empty((3, events.size), np.int64)
+    counts = np.zeros(rows.size, np.int64)
+    count = _find_left(events, instances.order, instances.first, rows, live, undoable, left, counts)
+    if count == 0:
+        return []
+    found, ends = [], np.cumsum(counts)
+    for at in np.flatnonzero(counts).tolist():
+        own = np.sort(left[ends[at] - counts[at] : ends[at]])
+        begin, end = int(instances.begin[rows[at]]), int(instances.end[rows[at]])
+        of = take(events, np.concatenate([[begin], own]))
+        end_event = take(events, slice(end, end + 1))
+        found.append(_told(of, end_event, status))
+    return found
+
+
+@kernel
+def _find_left(
+    events: EventColumns, order: Any, first: Any, rows: Any, live: Any, undoable: Any, left: Any,
+    counts: Any,
+) -> int:  # fmt: skip
+    """Fill `left` with the row changes that rollbacks left, `counts` with how many of each."""
+    found = 0
+    for at in range(rows.size):
+        row = rows[at]
+        count, _, _ = live_changes(events, order, first[row], first[row + 1], live, undoable)
+        for k in range(count):
+            event = events[np.uint64(live[k])]
+            # What is logged without undo nothing takes back, and pages of LOBs stay.
+            if event.kind != _LOB and event.undo_dba != 0 and event.table >= 0:
+                left[found] = live[k]
+                found += 1
+                counts[at] += 1
+    return found
+
+
+def _told(events: EventColumns, end: EventColumns, status: ChangeStatus) -> ChangeBatch:
+    """Return a transaction with an UNDECODED change for each table that some changes are of.
+
+    Args:
+        events: the BEGIN of the transaction, and its changes.
+        end: the event where it counts as committed.
+    """
+    _, first = np.unique(events.table[1:], return_index=True)
+    begin, changes, commit = take(events, slice(0, 1)), take(events, 1 + np.sort(first)), end.copy()
+    changes.kind[:], changes.session[:], changes.undo_dba[:] = EventKind.UNDECODED, int(status), 0
+    commit.kind[:], commit.session[:], commit.table[:] = EventKind.COMMIT, 0, -1
+    told = joined_rows([begin, changes, commit])
+    told.piece_count[:] = 0
+    told.undo_con_id[:], told.xid[:] = begin.undo_con_id[0], begin.xid[0]
+    told.con_id[told.kind == EventKind.COMMIT] = begin.con_id[0]
+    return empty_batch()._replace(events=told)

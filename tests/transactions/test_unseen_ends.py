@@ -1,0 +1,197 @@
+"""Changes of transactions that did not commit, as far as redo tells, do not disappear silently."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from olr_pg.decoding.split import open_for_decoding, subscribe
+from olr_pg.decoding.split_results import read_result
+from olr_pg.errors import Code
+from olr_pg.ordering.merger import Merger
+from olr_pg.redo.batch import EventKind
+from olr_pg.scalars import MAX_SCN, pack_xid
+from olr_pg.transactions.assembler import Assembler
+from tests.lobs.lob_redo import TABLE_OBJ, LobRedo, snapshot
+from tests.lobs.told import told
+from tests.redo.chain import subscribe as subscribe_numbers
+from tests.split_results import packed_split
+from tests.transactions.event_model import CON_ID, OBJ, Event, batch_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.transactions.finished import Finished
+
+ONE, TWO, THREE = Decimal(1), Decimal(2), Decimal(3)
+SPLITS = pytest.mark.parametrize("split_blocks", [1, 2, 1 << 20])
+
+
+@SPLITS
+@pytest.mark.parametrize("has_changes", [True, False])
+def test_a_slot_that_is_used_again_tells_that_its_transaction_has_ended(
+    tmp_path: Path, split_blocks: int, has_changes: bool
+) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.end()
+    redo.begin()
+    redo.insert(TWO, None, None)
+    # Its 5.4 is missing.
+    if not has_changes:
+        redo.undo_insert(1, redo.undo)
+    redo.begin()
+    redo.insert(THREE, None, None)
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    if has_changes:
+        assert (found.code, found.ids) == (Code.CHANGE_UNDECODABLE, [1])
+        assert "another one uses its slot" in found.text
+        assert "APP.DOCS" in found.text
+    else:
+        assert (found.code, found.ids) == (None, [1, 3])
+
+
+@SPLITS
+def test_a_begin_that_is_missing_too_changes_nothing_about_it(
+    tmp_path: Path, split_blocks: int
+) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.sequence += 1
+    redo.insert(TWO, None, None)
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (Code.CHANGE_UNDECODABLE, [])
+
+
+@SPLITS
+def test_an_open_transaction_is_not_given_up_by_others(tmp_path: Path, split_blocks: int) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.segment, first = 2, redo.sequence
+    redo.begin()
+    redo.insert(TWO, None, None)
+    redo.end()
+    redo.segment, redo.sequence, redo.undo = 1, first, 1
+    redo.insert(THREE, None, None)
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (None, [2, 1, 3])
+
+
+@SPLITS
+@pytest.mark.parametrize("taken_back", [0, 1, 2])
+def test_a_rollback_that_leaves_changes_stops_their_table(
+    tmp_path: Path, split_blocks: int, taken_back: int
+) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.insert(TWO, None, None)
+    for number in range(2, 2 - taken_back, -1):
+        redo.emit(redo.undone(TABLE_OBJ, (11, 1), number))
+    redo.end(rollback=True)
+    redo.begin()
+    redo.insert(THREE, None, None)
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    if taken_back == 2:
+        assert (found.code, found.ids) == (None, [3])
+    else:
+        assert found.code == Code.CHANGE_UNDECODABLE
+        assert "nothing takes it back" in found.text
+
+
+XID, LATER, OTHER = pack_xid(1, 2, 3), pack_xid(1, 2, 4), pack_xid(5, 2, 4)
+WANTED = subscribe_numbers([OBJ], CON_ID)
+
+
+def event(kind: EventKind, xid: int, scn: int, thread: int = 1) -> Event:
+    return Event(kind, xid, scn, scn, undo_dba=50, rci=scn & 0xFF, wrp=3, thread=thread)
+
+
+def driver() -> Assembler:
+    assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
+    assembler.feed(batch_of([event(EventKind.BEGIN, XID, 10), event(EventKind.CHANGE, XID, 11)]))
+    return assembler
+
+
+def faults(finished: Finished | None) -> list[tuple[int, int]]:
+    """(XID, commit SCN) of each fault."""
+    return [] if finished is None else [(one.xid, one.commit_scn) for one in finished.faults]
+
+
+def test_what_is_superseded_waits_for_all_redo_up_to_there() -> None:
+    assembler = driver()
+    assert assembler.feed(batch_of([event(EventKind.BEGIN, LATER, 20)])) is None
+    assert len(assembler.open_transactions) == 2
+    assert faults(assembler.saved().tell_unseen_ends(MAX_SCN)) == [(XID, 20)]
+    assert assembler.tell_unseen_ends(20) is None
+    assert faults(assembler.tell_unseen_ends(21)) == [(XID, 20)]
+    assert assembler.tell_unseen_ends(MAX_SCN) is None
+    account = assembler.account
+    assert (account.lost, account.empty, account.undecoded) == (1, 0, 1)
+    assert (account.events_committed, account.events_dropped) == (1, 0)
+
+
+def test_a_surviving_instance_may_have_rolled_it_back() -> None:
+    assembler = driver()
+    assembler.feed(batch_of([event(EventKind.BEGIN, LATER, 20)]))
+    assembler.feed(batch_of([event(EventKind.ROLLBACK, XID, 15, thread=2)]))
+    assert assembler.tell_unseen_ends(MAX_SCN) is None
+    account = assembler.account
+    assert (account.lost, account.rolled_back, account.events_rolled_back) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_successor"),
+    [
+        ({}, True),
+        ({"xid": OTHER}, False),
+        ({"xid": pack_xid(1, 2, 2)}, False),
+        ({"con_id": 4}, False),
+        ({"commit_thread": 2}, False),
+        ({"begin_scn": 9}, False),
+    ],
+)
+def test_whole_transactions_of_a_split_take_others_off_their_slot(
+    changed: dict[str, int], is_successor: bool
+) -> None:
+    facts: dict[str, Any] = {"xid": LATER, "con_id": CON_ID, "commit_thread": 1, "begin_scn": 20}
+    columns: dict[str, Any] = {
+        name: np.array([value], np.uint64) for name, value in (facts | changed).items()
+    }
+    begin, change, commit = EventKind.BEGIN, EventKind.CHANGE, EventKind.COMMIT
+    other = driver()
+    finished = other.feed(batch_of([event(begin, OTHER, 20), event(change, OTHER, 21),
+                                    event(commit, OTHER, 22)]))  # fmt: skip
+    assert finished is not None
+    assembler = driver()
+    assembler.note_whole(finished.transactions._replace(**columns))
+    expected = [(XID, 20)] if is_successor else []
+    assert faults(assembler.tell_unseen_ends(MAX_SCN)) == expected
+
+
+def test_nothing_is_kept_for_a_restart_while_an_end_is_missed(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.begin()
+    log = open_for_decoding(str(redo.write(tmp_path)))
+    subscription = subscribe(snapshot().tables, 0)
+    merger = Merger(subscription, 0, {1: 0, 2: 0})
+    merger.feed(1, read_result(packed_split(subscription, log, 2, log.header.nab or 0)))
+    before = merger.has_unsaved
+    assert merger.oldest_open_scn() == 1001
+    merger.close_thread(2)
+    merger.pass_scn(MAX_SCN)
+    assert (before, merger.has_unsaved) == (True, False)
+    assert merger.failure is not None
+    assert merger.accounting().closes
