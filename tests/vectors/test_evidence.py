@@ -7,41 +7,47 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+import struct
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 
+from olr_pg.dictionary.lob import Lob, LobSegment
+from olr_pg.dictionary.model import Column
 from olr_pg.errors import Code
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.header import parse_log_header
+from olr_pg.simulator.fields import cells
 from olr_pg.simulator.fields.block_layout import RedoRecord
+from olr_pg.simulator.fields.lob_vectors import long_field
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields
-from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, table
+from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, ktudh
+from tests.lobs.lob_redo import BLOCK, TABLE_OBJ, LobRedo, snapshot, table
 from tests.lobs.told import Told, told
-from tests.redo.hand_made import records, values_of, walked
-from tests.redo.hand_made_fields import many
+from tests.redo.hand_made import block, records, values_of, walked, walked_with_lobs
+from tests.redo.hand_made_fields import at_slot, image, many
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 EVIDENCE: Final = Path(os.environ.get("OLR_PG_SHARED", ROOT.parent / "shared")) / "evidence"
 
 FACTS: Final = {
-    "commit-11.2-fields": "fields that the decoder does not read",
     "imu-order-facts": "orders of vectors without bytes: tests/redo/test_in_memory_undo.py",
     "lob-chunk-sizes": "sizes: tests/simulator/writer/test_lob_writer.py",
-    "pdb-identity": "CON_UID is not looked at",
-    "qmi-compressed-scenario": "SQL without bytes: the rows are those of qmi-forms",
-    "row-undo-26ai": "sizes of fields without bytes; no test of them is here",
     "commit-before-change": "an order without bytes: tests/redo/test_no_silence.py",
     "encrypted-tablespace": "no bytes: tests/redo/test_no_silence.py",
     "supplemental-fb-0": "no bytes: tests/redo/test_no_silence.py",
 }
-"""Files that have no bytes, and what they are about."""
+"""Files that are tested elsewhere, and where."""
 
 HANDLED: Final = {
+    "commit-11.2-fields",
+    "pdb-identity",
+    "qmi-compressed-scenario",
+    "row-undo-26ai",
     "direct-load-blocks",
     "imu-11.2.0.1-record",
     "pdml-19c-commit",
@@ -200,3 +206,183 @@ def test_a_real_update_of_11_2(tmp_path: Path) -> None:
     after = {at: (value or b"").hex() for role, at, value in values_of(batch) if role == 2}
     assert after == {int(at): value for at, value in facts["columns"].items()}
     assert int(batch.pieces.slot[0]) == facts["kdo"]["slot"]
+
+
+# --- files without bytes: what they say, laid out by hand ---
+
+
+def test_fields_of_a_commit_of_11_2(tmp_path: Path) -> None:
+    sizes, length = evidence("commit-11.2-fields")["facts"]
+    assert "[20,16,4] with flg 0x02, [20,4] with 0x00, 0x10, 0x04, 0x14" in sizes
+    old = RedoFormat(COMPATIBLE["11.2"])
+    for flags, others in ((2, (16, 4)), (0, (4,)), (0x10, (4,)), (4, (4,)), (0x14, (4,))):
+        redo = LobRedo(old)
+        redo.begin()
+        redo.insert(Decimal(1), None, None)
+        if flags & 4:
+            redo.undo_insert(0, redo.undo)
+        ktucm = struct.pack("<HHIHHIB3x", 0, 0, redo.sequence, 0, 0, 9, flags)
+        redo.emit(redo.vector((5, 4), [ktucm, *map(bytes, others)], cls=17))
+        events = walked(redo, tmp_path)[0].events
+        assert events.kind[-1] == (EventKind.ROLLBACK if flags & 4 else EventKind.COMMIT)
+        found = told(redo, tmp_path)
+        assert (found.code, found.ids) == (None, [] if flags & 4 else [1])
+    # The simulator writes the same fields.
+    for undo, expected in (((bytes(8), 1), [20, 16, 4]), (None, [20, 4])):
+        mark = CommitMark(0, 7, False, undo, False, 1)
+        assert [len(field) for field in commit_fields(old, mark)] == expected
+    record = evidence("imu-11.2.0.1-record")
+    vectors = [bytes.fromhex(vector) for vector in record["vectors"]]
+    assert "LEN 0x224" in length
+    assert 68 + sum(map(len, vectors)) == 0x224
+    (end,) = (vector for vector in vectors if vector[:2] == b"\5\4")
+    assert struct.unpack_from("<4H", end, 24) == (8, 20, 16, 4)
+
+
+@dataclass
+class PluggedIn(LobRedo):
+    """Redo of a PDB whose records, and 5.2, have a CON_UID that is not its DBID."""
+
+    con_id: int = 3
+    con_uid: int = 0
+
+    def emit(self, *vectors: bytes) -> None:
+        super().emit(*vectors)
+        self.records[-1] = replace(self.records[-1], con_uid=self.con_uid)
+
+    def begin(self) -> None:
+        self.sequence += 1
+        self.undo = 0
+        header = ktudh(self.redo, 0, self.sequence, bytes(8), 0x12, 100)
+        uid = self.redo.pack("I", self.con_uid)
+        self.emit(self.vector((5, 2), [header, uid], cls=15 + 2 * self.segment))
+
+
+def test_a_pdb_is_known_by_its_container_and_not_by_its_con_uid(tmp_path: Path) -> None:
+    assert "CON_UID" in evidence("pdb-identity")["what"]
+    for con_uid in (0, 1, 3, 4_000_000_001):
+        redo = PluggedIn(con_uid=con_uid)
+        redo.begin()
+        redo.insert(Decimal(1), None, None)
+        redo.end()
+        (record, *_) = records(redo, tmp_path)
+        assert int.from_bytes(record.data[16:20], "little") == con_uid
+        found = told(redo, tmp_path)
+        assert (found.code, found.ids) == (None, [1])
+
+
+SYMBOL: Final = b"\0"
+
+
+def literal(value: bytes) -> bytes:
+    """A value of a compressed row that stands in the row itself."""
+    return bytes([0xC8 + len(value)]) + value
+
+
+@pytest.mark.parametrize("symbols", [(), (1,), (1, 3), (0, 1, 2, 3)])
+def test_rows_of_the_sql_that_makes_compressed_arrays(
+    tmp_path: Path, symbols: tuple[int, ...]
+) -> None:
+    """Row 901 to 905 of its INSERT: literals, and references to symbols in place of some."""
+    sql = evidence("qmi-compressed-scenario")["sql"]
+    assert "900+level, 'TEST', 0, 'ACTIVE'" in sql[-1]
+    rows = []
+    for number in range(901, 906):
+        values = [
+            cells.number(Decimal(number)).raw,
+            b"TEST",
+            cells.number(Decimal(0)).raw,
+            b"ACTIVE",
+        ]
+        columns = [SYMBOL if at in symbols else literal(value) for at, value in enumerate(values)]
+        rows.append(bytes((0x2C, 1, len(columns))) + b"".join(columns))
+    slots = tuple(range(len(rows)))
+    sizes = b"".join(len(row).to_bytes(2, "little") for row in rows)
+    redo = LobRedo()
+    redo.begin()
+    redo.pair([many("<", 12 | 0x20, slots)], [many("<", 11, slots), sizes, b"".join(rows)], 11)
+    redo.end()
+    raw = tuple(Column(name, at, at, at, 23, 100) for at, name in enumerate("ABCD", 1))
+    found = told(redo, tmp_path, snapshot(replace(table(), columns=raw, key=())))
+    assert (found.code, found.changes) == (Code.CHANGE_UNDECODABLE, [])
+    assert "APP.DOCS" in found.text
+
+
+def undo_fact(name: str) -> Any:
+    (fact,) = (one for one in evidence("row-undo-26ai")["facts"] if one["case"].startswith(name))
+    return fact
+
+
+@pytest.mark.parametrize("version", ["12.1", "23"])
+def test_a_lock_whose_undo_has_the_rows_scn(tmp_path: Path, version: str) -> None:
+    fields = undo_fact("SELECT FOR UPDATE")["fields_behind_kdo"]
+    assert fields == ["8 bytes dscn", "supplemental header ..."]
+    assert undo_fact("the same in 12.1")["fields_behind_kdo"] == ["8 bytes dscn"]
+    redo = LobRedo(RedoFormat(COMPATIBLE[version]))
+    redo.begin()
+    slot = redo.insert(Decimal(1), None, None)
+    logged = redo.supplemental(0x10, slot, 0, 0)
+    redo.pair([at_slot("<", 4 | 0x60, slot), bytes(8), *logged], [at_slot("<", 4 | 0x40, slot)], 4)
+    redo.update(slot, Decimal(1), {1: b"\xc1\x02"}, {1: b"\xc1\x03"})
+    redo.end()
+    found = told(redo, tmp_path)
+    assert (found.code, [one["op"] for one in found.changes]) == (None, ["insert", "update"])
+
+
+@pytest.mark.parametrize("operation", [2, 6])
+def test_the_undo_of_a_head_piece_without_columns(tmp_path: Path, operation: int) -> None:
+    fact = undo_fact("undo IRP/ORP of a head piece")
+    assert fact["fields_behind_kdo"] == ["9 bytes: 20 02 00 + nrid (6)", "supplemental header ..."]
+    piece = bytes.fromhex("200200") + struct.pack("<IH", 0x53, 0x54)
+    redo = LobRedo()
+    redo.begin()
+    undo = [image("<", operation | 0x20, 0x20, 0, 7, tl=9), piece]
+    if operation == 6:
+        # Its head alone was there; the whole row is put in its place.
+        logged = redo.supplemental(1, 7, 1, 1, ((2, b"old"),))
+        after = [b"\xc1\x03", b"new", b"x"]
+        redo.pair([*undo, *logged], [image("<", 6, 0x2C, 3, 7), *after], 6)
+    else:
+        logged = redo.supplemental(4, 7, 0, 0, ((1, b"\xc1\x03"), (2, b"old")))
+        redo.pair([*undo, *logged], [at_slot("<", 3, 7)], 3)
+    redo.end()
+    raw = tuple(Column(name, at, at, at, 23, 100) for at, name in enumerate("ABC", 1))
+    found = told(redo, tmp_path, snapshot(replace(table(), columns=raw, key=())))
+    assert found.code is None
+    (change,) = found.changes
+    assert change["before"]["B"] == b"old".hex()
+    if operation == 6:
+        assert (change["op"], change["after"]["B"]) == ("update", b"new".hex())
+    else:
+        assert (change["op"], change["before"]["A"]) == ("delete", "c103")
+
+
+def test_a_table_block_of_26ai(tmp_path: Path) -> None:
+    fact = undo_fact("19.1 table block")
+    head = bytes.fromhex(fact["example"].split(" -> ")[0])
+    obj = int(fact["example"].split(" -> ")[1])
+    image = head + block("<", [b"\x2c\0\1\2\xc1\2"], obj=obj)[len(head) :]
+    redo = LobRedo()
+    redo.begin()
+    marker = redo.vector((24, 6), [bytes(8) + redo.xid], typ=6)
+    second = bytes.fromhex(fact["f2"])
+    redo.emit(redo.vector((19, 1), [image, second], obj, dba=BLOCK, typ=1), marker)
+    redo.end()
+    found = told(redo, tmp_path, snapshot(replace(table(), obj=obj, dataobj=obj)))
+    assert (found.code, found.ids) == (None, [1])
+
+
+def test_a_basicfile_page_of_26ai(tmp_path: Path) -> None:
+    fact = undo_fact("19.1 BASICFILE page")
+    obj = int(fact["example"].split(" -> ")[1].split(",")[0])
+    start = bytes.fromhex(fact["example"].split("..")[0])
+    number = int.from_bytes(start[8:] + b"\x5b", "big")
+    field = long_field(RedoFormat(), obj, number, 0, b"page".ljust(8168 - 36, b"\xee"))
+    assert (field[: len(start)], len(field)) == (start, fact["f1"])
+    redo = LobRedo()
+    redo.emit(redo.vector((19, 1), [field, b"\x28"], obj, dba=BLOCK, typ=1))
+    lob = Lob((LobSegment(obj, obj, obj + 1, obj + 1, 8192),), securefile=False)
+    columns = (*table().columns[:2], replace(table().columns[2], lob=lob))
+    batch, _ = walked_with_lobs(redo, tmp_path, replace(table(), columns=columns))
+    assert batch.events.kind.tolist() == [EventKind.LOB]
+    assert b"page" in batch.data[int(batch.entries.offset[0]) :].tobytes()[:60]
