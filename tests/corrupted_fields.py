@@ -9,6 +9,10 @@ addresses without a word are counted: bytes of a row that still fit say nothing 
     uv run python -m tests.corrupted_fields --count 1000 --seeds 4
 
 prints what each field led to, and the command that repeats a failure.
+
+One field is left out: with shared undo the container in the header of a row vector. Its undo is the
+root's, other containers may have the same objects, and no other vector repeats the number. What is
+damaged there is a change of another container as far as redo tells.
 """
 
 from __future__ import annotations
@@ -56,17 +60,21 @@ from olr_pg.redo.record_view import Vector, read_vector, undo_of, vector_xids
 from olr_pg.redo.vectors import vectors_of
 from olr_pg.redo.walk import Tally
 from olr_pg.redo.window import Log, Window, read_windows
+from olr_pg.scalars import MAX_SCN
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.model.source_modes import SourceMode
 from olr_pg.simulator.sessions.workload import DdlUse
 from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.finished import Finished
 from olr_pg.transactions.stored_values import spelled_out
 from tests.redo.log_builder import open_log, seal
 from tests.replicator.decoded_seeds import simulated
 
 SIZE = 60_000
 UNDO, BEGIN, END, LOAD = 0x0501, 0x0502, 0x0504, 0x1301
+APPLIED = (0x0506, 0x050B)
 SUPPLEMENTED = SUPPLEMENTAL_SIZES
+CONTAINER = "con id"
 
 
 class Place(NamedTuple):
@@ -101,6 +109,7 @@ class Database:
     def __init__(self, seed: int, folder: Path, modes: tuple[SourceMode, ...] = ()) -> None:
         shape = replace(choose_shape(seed, "random", size=SIZE, modes=modes), ddl=DdlUse.NONE)
         source = simulated(folder, seed, "random", SIZE, shape)
+        self.shares_undo = shape.shares_undo
         self.subscription: Subscription = subscribe(
             source.snapshot.tables, source.snapshot.database.con_id
         )
@@ -112,6 +121,12 @@ class Database:
         """Decode the logs as `olr-pg decode` does, in one process."""
         plan, tables = self.subscription.row_plan, self.subscription.tables
         assembler = Assembler(plan, tables, is_split=False)
+
+        def take(finished: Finished | None) -> None:
+            if finished is not None:
+                changes.extend(_rows(finished, plan))
+                said["fault"] += len(finished.faults)
+
         changes: list[Any] = []
         said: Counter[str] = Counter()
         tally = Tally()
@@ -123,10 +138,8 @@ class Database:
                     said["passed"] += len(extract.passed.noted)
                     assembler.account.events += _changes(extract.batch.events.kind)
                     events += 1
-                    finished = assembler.feed(extract.batch)
-                    if finished is not None:
-                        changes += _rows(finished, plan)
-                        said["fault"] += len(finished.faults)
+                    take(assembler.feed(extract.batch))
+            take(assembler.tell_unseen_ends(MAX_SCN))
         except OlrPgError as error:
             said[f"error {int(error.code)}"] += 1
         opened = sum(one.changes for one in assembler.open_transactions)
@@ -153,6 +166,8 @@ class Database:
         for number, log in enumerate(self.logs):
             for window in read_windows(log):
                 for name, at, size in _fields_of(window, self.subscription, xids):
+                    if self.shares_undo and name.startswith("11.") and name.endswith(CONTAINER):
+                        continue
                     block = window.first + (at + np.arange(size)) // _width(log)
                     place = block * log.header.block_size + BLOCK_HEADER
                     place += (at + np.arange(size)) % _width(log)
@@ -218,6 +233,7 @@ def _fields_of(
             or (op >> 8 == 11 and pairs and before is not None
                 and before.fields.number(2, 0, 4) in objects)
             or (op == LOAD and vector.obj in segments)
+            or (op in APPLIED and vector.fields.number(1, 0, 4) in objects)
         )  # fmt: skip
         before = vector
         if wanted:
@@ -246,6 +262,8 @@ def _members(vector: Vector, start: int, header: int) -> Iterator[tuple[str, int
         yield from of(KTUDH, *field(1))
     elif vector.opcode == END:
         yield from of(KTUCM, *field(1))
+    elif vector.opcode in APPLIED:
+        yield from of(KTUB, *field(1))
     elif vector.opcode == LOAD:
         at, room = field(1)
         yield from of(BLOCK_IMAGE, at, room)

@@ -110,6 +110,7 @@ class LobRedo:
         records: what was written so far.
         scn: of the next record.
         segment: undo segment of the transactions.
+        undoes: object and opc of each undo record of the open transaction.
         block_type: of BASICFILE pages; empty for vectors that do not tell it.
         con_id: the container of the next vectors.
     """
@@ -123,6 +124,7 @@ class LobRedo:
     segment: int = 1
     block_type: bytes = LOB_BLOCK
     con_id: int = 0
+    undoes: list[tuple[int, tuple[int, int]]] = field(default_factory=list)
 
     # --- records ---
 
@@ -147,6 +149,7 @@ class LobRedo:
         """5.2."""
         self.sequence += 1
         self.undo = 0
+        self.undoes = []
         header = ktudh(self.redo, 0, self.sequence, bytes(8), 0x12, 100)
         self.emit(self.vector((5, 2), [header], cls=15 + 2 * self.segment))
 
@@ -155,6 +158,12 @@ class LobRedo:
         mark = CommitMark(0, self.sequence, rollback, None, False, 0)
         self.emit(self.vector((5, 4), commit_fields(self.redo, mark), cls=15 + 2 * self.segment))
 
+    def roll_back(self) -> None:
+        """5.6 of every undo record, newest first, then 5.4."""
+        for record in range(len(self.undoes), 0, -1):
+            self.emit(self.undone(*self.undoes[record - 1], record))
+        self.end(rollback=True)
+
     def ktub(self, obj: int, opc: tuple[int, int], record: int) -> Ktub:
         """That of an undo record."""
         return Ktub(obj, obj, 4, 0, opc, 0, record, 0, self.sequence & 0xFFFF)
@@ -162,6 +171,7 @@ class LobRedo:
     def undo_vector(self, obj: int, opc: tuple[int, int], payload: Sequence[bytes]) -> bytes:
         """5.1."""
         self.undo += 1
+        self.undoes.append((obj, opc))
         first = ktudb(self.redo, 100, 100, 0x22, self.xid, 1, self.undo)
         fields = [
             first,

@@ -337,7 +337,7 @@ def many_forms(redo: LobRedo) -> LobRedo:
         redo.long_fields(3, base + 2, LARGE, blocks)
         redo.index_first(3, index_key(base + 2, 0), index_data(0, len(LARGE), blocks))
         redo.insert(Decimal(base + 3), None, secure_extents(BLOB, base + 3, 500, ((0x700, 1),)))
-        redo.end(rollback=number == 2)
+        redo.roll_back() if number == 2 else redo.end()
     return redo
 
 
