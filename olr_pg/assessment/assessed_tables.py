@@ -13,21 +13,23 @@ from olr_pg.schema.value_kinds import NUMBERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.dictionary.inventory import Inventory, InventoryTable
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.inventory import InventoryTable
+    from olr_pg.dictionary.model import Table
     from olr_pg.schema.relations import Relation, Relations
 
 
 def assessed_table(
-    inventory: Inventory,
-    snapshot: Snapshot,
     replicated: frozenset[str],
     relations: Relations,
     table: InventoryTable,
+    found: Table | None,
 ) -> AssessedTable:
-    """Assess one table."""
+    """Assess one table.
+
+    Args:
+        found: as the dictionary has it.
+    """
     name = f"{table.owner}.{table.name}"
-    found = snapshot.find(table.owner, table.name)
     if name not in replicated:
         answer = "not in `apply.tables`"
     else:
@@ -41,7 +43,7 @@ def assessed_table(
         replicated=answer,
         logging=", ".join(word.removesuffix(" LOGGING").lower() for word in table.logging),
         key=_key(relations, table),
-        columns=tuple(_columns(inventory, table, relations, snapshot)),
+        columns=tuple(_columns(table, relations, found)),
     )
 
 
@@ -57,11 +59,10 @@ def _key(relations: Relations, table: InventoryTable) -> str:
 
 
 def _columns(
-    inventory: Inventory, table: InventoryTable, relations: Relations, snapshot: Snapshot
+    table: InventoryTable, relations: Relations, known: Table | None
 ) -> Iterator[AssessedColumn]:
     relation = relations.find(table.owner, table.name)
     assert relation is not None
-    known = snapshot.find(table.owner, table.name)
     reasons = {c.name: c.unsupported or "" for c in known.columns} if known else {}
     for column in made_columns(table, relation):
         obstacle = column.reason or reasons.get(column.source.name, "")
@@ -73,20 +74,20 @@ def _columns(
             + (" (virtual)" if column.source.virtual else ""),
             target_type=column.type_name
             + (" (generated)" if column.source.virtual and column.type_name else ""),
-            lost=column.note + _doubt(inventory, table, column.source.name, relation),
+            lost=column.note + _doubt(relations, table, column.source.name, relation),
             obstacle=obstacle,
         )
 
 
-def _doubt(inventory: Inventory, table: InventoryTable, name: str, relation: Relation) -> str:
+def _doubt(relations: Relations, table: InventoryTable, name: str, relation: Relation) -> str:
     """Say of a column that becomes boolean for its type alone what may be wrong with that."""
     column = relation.columns[name]
     if not column.no_flag_setting:
         return ""
     checks = (
         one.condition
-        for one in inventory.constraints
-        if (one.kind, one.owner, one.table) == ("check", table.owner, table.name) and one.enabled
+        for one in relations.constraints_of(table.owner, table.name)
+        if one.kind == "check" and one.enabled
     )
     is_number = column.fact.kind in NUMBERS
     strays = non_flag_values(checks, name, column.pairs, is_number=is_number)

@@ -10,10 +10,10 @@ from olr_pg.assessment.code import code_item
 from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, RedoRates, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.inventory import Inventory, SchemaObject
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.statement import Statement
 
@@ -61,14 +61,17 @@ def assess(
         statements: of `schema.conversion.convert`, tried in a target or not.
         rates, redo_rates: what was measured here.
     """
+    stored = {(table.owner, table.name): table for table in snapshot.tables}
     return Report(
         database=inventory.database,
         version=inventory.version,
         scn=inventory.scn,
         owners=inventory.owners,
-        items=list(_Assessor(inventory, snapshot, replicated, statements).items()),
+        items=list(_Assessor(inventory, stored, replicated, statements).items()),
         tables=[
-            assessed_table(inventory, snapshot, replicated, relations, table)
+            assessed_table(
+                replicated, relations, table, stored.get((table.owner, table.name))
+            )
             for table in inventory.tables
         ],
         others=inventory.others,
@@ -83,12 +86,12 @@ class _Assessor:
     def __init__(
         self,
         inventory: Inventory,
-        snapshot: Snapshot,
+        stored: Mapping[tuple[str, str], Table],
         replicated: frozenset[str],
         statements: Sequence[Statement],
     ) -> None:
         self._inventory = inventory
-        self._snapshot = snapshot
+        self._stored = stored
         self._replicated = replicated
         self._by_name: dict[tuple[str, str], list[Statement]] = defaultdict(list)
         self._of_table: dict[str, list[Statement]] = defaultdict(list)
@@ -99,6 +102,8 @@ class _Assessor:
         self._keys = {one.full_name for one in inventory.indexes if one.constraint}
         self._containers = {one.full_name for one in inventory.materialized_views}
         self._statements = statements
+        self._triggers = {one.full_name: one for one in inventory.triggers}
+        self._sources = {(one.kind, one.full_name): one.text for one in inventory.sources}
 
     def items(self) -> Iterator[Item]:
         for one in self._inventory.objects:
@@ -170,20 +175,19 @@ class _Assessor:
 
     def _obstacle(self, name: str) -> str:
         owner, _, table = name.partition(".")
-        found = self._snapshot.find(owner, table)
+        found = self._stored.get((owner, table))
         return (found.obstacle or "") if found is not None else ""
 
     def _trigger(self, one: SchemaObject) -> Item:
-        found = next((t for t in self._inventory.triggers if t.full_name == one.full_name), None)
+        found = self._triggers.get(one.full_name)
         body = found.body if found else ""
         what = f"{found.kind} {found.event} on {found.table or found.base}" if found else ""
         return code_item("TRIGGER", one.full_name, body, what.lower())
 
     def _code(self, one: SchemaObject) -> Item:
-        for source in self._inventory.sources:
-            if (source.kind, source.full_name) == (one.kind, one.full_name):
-                return code_item(one.kind, one.full_name, source.text)
-        return code_item(one.kind, one.full_name, "", "its source cannot be read")
+        text = self._sources.get((one.kind, one.full_name))
+        remark = "its source cannot be read" if text is None else ""
+        return code_item(one.kind, one.full_name, text or "", remark)
 
     def _constraints(self) -> Iterator[Item]:
         for one in self._inventory.constraints:
@@ -200,9 +204,13 @@ class _Assessor:
             yield _by_statement(kind, name, found)
 
     def _others(self) -> Iterator[Item]:
+        named = set[str]()
         for one in self._statements:
             if one.kind == "grant":
-                yield _by_statement("GRANT", one.name, [one])
+                item = _by_statement("GRANT", one.name, [one])
+                # To make a role is work once, whatever is granted to it.
+                yield item._replace(minutes=0) if one.role in named else item
+                named |= {one.role} if one.role and not one.runs else set()
         objects = {(one.kind, one.full_name) for one in self._inventory.objects}
         for kind, parts in (
             ("SYNONYM", self._inventory.synonyms),

@@ -59,26 +59,16 @@ details::details-content{content-visibility:visible;display:block}tr,.card{break
 """
 
 
-def report_html(report: Report) -> str:
-    """Write the whole page."""
+def html_pieces(report: Report) -> Iterator[str]:
+    """Write the whole page, piece by piece: of a large schema it has 50 MB."""
     title = f"Assessment of {report.database or 'the source'}"
-    return "".join(
-        (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width,initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n",
-            *_head(report, title),
-            *_counts(report),
-            *_causes(report),
-            *_by_hand(report),
-            *_altered(report),
-            *_tables(report),
-            *_redo(report),
-            *_everything(report),
-            *_left_out(report),
-            "</body></html>\n",
-        )
-    )
+    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width,initial-scale=1">'
+    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n"
+    yield from _head(report, title)
+    for section in (_counts, _causes, _by_hand, _altered, _tables, _redo, _everything, _left_out):
+        yield from section(report)
+    yield "</body></html>\n"
 
 
 def _head(report: Report, title: str) -> Iterator[str]:
@@ -128,27 +118,27 @@ def _bar(report: Report) -> str:
 
 def _grid(
     heads: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]], *, narrow: bool = False
-) -> str:
+) -> Iterator[str]:
     """Make a table; cells are HTML already. One that is narrow stays one on a phone."""
     listed = list(heads)
     top = "".join(
         f"<th{' class=n' if number else ''}>{escape(text)}</th>" for text, number in listed
     )
-    body = ""
-    for row in rows:
-        cells = "".join(
-            f'<td{" class=n" if number else ""} data-t="{escape(text)}">{cell}</td>'
-            for cell, (text, number) in zip(row, listed, strict=True)
-        )
-        body += f"<tr>{cells}</tr>\n"
     kind = "" if narrow else ' class="wide"'
-    return f"<table{kind}><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>\n"
+    yield f"<table{kind}><thead><tr>{top}</tr></thead><tbody>"
+    begins = [
+        f'<td{" class=n" if number else ""} data-t="{escape(text)}">' for text, number in listed
+    ]
+    for row in rows:
+        cells = (f"{begin}{cell}</td>" for begin, cell in zip(begins, row, strict=True))
+        yield f"<tr>{''.join(cells)}</tr>\n"
+    yield "</tbody></table>\n"
 
 
 def _counts(report: Report) -> Iterator[str]:
     yield '<h2 id="kinds">What there is</h2>'
     heads = (("Kind", False), ("Count", True), ("By hand", True), ("Estimate", True))
-    yield _grid(
+    yield from _grid(
         heads,
         (
             (
@@ -189,14 +179,14 @@ def _causes(report: Report) -> Iterator[str]:
     if report.causes:
         yield '<h2 id="causes">Reasons that stop more than one thing</h2>'
         rows = ((str(count), _text(reason)) for count, reason in report.causes)
-        yield _grid((("Count", True), ("Reason", False)), rows)
+        yield from _grid((("Count", True), ("Reason", False)), rows)
 
 
 def _altered(report: Report) -> Iterator[str]:
     if report.altered:
         yield '<h2 id="altered">What changes in a detail</h2>'
         heads = (("Kind", False), ("Name", False), ("Change", False))
-        yield _grid(
+        yield from _grid(
             heads,
             (
                 (escape(item.kind.lower()), _name(item.name), _reasons(item))
@@ -215,7 +205,7 @@ def _by_hand(report: Report) -> Iterator[str]:
         *(("Kind", False), ("Name", False), ("Effort", False), ("Estimate", True)),
         ("Reasons", False),
     )
-    yield _grid(
+    yield from _grid(
         heads,
         (
             (
@@ -233,12 +223,16 @@ def _by_hand(report: Report) -> Iterator[str]:
 def _tables(report: Report) -> Iterator[str]:
     yield '<h2 id="tables">Tables and their columns</h2>'
     for table in report.tables:
-        yield _table(table)
+        yield from _table(table)
 
 
-def _table(table: AssessedTable) -> str:
+def _table(table: AssessedTable) -> Iterator[str]:
     heads = (("Column", False), ("Oracle", False), ("PostgreSQL", False), ("What is lost", False))
-    grid = _grid(
+    yield (
+        f"<details><summary>{_name(table.name)} <span>{_text(', '.join(table.facts))}"
+        "</span></summary>"
+    )
+    yield from _grid(
         heads,
         (
             (
@@ -250,10 +244,7 @@ def _table(table: AssessedTable) -> str:
             for column in table.columns
         ),
     )
-    return (
-        f"<details><summary>{_name(table.name)} <span>{_text(', '.join(table.facts))}"
-        f"</span></summary>{grid}</details>\n"
-    )
+    yield "</details>\n"
 
 
 def _redo(report: Report) -> Iterator[str]:
@@ -261,7 +252,7 @@ def _redo(report: Report) -> Iterator[str]:
     if report.redo:
         heads = (("Day", False), ("Logs", True), ("Redo", True))
         rows = ((escape(day.day), str(day.logs), decimal(day.bytes)) for day in report.redo)
-        yield _grid(heads, rows, narrow=True)
+        yield from _grid(heads, rows, narrow=True)
     else:
         yield "<p>The archived redo of the days is not known from a snapshot.</p>"
     yield from (f"<p>{_text(line)}</p>" for line in report.time_lines())
@@ -272,7 +263,10 @@ def _everything(report: Report) -> Iterator[str]:
     for count in report.counts:
         own = [item for item in report.items if item.kind == count.kind]
         heads = (("Name", False), ("Carried over", False), ("Effort", False), ("Remarks", False))
-        grid = _grid(
+        yield (
+            f"<details><summary>{escape(count.kind.lower())} <span>{count.total}</span></summary>"
+        )
+        yield from _grid(
             heads,
             (
                 (
@@ -284,20 +278,17 @@ def _everything(report: Report) -> Iterator[str]:
                 for item in own
             ),
         )
-        yield (
-            f"<details><summary>{escape(count.kind.lower())} <span>{count.total}</span></summary>"
-            f"{grid}</details>\n"
-        )
+        yield "</details>\n"
 
 
 def _left_out(report: Report) -> Iterator[str]:
     yield '<h2 id="unseen">Not looked at</h2><p>Look at these yourself:</p>'
     rows = ((escape(what), _text(f"`{view}`")) for what, view in NOT_LOOKED_AT)
-    yield _grid((("What", False), ("View", False)), rows)
+    yield from _grid((("What", False), ("View", False)), rows)
     if report.unread:
         yield "<h2>Not read</h2><p>The account may not read these; SELECT_CATALOG_ROLE is enough:"
         yield f" {escape(', '.join(report.unread))}</p>"
     if report.others:
         yield "<h2>Schemas not looked at</h2>"
         heads = (("Schema", False), ("Objects", True))
-        yield _grid(heads, ((escape(one.owner), str(one.objects)) for one in report.others))
+        yield from _grid(heads, ((escape(one.owner), str(one.objects)) for one in report.others))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
 from rich.filesize import decimal
 
-from olr_pg.assessment.report import NOT_LOOKED_AT, Carrier, duration
+from olr_pg.assessment.report import NOT_LOOKED_AT, duration
 from olr_pg.dictionary.inventory import named_version, release_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.assessment.report import Report
+    from olr_pg.assessment.report import AssessedTable, Item, Report
 
 
 CAUSES_MAX: Final = 30
@@ -84,6 +85,39 @@ def whole_report(report: Report) -> Iterator[str]:
 def report_json(report: Report) -> dict[str, Any]:
     """Return the assessment as JSON has it."""
     return {
+        **_facts_json(report),
+        "items": [_item_json(item) for item in report.items],
+        "tables": [_table_json(table) for table in report.tables],
+    }
+
+
+def json_pieces(report: Report) -> Iterator[bytes]:
+    """Write what `report_json` returns, each thing and table in a line of its own."""
+    for key, value in _facts_json(report).items():
+        yield b"{" if key == "database" else b",\n"
+        yield orjson.dumps(key) + b": " + orjson.dumps(value)
+    for key, lines in (
+        ("items", (orjson.dumps(_item_json(item)) for item in report.items)),
+        ("tables", (orjson.dumps(_table_json(table)) for table in report.tables)),
+    ):
+        yield b",\n" + orjson.dumps(key) + b": ["
+        for number, line in enumerate(lines):
+            yield (b",\n" if number else b"\n") + line
+        yield b"]"
+    yield b"}\n"
+
+
+def _item_json(item: Item) -> dict[str, Any]:
+    return item._asdict() | {"carrier": item.carrier.title, "effort": item.effort.name.lower()}
+
+
+def _table_json(table: AssessedTable) -> dict[str, Any]:
+    return table._asdict() | {"columns": [column._asdict() for column in table.columns]}
+
+
+def _facts_json(report: Report) -> dict[str, Any]:
+    """Return all but the things and the tables."""
+    return {
         "database": report.database,
         "version": report.version,
         "release": release_name(report.version),
@@ -93,15 +127,6 @@ def report_json(report: Report) -> dict[str, Any]:
         "load_seconds": report.load_seconds,
         "redo_bytes_per_day": report.redo_per_day,
         "counts": [one._asdict() for one in report.counts],
-        "items": [
-            item._asdict()
-            | {"carrier": Carrier(item.carrier).title, "effort": item.effort.name.lower()}
-            for item in report.items
-        ],
-        "tables": [
-            table._asdict() | {"columns": [column._asdict() for column in table.columns]}
-            for table in report.tables
-        ],
         "others": [one.model_dump() for one in report.others],
         "causes": [{"count": count, "reason": reason} for count, reason in report.causes],
         "not_looked_at": [{"what": what, "view": view} for what, view in NOT_LOOKED_AT],

@@ -14,10 +14,10 @@ from olr_pg.schema.presence import (
     has_foreign_key,
     has_index,
     has_index_named,
+    has_privilege,
     has_relation,
     has_schema,
     has_trigger,
-    literal,
 )
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.statement import KINDS, Statement
@@ -409,12 +409,12 @@ class _Converter:
                 yield made.refused(reason)
                 continue
             target = _quoted(relation)
-            grantee = "PUBLIC" if one.grantee == "PUBLIC" else quoted(role)
-            who = literal("public" if one.grantee == "PUBLIC" else role)
+            role = "" if one.grantee == "PUBLIC" else role
             yield made._replace(
-                sql=f"GRANT {one.privilege} ON {target} TO {grantee}{option}",
-                present=f"SELECT has_table_privilege({who}, {literal(target)},"
-                f" {literal(one.privilege)})",
+                sql=f"GRANT {one.privilege} ON {target} TO {quoted(role) if role else 'PUBLIC'}"
+                f"{option}",
+                present=has_privilege(role, target, one.privilege),
+                role=role,
             )
 
     def _by_hand(self) -> Iterator[Statement]:

@@ -94,6 +94,18 @@ def has_comment(target: str, column: str = "") -> str:
     return _exists("pg_description", "objoid", target, f"objsubid = {number}")
 
 
+def has_privilege(role: str, target: str, privilege: str) -> str:
+    """Return the query that tells whether a role has a privilege; NULL without role or relation.
+
+    Args:
+        role: empty for PUBLIC.
+    """
+    who = f"to_regrole({literal(_quoted(role))})" if role else "0::oid"
+    return (
+        f"SELECT has_table_privilege({who}, to_regclass({literal(target)}), {literal(privilege)})"
+    )
+
+
 def _names(table: str, numbers: str) -> str:
     return (
         f"ARRAY(SELECT a.attname::text FROM unnest({numbers}) WITH ORDINALITY k (number, place)"  # noqa: S608 - no input

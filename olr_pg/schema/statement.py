@@ -41,6 +41,7 @@ class Statement(NamedTuple):
         present: a query that tells whether the target has it: one boolean.
         what: the source's kind of object, where `kind` does not say it.
         remark: what is otherwise in the target, of a statement that runs.
+        role: the role that a grant names; empty for PUBLIC.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Statement(NamedTuple):
     present: str = ""
     what: str = ""
     remark: str = ""
+    role: str = ""
 
     @property
     def runs(self) -> bool:

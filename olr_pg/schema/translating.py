@@ -107,8 +107,12 @@ class Translator:
     def sql(self, node: exp.Expr) -> str:
         """Return the translated text of a node."""
         if isinstance(node, exp.Var):
-            return str(node.this)  # most are: the library takes long for it
-        return str(node.sql(dialect="postgres", identify=True, unsupported_level=_RAISE))
+            return str(node.this)  # most are this or a column: the library takes long for them
+        if isinstance(node, exp.Column) and set(node.args) <= _NAMED and not node.args.get("db"):
+            name, table = quoted(node.this.name), node.args.get("table")
+            if isinstance(node.this, exp.Identifier):
+                return f"{quoted(table.name)}.{name}" if table is not None else name
+        return _written(node)
 
     def fact(self, node: exp.Expr) -> Fact:
         """Tell what the values of a translated node are."""
@@ -279,7 +283,13 @@ class Translator:
         return texts, Fact(kind, filled=filled)
 
 
+def _written(node: exp.Expr) -> str:
+    found = node.sql(dialect="postgres", identify=True, unsupported_level=_RAISE, copy=False)
+    return str(found)
+
+
 _NUMERAL: Final = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)(E[-+]?\d+)?\s*", re.IGNORECASE)
+_NAMED: Final = {"this", "table", "db", "catalog"}
 _RAISE: Final = ErrorLevel.RAISE
 
 

@@ -55,6 +55,7 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
     Args:
         connection: in autocommit.
     """
+    statements = _with_roles(connection, statements)
     needs = Needs(statements)
     trial = _Trial(connection, statements, needs)
     waiting = list(needs.pieces())
@@ -83,7 +84,7 @@ class _Trial:
         self._statements = list(statements)
         self._needs = needs
         self._roots: dict[int, str] = {}
-        self._there: dict[int, bool] = {}
+        self._there = are_present(connection, statements)
 
     def judged(self) -> list[Statement]:
         return self._statements
@@ -102,12 +103,7 @@ class _Trial:
                 self._batch(running[begin : begin + _BATCH], {*piece.tried})
 
     def _runs(self, at: int) -> bool:
-        one = self._statements[at]
-        if not one.runs:
-            return False
-        if at not in self._there:
-            self._there[at] = is_present(self._connection, one)
-        return not self._there[at]
+        return self._statements[at].runs and not self._there[at]
 
     def _lacks(self, at: int) -> bool:
         """Refuse what needs something that is not made, with the name of the first cause."""
@@ -165,18 +161,35 @@ def _said(error: psycopg.Error) -> str:
     return f"PostgreSQL: {mask(plain_words(error))}"
 
 
+def _with_roles(
+    connection: Connection[Any], statements: Sequence[Statement]
+) -> Sequence[Statement]:
+    """Refuse the grants to roles that the target lacks: of these there may be thousands."""
+    rows = connection.execute("SELECT rolname FROM pg_roles").fetchall()
+    roles = {"", *(name for (name,) in rows)}
+    return [
+        one if one.role in roles else one.refused(f'PostgreSQL: role "{one.role}" does not exist')
+        for one in statements
+    ]
+
+
+def are_present(connection: Connection[Any], statements: Sequence[Statement]) -> list[bool]:
+    """Tell of each whether the target has it already."""
+    asked = [at for at, one in enumerate(statements) if one.present]
+    found = [False] * len(statements)
+    for begin in range(0, len(asked), _BATCH):
+        some = asked[begin : begin + _BATCH]
+        query = "SELECT " + ", ".join(f"({statements[at].present})" for at in some)
+        row = connection.execute(query.encode()).fetchone()
+        assert row is not None
+        for at, answer in zip(some, row, strict=True):
+            found[at] = answer is True
+    return found
+
+
 def is_present(connection: Connection[Any], one: Statement) -> bool:
     """Tell whether the target has it already."""
-    if not one.present:
-        return False
-    try:
-        with connection.transaction():
-            row = connection.execute(one.present.encode()).fetchone()
-    except psycopg.Error as error:
-        if not is_missing(error):
-            raise
-        return False  # of a role or table that is not there
-    return row == (True,)
+    return are_present(connection, [one])[0]
 
 
 def run_statements(

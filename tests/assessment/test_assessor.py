@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.assessment.assessor import assess
-from olr_pg.assessment.html_form import report_html
+from olr_pg.assessment.html_form import html_pieces
 from olr_pg.assessment.report import Carrier, Effort, MeasuredRates, RedoRates, Report
 from olr_pg.assessment.text_form import report_json, report_lines, whole_report
 from olr_pg.cli.migration.assess import _write as write_report
@@ -62,7 +62,7 @@ def test_nothing_that_is_there_is_left_unmentioned(snapshot: Snapshot, report: R
     public = [one for one in inventory.synonyms if one.owner == "PUBLIC"]
     assert sum(not i.is_object and i.kind == "SYNONYM" for i in report.items) == len(public)
     for form in (
-        report_html(report).replace("<wbr>", ""),
+        "".join(html_pieces(report)).replace("<wbr>", ""),
         "\n".join(map(str, report_json(report)["items"])),
         "\n".join(whole_report(report)),
     ):
@@ -140,7 +140,7 @@ def test_the_times_are_told_with_their_basis(report: Report) -> None:
     text = "\n".join(report_lines(found))
     assert "Load: about 15 min for 3.6 GB" in text
     assert "Catching up: about 2 min behind the load" in text
-    assert "10,000 rows per second" in report_html(found)
+    assert "10,000 rows per second" in "".join(html_pieces(found))
     slow = found._replace(rates=MeasuredRates(copy_bytes=1e6, connections=1, updates=100))
     assert slow.catch_up is not None
     assert slow.catch_up.seconds is None
@@ -167,7 +167,7 @@ class _Tags(HTMLParser):
 
 
 def test_the_page_is_whole_and_asks_nothing_of_a_network(report: Report) -> None:
-    page = report_html(report)
+    page = "".join(html_pieces(report))
     parser = _Tags()
     parser.feed(page)
     assert parser.open == []
@@ -179,7 +179,8 @@ def test_the_page_is_whole_and_asks_nothing_of_a_network(report: Report) -> None
 def test_names_are_escaped(snapshot: Snapshot) -> None:
     inventory = shop_inventory(snapshot)
     odd = SchemaObject(owner="SHOP", name="<b>&", kind="CUBE")
-    page = report_html(_report(inventory.model_copy(update={"objects": (odd,)}), snapshot))
+    odd_report = _report(inventory.model_copy(update={"objects": (odd,)}), snapshot)
+    page = "".join(html_pieces(odd_report))
     assert "&lt;b&gt;&amp;" in page
     assert "<b>&" not in page
 
@@ -217,7 +218,7 @@ def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot
     assert counts["ROWID: rows of PostgreSQL have no lasting address"] >= 3
     assert "SHOP.RO" in [item.name for item in report.altered]
     lines = "\n".join(report_lines(report))
-    page = report_html(report)
+    page = "".join(html_pieces(report))
     for told in ("ROWID: rows of PostgreSQL", "WITH READ ONLY", "Virtual Private Database"):
         assert told in lines
         assert told in page

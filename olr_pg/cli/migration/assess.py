@@ -12,6 +12,8 @@ from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption, read_config
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from olr_pg.assessment.report import Report
     from olr_pg.config.model import Config
 
@@ -96,23 +98,21 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
 
 
 def _write(report: Report, out: Path) -> None:
-    import json
-
-    from olr_pg.assessment.html_form import report_html
-    from olr_pg.assessment.text_form import report_json, whole_report
+    from olr_pg.assessment.html_form import html_pieces
+    from olr_pg.assessment.text_form import json_pieces, whole_report
     from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.files.owned import written_whole
 
+    pieces: dict[str, Iterator[bytes]] = {
+        "report.html": (piece.encode() for piece in html_pieces(report)),
+        "report.json": json_pieces(report),
+        "report.txt": (f"{line}\n".encode() for line in whole_report(report)),
+    }
     try:
         out.mkdir(parents=True, exist_ok=True)
-        texts = {
-            "report.html": report_html(report),
-            "report.json": json.dumps(report_json(report), indent=2) + "\n",
-            "report.txt": "\n".join(whole_report(report)) + "\n",
-        }
-        for name, text in texts.items():
+        for name, written in pieces.items():
             with written_whole(out / name) as file:
-                file.write(text.encode())
+                file.writelines(written)
     except OSError as error:
         raise OlrPgError(
             Code.OUTPUT_UNWRITABLE, f"{error.filename or out}: {system_reason(error)}"
