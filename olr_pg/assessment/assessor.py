@@ -69,9 +69,7 @@ def assess(
         owners=inventory.owners,
         items=list(_Assessor(inventory, stored, replicated, statements).items()),
         tables=[
-            assessed_table(
-                replicated, relations, table, stored.get((table.owner, table.name))
-            )
+            assessed_table(replicated, relations, table, stored.get((table.owner, table.name)))
             for table in inventory.tables
         ],
         others=inventory.others,

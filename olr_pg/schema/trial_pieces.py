@@ -54,7 +54,7 @@ class Needs:
         self._behind: dict[int, frozenset[int]] = {}
 
     def pieces(self, most: int = PIECE_MAX) -> Iterator[Piece]:
-        """Cut the list into pieces; each statement is tried in one."""
+        """Cut the list into pieces; each statement that runs is tried in one."""
         part, held = list[int](), set[int]()
         for at in self._order():
             more = self.behind(at)
@@ -79,8 +79,9 @@ class Needs:
         return [maker for maker in makers if maker != at]
 
     def _order(self) -> list[int]:
-        """Return the places: each statement behind the last table that it needs."""
-        return sorted(range(len(self._statements)), key=self._place)
+        """Return the places of what runs: each statement behind the last table that it needs."""
+        running = (at for at, one in enumerate(self._statements) if one.runs)
+        return sorted(running, key=self._place)
 
     def _place(self, at: int) -> tuple[int, int]:
         tables = [one for one in (*self.behind(at), at) if self._statements[one].kind == "table"]

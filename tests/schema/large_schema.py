@@ -34,7 +34,8 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.dictionary.structure import Sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence as ManyOf
+    from collections.abc import Iterator
+    from collections.abc import Sequence as ManyOf
 
 OWNER: Final = "BANK"
 WORDS: Final = (
@@ -116,7 +117,7 @@ class LargeSchema:
         tables, views, long_views = self._counts
         made = [self._table(number) for number in range(tables)]
         found = [self._view(number, long=number < long_views) for number in range(views)]
-        parts: dict[str, tuple[Any, ...]] = {
+        parts: dict[str, Any] = {
             "tables": tuple(made),
             "views": tuple(found),
             "constraints": tuple(self._constraints(made)),
@@ -153,7 +154,9 @@ class LargeSchema:
         drawn = [("ID", "integer"), ("PARENT_ID", "integer"), ("NAME", "text"), ("CODE", "char")]
         drawn += [("AMOUNT", "number"), ("BOOKED", "date")]
         for at in range(self._random.randrange(2, 9)):
-            drawn.append((f"C{at}_{self._random.choice(WORDS)}"[:30], self._random.choice([*TYPES])))
+            drawn.append(
+                (f"C{at}_{self._random.choice(WORDS)}"[:30], self._random.choice([*TYPES]))
+            )
         stored = list[Column]()
         for at, (column, kind) in enumerate(drawn, 1):
             one = self._random.choice(TYPES[kind]) if at > 2 else TYPES[kind][0]
@@ -250,8 +253,6 @@ class LargeSchema:
                 name, alias = self._random.choice(picked)
                 column = self._random.choice(self._kinds[name][kind])
                 called = f'"{column}"' if column != column.upper() else column
-                if column in ("ORDER",) or not column.isascii():
-                    called = f'"{column}"'
                 text = text.replace(f"{{{kind}}}", f"{alias}.{called}", 1)
         return text
 
@@ -311,7 +312,9 @@ class LargeSchema:
                 f"{self._value(picked, kind)} AS {kind[0]}" for kind in ("text", "number", "date")
             )
             parts.append(f"SELECT {row}\nFROM {self._from(picked)}")
-        return f"\n{self._random.choice(('UNION', 'UNION ALL', 'MINUS', 'INTERSECT'))}\n".join(parts)
+        return f"\n{self._random.choice(('UNION', 'UNION ALL', 'MINUS', 'INTERSECT'))}\n".join(
+            parts
+        )
 
     def _nested(self) -> str:
         picked, others = self._picked(2), self._picked(1)
@@ -323,13 +326,13 @@ class LargeSchema:
             "SELECT q.*, ROW_NUMBER() OVER (PARTITION BY q.own ORDER BY q.own DESC) rn,\n"
             f'  (SELECT MAX(x.name) FROM "{name}" x WHERE x.id = q.own) name\n'
             f'FROM q WHERE EXISTS (SELECT 1 FROM "{name}" y WHERE y.parent_id = q.own)\n'
-            f'AND q.own NOT IN (SELECT z.id FROM "{name}" z WHERE z.code = \'ab\')'
+            f"AND q.own NOT IN (SELECT z.id FROM \"{name}\" z WHERE z.code = 'ab')"
         )
 
     def _tree(self) -> str:
         name = self._picked(1)[0][0]
         return (
-            f'SELECT LEVEL l, id, SYS_CONNECT_BY_PATH(name, \'/\') p FROM "{name}"\n'
+            f"SELECT LEVEL l, id, SYS_CONNECT_BY_PATH(name, '/') p FROM \"{name}\"\n"
             "START WITH parent_id IS NULL CONNECT BY PRIOR id = parent_id"
         )
 
