@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from olr_pg.schema.functions.json_functions import is_json
 from olr_pg.schema.translating import NLS_TEXT, UntranslatableError
 from olr_pg.schema.value_kinds import BOOLEAN, MOMENTS, NUMBERS, TEXTS, ValueKind
 
@@ -178,6 +179,8 @@ def _like(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _is(t: Translator, node: exp.Expr) -> Translated | None:
+    if isinstance(node.expression, exp.JSON):
+        return is_json(t, node)
     if not isinstance(node.expression, exp.Null):
         raise UntranslatableError(f"the condition IS {node.expression.sql(dialect='oracle')}")
     return f"{t.sql(node.this)} IS NULL", BOOLEAN

@@ -60,8 +60,6 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
 """The nodes that mean the same in both, with the arguments that do: any other is refused."""
 
 _CONNECT: Final = "a part of CONNECT BY in another place: rewrite it as WITH RECURSIVE"
-_JSON: Final = "JSON functions: PostgreSQL has other ones, with other defaults"
-_XML: Final = "XML functions: PostgreSQL has other ones, with other defaults"
 
 REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.MatchRecognize: "MATCH_RECOGNIZE has no like in PostgreSQL",
@@ -69,18 +67,8 @@ REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Partition: "it names a partition: partitions are tables of their own in PostgreSQL",
     exp.TableSample: "SAMPLE: TABLESAMPLE draws other rows",
     exp.Lock: "FOR UPDATE in a view",
-    exp.JSONValue: "JSON_VALUE: PostgreSQL has it from 17 on, with other defaults",
-    exp.JSONTable: _JSON,
-    exp.JSONObject: _JSON,
-    exp.JSONArray: _JSON,
-    exp.JSONArrayAgg: _JSON,
-    exp.JSONObjectAgg: _JSON,
-    exp.JSONExists: _JSON,
-    exp.XMLElement: _XML,
-    exp.XMLTable: _XML,
     exp.Parameter: "it has binds",
     exp.Placeholder: "it has binds",
-    exp.AtTimeZone: "AT TIME ZONE: PostgreSQL keeps no time zone with a value",
     exp.Collate: "COLLATE: name a collation of PostgreSQL",
 }
 """Why these are not translated."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import sqlglot
@@ -17,6 +18,7 @@ from sqlglot import exp
 from sqlglot.dialects.oracle import Oracle
 from sqlglot.errors import SqlglotError
 from sqlglot.parsers.oracle import OracleParser
+from sqlglot.tokenizer_core import TokenType
 
 from olr_pg.errors import plain_reason
 from olr_pg.schema.translating import UntranslatableError
@@ -26,17 +28,72 @@ if TYPE_CHECKING:
 
 _OWN_SYNTAX: Final = frozenset(
     {
-        *("CAST", "CHR", "EXTRACT", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_EXISTS", "JSON_OBJECT"),
-        *("JSON_OBJECTAGG", "JSON_TABLE", "JSON_VALUE", "LISTAGG", "TRIM", "XMLELEMENT"),
-        "XMLTABLE",
+        *("CAST", "CHR", "EXTRACT", "JSON_ARRAY", "JSON_ARRAYAGG", "JSON_OBJECT"),
+        *("JSON_OBJECTAGG", "LISTAGG", "TRIM", "XMLELEMENT", "XMLTABLE"),
     }
 )
+_JSON_CALLS: Final = ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_TABLE")
+
+
+class JsonCall(exp.Expression):
+    """A function of `_JSON_CALLS` with its clauses, words and signs apart by blanks.
+
+    ``clauses`` stands behind the path; ``columns`` are those of JSON_TABLE, each as text.
+    """
+
+    arg_types = {  # noqa: RUF012 - as in the base class
+        "this": True, "name": True, "path": True, "clauses": False, "columns": False,
+    }  # fmt: skip
+
+
+def _json_call(self: OracleParser, name: str) -> exp.Expr:
+    """Read what stands between the brackets of a JSON function."""
+    this = self._parse_bitwise()
+    if self._match_text_seq("FORMAT"):
+        self._match_text_seq("JSON")
+    self._match(TokenType.COMMA)
+    path = self._parse_string()
+    if not isinstance(path, exp.Literal):
+        self.raise_error(f"{name} with a path that is no literal")
+    clauses, columns = " ".join(_words(self, until="COLUMNS")), list[str]()
+    if self._match_text_seq("COLUMNS"):
+        bracketed = self._match(TokenType.L_PAREN)
+        columns = [" ".join(_words(self, until=","))]
+        while self._match(TokenType.COMMA):
+            columns.append(" ".join(_words(self, until=",")))
+        if bracketed:
+            self._match_r_paren()
+    path_text = path.name if path is not None else ""
+    return JsonCall(this=this, name=name, path=path_text, clauses=clauses, columns=columns)
+
+
+def _words(self: OracleParser, until: str) -> Iterator[str]:
+    """Take the words up to one of them, or the bracket that ends the call."""
+    depth = 0
+    while self._curr is not None:
+        token = self._curr
+        ends = token.token_type is TokenType.R_PAREN or token.text.upper() == until
+        if depth == 0 and ends:
+            return
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if token.token_type is TokenType.STRING:
+            yield "'" + token.text.replace("'", "''") + "'"
+        elif token.token_type is TokenType.IDENTIFIER:
+            yield f'"{token.text}"'
+        else:
+            yield token.text.upper()
+        self._advance()
 
 
 class _Parser(OracleParser):
     FUNCTIONS = {}  # noqa: RUF012 - as in the base class
     FUNCTION_PARSERS = {  # noqa: RUF012
-        name: parse for name, parse in OracleParser.FUNCTION_PARSERS.items() if name in _OWN_SYNTAX
+        **{
+            name: parse
+            for name, parse in OracleParser.FUNCTION_PARSERS.items()
+            if name in _OWN_SYNTAX
+        },
+        **{name: partial(_json_call, name=name) for name in _JSON_CALLS},
     }
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: parse

@@ -11,9 +11,11 @@ from olr_pg.schema import comparisons
 from olr_pg.schema.functions import (
     aggregates,
     date_functions,
+    json_functions,
     number_functions,
     regular_expressions,
     text_functions,
+    xml_functions,
 )
 from olr_pg.schema.kept_nodes import KEPT_NODES, REFUSED_NODES, REFUSED_WORDS
 from olr_pg.schema.translating import UntranslatableError, quoted
@@ -29,6 +31,8 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     **number_functions.NODES,
     **date_functions.NODES,
     **aggregates.NODES,
+    **json_functions.NODES,
+    **xml_functions.NODES,
 }
 FUNCTIONS: Final[dict[str, Function]] = {
     **text_functions.FUNCTIONS,
@@ -36,6 +40,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **date_functions.FUNCTIONS,
     **regular_expressions.FUNCTIONS,
     **aggregates.FUNCTIONS,
+    **xml_functions.FUNCTIONS,
 }
 """Oracle's functions by their names; what is not among them is refused."""
 

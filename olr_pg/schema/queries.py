@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlglot import exp
 
+from olr_pg.schema.collections import collection
+from olr_pg.schema.functions.json_functions import json_table
+from olr_pg.schema.functions.xml_functions import xml_table
 from olr_pg.schema.hierarchies import rewrite_hierarchy
+from olr_pg.schema.oracle_parser import JsonCall
 from olr_pg.schema.outer_joins import rewrite_outer_joins
 from olr_pg.schema.parts import translate_part
+from olr_pg.schema.pivots import pivoted
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.row_limits import rewrite_row_limit
 from olr_pg.schema.scopes import Scope, Source
 from olr_pg.schema.translating import UntranslatableError, quoted
-from olr_pg.schema.unpivots import unpivoted
 from olr_pg.schema.value_kinds import NUMBERS, TEXTS, UNKNOWN, Fact, ValueKind
 
 if TYPE_CHECKING:
@@ -266,13 +270,17 @@ def _source(
     t: Translator, holder: exp.Expr, number: int, before: list[Source], select: exp.Select
 ) -> Source:
     node = holder.this
-    if isinstance(node, exp.Table):
-        pivots = node.args.get("pivots") or []
+    pivots = node.args.get("pivots") or []
+    if pivots:
         node.set("pivots", None)
-        found = _table(t, node, select)
+        found = _source(t, holder, number, before, select)
         for pivot in pivots:
-            found = unpivoted(t, holder.this, pivot, found)
+            found = pivoted(t, holder.this, pivot, found)
         return found
+    if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
+        return _rows(t, node, before)
+    if isinstance(node, exp.Table):
+        return _table(t, node, select)
     if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
         t.scope.sources = before
         outputs = translate_frame(t, node.this)
@@ -301,9 +309,22 @@ def _fold_table_alias(t: Translator, node: exp.Expr) -> None:
     alias.set("columns", [t.folded(t.plain(one), column=True) for one in columns])
 
 
+def _rows(t: Translator, node: exp.Table, before: list[Source]) -> Source:
+    """Resolve what a function gives as rows, which may name what stands before it."""
+    outer, t.scope = t.scope, Scope(before, t.scope.outer)
+    try:
+        call = node.this
+        if isinstance(call, JsonCall) and call.args["name"] == "JSON_TABLE":
+            t.translate(call.this)
+            return json_table(t, node, call)
+        if isinstance(call, exp.XMLTable):
+            return xml_table(t, node, call)
+        return collection(t, node, call)
+    finally:
+        t.scope = outer
+
+
 def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
-    if not isinstance(node.this, exp.Identifier):
-        raise UntranslatableError("it reads a collection: TABLE() of a function")
     name, db, alias = t.plain(node.this), node.args.get("db"), node.args.get("alias")
     if "@" in node.name:
         raise UntranslatableError("it reads over a database link")

@@ -37,6 +37,7 @@ _KEPT: Final[dict[ValueKind, frozenset[PgKind]]] = {
     ValueKind.INTERVAL: frozenset({PgKind.INTERVAL}),
     ValueKind.RAW: frozenset({PgKind.BYTEA, PgKind.XML}),
     ValueKind.BOOLEAN: frozenset({PgKind.BOOL}),
+    ValueKind.XML: frozenset({PgKind.XML}),
 }
 """The kinds of target columns that Oracle's operators find what they expect in."""
 
@@ -46,6 +47,7 @@ _CASTS: Final[dict[tuple[ValueKind, PgKind], str]] = {
     (ValueKind.RAW, PgKind.UUID): "UUID_SEND({})",
     (ValueKind.INTEGER, PgKind.TEXT): "CAST({} AS NUMERIC)",
     (ValueKind.NUMBER, PgKind.TEXT): "CAST({} AS NUMERIC)",
+    (ValueKind.XML, PgKind.TEXT): "CAST({} AS XML)",
     (ValueKind.TEXT, PgKind.JSON): "CAST({} AS TEXT)",
     (ValueKind.TEXT, PgKind.BYTEA): "CONVERT_FROM({}, 'UTF8')",
     (ValueKind.RAW, PgKind.TEXT): "DECODE({}, 'hex')",

@@ -157,6 +157,8 @@ class Translator:
             return f"REGEXP_REPLACE({digits}, '^(-?)0\\.', '\\1.')"
         if fact.kind is ValueKind.RAW:
             return f"UPPER(ENCODE({sql}, 'hex'))"
+        if fact.kind is ValueKind.XML:
+            raise UntranslatableError("the text of XML: PostgreSQL writes it otherwise")
         if fact.kind is ValueKind.UNKNOWN:
             raise UntranslatableError(f"the text of {sql}, whose type is not known")
         raise UntranslatableError(f"the text of a {fact.kind.value} without a format {NLS_TEXT}")
@@ -191,6 +193,8 @@ class Translator:
             UntranslatableError: it is none, or in a time zone that the target does not keep.
         """
         sql, fact = self.sql(node), self.fact(node)
+        if fact.zone:
+            return f"({sql} AT TIME ZONE {fact.zone})"
         if fact.kind is ValueKind.TIMESTAMPTZ:
             if not fact.exact:
                 raise UntranslatableError(
@@ -268,7 +272,9 @@ class Translator:
         if kinds <= MOMENTS:
             widest = max((*facts,), key=lambda fact: list(ValueKind).index(fact.kind))
             exact = all(fact.exact for fact in facts if fact.kind is ValueKind.TIMESTAMPTZ)
-            return [self.sql(node) for node in nodes], widest._replace(filled=filled, exact=exact)
+            return [self.sql(node) for node in nodes], widest._replace(
+                filled=filled, exact=exact, zone=""
+            )
         if len(kinds) > 1:
             names = ", ".join(sorted(kind.value for kind in kinds))
             raise UntranslatableError(f"values of different kinds together ({names})")

@@ -26,6 +26,7 @@ class ValueKind(Enum):
     MONTHS = "interval of years and months"
     RAW = "raw"
     BOOLEAN = "boolean"
+    XML = "xml"
 
 
 NUMBERS: Final = frozenset({ValueKind.INTEGER, ValueKind.NUMBER, ValueKind.FLOAT})
@@ -41,12 +42,16 @@ class Fact(NamedTuple):
         filled: it is never NULL, nor an empty text.
         exact: of a CHAR, its text here has all its blanks; of a TIMESTAMP WITH TIME ZONE, its zone
             is that of the session.
+        zone: of a TIMESTAMP WITH TIME ZONE, the zone that its local time is in, as SQL.
+        json: of a text, it is JSON that a function has made.
     """
 
     kind: ValueKind
     length: int = 0
     filled: bool = False
     exact: bool = False
+    zone: str = ""
+    json: bool = False
 
 
 UNKNOWN: Final = Fact(ValueKind.UNKNOWN)
@@ -62,6 +67,7 @@ INTERVAL: Final = Fact(ValueKind.INTERVAL)
 MONTHS: Final = Fact(ValueKind.MONTHS)
 RAW: Final = Fact(ValueKind.RAW)
 BOOLEAN: Final = Fact(ValueKind.BOOLEAN)
+XML: Final = Fact(ValueKind.XML)
 
 _BY_TYPE: Final = {
     "BINARY_FLOAT": ValueKind.FLOAT,
@@ -80,6 +86,7 @@ _BY_TYPE: Final = {
     "BLOB": ValueKind.RAW,
     "LONG RAW": ValueKind.RAW,
     "BOOLEAN": ValueKind.BOOLEAN,
+    "XMLTYPE": ValueKind.XML,
 }
 
 

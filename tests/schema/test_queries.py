@@ -181,7 +181,9 @@ CASES: dict[str, list[Any]] = {
     " START WITH id = 2 CONNECT BY up = PRIOR id": [("/left", 2, 0), ("/left/leaf", 2, 1)],
     "SELECT id FROM tree START WITH id = 8 CONNECT BY NOCYCLE up = PRIOR id": [8, 9],
     "SELECT MAX(LEVEL) FROM tree START WITH up IS NULL CONNECT BY up = PRIOR id AND LEVEL < 3": [2],
-    # UNPIVOT.
+    # PIVOT and UNPIVOT.
+    "SELECT * FROM p PIVOT (SUM(x) FOR f IN ('Y' AS y))": [(1, 1), (2, None), (3, None)],
+    "SELECT v FROM (SELECT id, x FROM p WHERE id = 1) UNPIVOT (v FOR k IN (id, x))": [1, 1],
     "SELECT * FROM r UNPIVOT (v FOR k IN (z)) u WHERE u.id < 30": [(10, "Z", 100), (20, "Z", 200)],
     "SELECT k, SUM(v) FROM p UNPIVOT (v FOR k IN (id AS 'I', x AS 'X')) GROUP BY k": [
         ("I", 6), ("X", 3),
@@ -204,15 +206,12 @@ def test_the_rows_are_oracles(oracle: str, target: psycopg.Connection[Any]) -> N
 REFUSED = {
     "SELECT p.id FROM p, q WHERE p.id = q.id CONNECT BY PRIOR p.id = p.x": "a join",
     "SELECT id FROM tree CONNECT BY LEVEL < 3": "without PRIOR",
-    "SELECT * FROM p PIVOT (SUM(x) FOR f IN ('Y' AS y))": "PIVOT",
-    "SELECT * FROM (SELECT id, x FROM p) UNPIVOT (v FOR k IN (id, x))": "pivots",
     "SELECT TO_CHAR(seen, 'HH24') FROM staff": "does not keep the time zone",
     "SELECT CAST(seen AS DATE) FROM staff": "does not keep the time zone",
     "SELECT id FROM staff WHERE begun > '01/02/2020'": "depends on NLS",
     "SELECT today_at_bank FROM dual": "it calls TODAY_AT_BANK, which is PL/SQL",
     "SELECT id FROM p, q WHERE p.id = q.id(+) OR q.id(+) = 1": "which Oracle refuses",
     "SELECT p.id FROM p, q WHERE p.id(+) = q.id AND q.id(+) = p.id": "circle",
-    "SELECT SUM(id) KEEP (DENSE_RANK FIRST ORDER BY x) FROM p": "KEEP",
     "SELECT nothing FROM p": "no column of what it reads",
     "SELECT p.nothing FROM p": "no column of what it reads",
     "SELECT LISTAGG(f, ',' ON OVERFLOW TRUNCATE) WITHIN GROUP (ORDER BY f) FROM p": "on_overflow",

@@ -84,5 +84,8 @@ def test_queries_run_or_are_refused(cases: dict[str, Any], sample: psycopg.Conne
             refused.append(oracle)
             continue
         with sample.transaction(force_rollback=True):
-            sample.execute(text.encode())
-    assert len(refused) / len(cases["queries"]) <= 0.11, refused
+            try:
+                sample.execute(text.encode())
+            except psycopg.errors.FeatureNotSupported:
+                assert "XML" in text  # of a server that is built without libxml
+    assert len(refused) / len(cases["queries"]) <= 0.06, refused

@@ -266,6 +266,8 @@ def _keep(t: Translator, node: exp.Expr) -> Translated:
     alias, is_first = node.args.get("alias"), node.args.get("first")
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     is_dense = alias is not None and alias.name.upper() == "DENSE_RANK"
+    if name in ("SUM", "COUNT", "AVG") and is_dense and order is not None:
+        return _keep_rows(t, call, order, is_first=bool(is_first))
     if name not in ("MIN", "MAX") or not is_dense or order is None:
         raise UntranslatableError(f"{name or 'a function'} with KEEP: rewrite it with a subquery")
     value = call.expressions[0]
@@ -274,6 +276,26 @@ def _keep(t: Translator, node: exp.Expr) -> Translated:
     listed = ", ".join(keys)
     found = f"(ARRAY_AGG({t.sql(value)} ORDER BY {listed}))[1]"
     return found, t.fact(value)._replace(filled=False)
+
+
+def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool) -> Translated:
+    """Aggregate the rows of the first rank: the group's values and keys as arrays, ranked."""
+    _, fact = FUNCTIONS[call.name.upper()].rule(t, call.expressions)  # refuses what is no number
+    name, value = call.name.upper(), call.expressions[0]
+    if isinstance(value, exp.Distinct):
+        raise UntranslatableError(f"{name} of DISTINCT values with KEEP")
+    keys = [t.sql(one.this) for one in order.expressions]
+    # Of a constant it would not be an aggregate of the query around.
+    shown = f"({keys[0]}) IS NULL" if isinstance(value, exp.Star) else t.sql(value)
+    names = [f'"k{number}"' for number in range(len(keys))]
+    by = ", ".join(
+        own + _key(t, one, turned=not is_first).removeprefix(key)
+        for own, key, one in zip(names, keys, order.expressions, strict=True)
+    )
+    arrays = ", ".join(f"ARRAY_AGG({one})" for one in (shown, *keys))
+    rows = f'UNNEST({arrays}) AS "kept" ("value", {", ".join(names)})'
+    ranked = f'SELECT "value", RANK() OVER (ORDER BY {by}) AS "rank" FROM {rows}'  # noqa: S608
+    return f'(SELECT {name}("value") FROM ({ranked}) AS "ranked" WHERE "rank" = 1)', fact  # noqa: S608
 
 
 def _key(t: Translator, ordered: exp.Expr, *, turned: bool) -> str:

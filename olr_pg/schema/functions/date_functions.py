@@ -264,14 +264,15 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if fact.kind is ValueKind.TIMESTAMPTZ and not fact.exact:
         t.moment(value)  # refuses it: its zone is lost
     given = string_literal(t, arguments[1], "TO_CHAR with a format")
+    at = t.moment(value) if fact.zone else t.sql(value)
     if given.upper() == "SSSSS":
-        shown = f"LPAD(TO_CHAR({t.sql(value)}, 'SSSSS'), 5, '0')"
+        shown = f"LPAD(TO_CHAR({at}, 'SSSSS'), 5, '0')"
         return shown, TEXT._replace(filled=fact.filled)
     form = shown_format(given, fact.length if fact.kind is not ValueKind.DATE else 0)
-    if fact.kind is not ValueKind.TIMESTAMPTZ and "TZ" in form:
+    if (fact.kind is not ValueKind.TIMESTAMPTZ or fact.zone) and "TZ" in form:
         raise UntranslatableError(f"a date without time zone in the format {given!r}")
     quoted = form.replace("'", "''")
-    return f"TO_CHAR({t.sql(value)}, '{quoted}')", TEXT._replace(filled=fact.filled)
+    return f"TO_CHAR({at}, '{quoted}')", TEXT._replace(filled=fact.filled)
 
 
 def _century(moment: str, element: str) -> str:
@@ -386,9 +387,24 @@ def _text_to_interval(unit: str, fact: Fact) -> CallRule:
 
 def _from_zone(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     zone = string_literal(t, arguments[1], "FROM_TZ with a zone")
-    # PostgreSQL takes an offset without a letter the other way round.
-    name = f"INTERVAL '{zone}'" if zone[:1] in "+-" else "'" + zone.replace("'", "''") + "'"
-    return f"({t.moment(arguments[0])} AT TIME ZONE {name})", TIMESTAMPTZ
+    name = _zone_name(zone)
+    return f"({t.moment(arguments[0])} AT TIME ZONE {name})", TIMESTAMPTZ._replace(zone=name)
+
+
+def _zone_name(zone: str) -> str:
+    """Write a zone for PostgreSQL, which takes an offset in a text the other way round."""
+    return f"INTERVAL '{zone}'" if zone[:1] in "+-" else "'" + zone.replace("'", "''") + "'"
+
+
+def _at_zone(t: Translator, node: exp.Expr) -> Translated:
+    """Keep the moment, and remember in which zone its local time is asked for."""
+    zone = string_literal(t, node.args["zone"], "AT TIME ZONE with a zone")
+    value, kind = node.this, t.kind(node.this)
+    if kind is not ValueKind.TIMESTAMPTZ:
+        moment = f"CAST({t.moment(value)} AS TIMESTAMPTZ)"
+    else:
+        moment = t.sql(value)
+    return moment, TIMESTAMPTZ._replace(zone=_zone_name(zone), filled=t.fact(value).filled)
 
 
 def _utc(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -420,6 +436,7 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     exp.Sub: _arithmetic,
     exp.Interval: _interval,
     exp.Extract: _extract,
+    exp.AtTimeZone: _at_zone,
 }
 FUNCTIONS: Final[dict[str, Function]] = {
     "ADD_MONTHS": Function(_add_months, 2, 2),

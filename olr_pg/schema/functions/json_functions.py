@@ -1,0 +1,273 @@
+"""SQL/JSON (Oracle Database JSON Developer's Guide; SQL Language Reference, “JSON Functions”).
+
+What is no JSON gives NULL: ``IS JSON`` tells in PostgreSQL 16 and later. Paths are lax in both, and
+those that only name members and elements mean the same. JSON that is generated is text without
+blanks, as Oracle's is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import orjson
+from sqlglot import exp
+
+from olr_pg.schema.oracle_parser import JsonCall
+from olr_pg.schema.relation_columns import RelationColumn
+from olr_pg.schema.scopes import Source
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.value_kinds import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    TEXTS,
+    Fact,
+    ValueKind,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from olr_pg.schema.translating import NodeRule, Translated, Translator
+
+_PATH: Final = re.compile(r'\$(\s*\.\s*("[^"\\]+"|[A-Za-z_]\w*)|\s*\[\s*(\d+|\*)\s*\])*')
+_TYPE: Final = re.compile(
+    r"(?:RETURNING )?(VARCHAR2|NVARCHAR2|CLOB|NUMBER)(?: \( (\d+)( BYTE| CHAR)?(?: , \d+)? \))?"
+)
+_COLUMN: Final = re.compile(r"(\S+) (.*?)(?: PATH '([^']*)')?( (?:NULL|DEFAULT) .*)?")
+_DEFAULT: Final = re.compile(r"(?:DEFAULT )?(NULL|'[^']*'|-? ?[\d.]+) ON (EMPTY|ERROR)")
+_NULLS: Final = re.compile(r" ?(NULL|ABSENT) ON NULL")
+_NUMERAL: Final = r"'^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$'"
+_VARCHAR_BYTES: Final = 4000
+
+
+def _document(t: Translator, node: exp.Expr) -> str:
+    """Return a text as jsonb; NULL of what is no JSON."""
+    if not t.is_text(node):
+        raise UntranslatableError(f"JSON of a {t.kind(node).value}")
+    text, given = t.text(node), t.literal(node)
+    if given is not None and not _is_json(given):
+        return "CAST(NULL AS JSONB)"  # PostgreSQL would read a literal before it asks
+    return f"(CASE WHEN {text} IS JSON THEN CAST({text} AS JSONB) END)"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _path(text: str) -> str:
+    if not _PATH.fullmatch(text):
+        raise UntranslatableError(
+            f"the JSON path {text!r}: only steps to members and elements are the same in both"
+        )
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _found(t: Translator, node: exp.Expr) -> str:
+    return f"JSONB_PATH_QUERY_ARRAY({_document(t, node.this)}, {_path(node.args['path'])})"
+
+
+def _call(t: Translator, node: exp.Expr) -> Translated:
+    name, clauses = node.args["name"], str(node.args.get("clauses") or "")
+    if node.args.get("columns"):
+        raise UntranslatableError("JSON_TABLE in another place than FROM")
+    if name == "JSON_VALUE":
+        return _scalar(_found(t, node), clauses)
+    if clauses and name == "JSON_EXISTS":
+        raise UntranslatableError(f"JSON_EXISTS with {clauses}")
+    if name == "JSON_EXISTS":
+        found = f"JSONB_PATH_EXISTS({_document(t, node.this)}, {_path(node.args['path'])})"
+        return f"COALESCE({found}, FALSE)", BOOLEAN
+    raise UntranslatableError(
+        f"{name}: Oracle keeps the blanks of the document; write JSONB_PATH_QUERY if they do not"
+        " matter"
+    )
+
+
+def _scalar(found: str, clauses: str) -> Translated:
+    """Return the only scalar of an array of what was found: NULL of several, and of a structure."""
+    typed = _TYPE.match(clauses)
+    rest = clauses[typed.end() :] if typed else clauses
+    name = typed[1] if typed else "VARCHAR2"
+    given = {case: value.replace(" ", "") for value, case in _DEFAULT.findall(rest)}
+    if _DEFAULT.sub("", rest).strip() or given.get("ERROR", "NULL") != "NULL":
+        raise UntranslatableError(f"JSON_VALUE with {rest.strip()}")
+    empty, of = given.get("EMPTY", "NULL"), '"j" -> 0'
+    if name == "NUMBER":
+        value = f'WHEN "j" ->> 0 ~ {_NUMERAL} THEN CAST("j" ->> 0 AS NUMERIC)'
+        fact, rest_of_types = NUMBER, "'object', 'array', 'boolean'"
+    else:
+        empty = empty if empty == "NULL" or empty.startswith("'") else f"'{empty}'"
+        size = (typed[2] if typed else None) or _VARCHAR_BYTES
+        length = "LENGTH" if typed and typed[3] == " CHAR" else "OCTET_LENGTH"
+        fits = "TRUE" if name == "CLOB" else f'{length}("j" ->> 0) <= {size}'
+        value = f"WHEN {fits} THEN NULLIF(\"j\" ->> 0, '')"
+        fact, rest_of_types = TEXT, "'object', 'array'"
+    return (
+        f'(SELECT CASE WHEN JSONB_ARRAY_LENGTH("j") = 0 THEN {empty}'  # noqa: S608 - translated
+        f' WHEN JSONB_ARRAY_LENGTH("j") > 1 OR JSONB_TYPEOF({of}) IN ({rest_of_types}) THEN NULL'
+        f' {value} END FROM (SELECT {found}) AS "json" ("j"))'
+    ), fact
+
+
+def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
+    """Replace JSON_TABLE by the rows that its path finds, with a scalar for each column.
+
+    Raises:
+        UntranslatableError: it has clauses or columns that are otherwise in PostgreSQL.
+    """
+    if call.args.get("clauses"):
+        raise UntranslatableError(f"JSON_TABLE with {call.args['clauses']}")
+    alias = node.args.get("alias")
+    called = t.plain(alias.this) if alias is not None and alias.this else "JSON_TABLE"
+    columns, items = dict[str, RelationColumn](), list[str]()
+    for text in call.args["columns"]:
+        given, sql, fact = _table_column(text)
+        name = given[1:-1] if given.startswith('"') else given.upper()
+        target = t.relations.name(name, column=True)
+        columns[name] = RelationColumn(target, fact)
+        items.append(f"{sql} AS {quoted(target)}")
+    rows = f"JSONB_PATH_QUERY({_document(t, call.this)}, {_path(call.args['path'])})"
+    target = t.relations.name(called)
+    text = (
+        f"LATERAL (SELECT {', '.join(items)} FROM {rows}"  # noqa: S608 - translated
+        f' WITH ORDINALITY AS "rows" ("row", "number")) AS {quoted(target)}'
+    )
+    node.replace(t.raw(text, TEXT))
+    return Source(called, target, columns)
+
+
+def _table_column(text: str) -> tuple[str, str, Fact]:
+    """Return the name, the value and the kind of a column of JSON_TABLE."""
+    name, _, rest = text.partition(" ")
+    if rest == "FOR ORDINALITY":
+        return name, '"number"', INTEGER
+    column = _COLUMN.fullmatch(text)
+    if column is None or column[3] is None or not _TYPE.fullmatch(column[2]):
+        raise UntranslatableError(f"JSON_TABLE with the column {text}: give it a type and a path")
+    found = f'JSONB_PATH_QUERY_ARRAY("row", {_path(column[3])})'
+    value, fact = _scalar(found, f"{column[2]}{column[4] or ''}")
+    return name, value, fact
+
+
+def is_json(t: Translator, node: exp.Expr) -> Translated:
+    """Translate the condition IS JSON."""
+    tested = node.expression
+    if tested.args.get("this") or tested.args.get("unique") or not t.is_text(node.this):
+        raise UntranslatableError("IS JSON of an object, array or scalar, or with unique keys")
+    return f"({t.text(node.this)} IS JSON)", BOOLEAN
+
+
+def _generated(t: Translator, node: exp.Expr) -> str:
+    """Return a value as JSON; NULL of NULL."""
+    fact = t.fact(node)
+    if fact.json or isinstance(node, exp.FormatJson):
+        return t.text(node)
+    if fact.kind in TEXTS:
+        return f"CAST(TO_JSON(CAST({t.text(node)} AS TEXT)) AS TEXT)"
+    if fact.kind in NUMBERS and fact.kind is not ValueKind.FLOAT:
+        return f"CAST(TRIM_SCALE(CAST({t.sql(node)} AS NUMERIC)) AS TEXT)"
+    if fact.kind is ValueKind.DATE:
+        return f"('\"' || TO_CHAR({t.sql(node)}, 'YYYY-MM-DD\"T\"HH24:MI:SS') || '\"')"
+    if fact.kind is ValueKind.NOTHING:
+        return "CAST(NULL AS TEXT)"
+    raise UntranslatableError(f"JSON of a {fact.kind.value}")
+
+
+_JSON: Final = TEXT._replace(filled=True, json=True)
+
+
+def _keeps_null(node: exp.Expr, *, by_default: bool) -> bool:
+    for key in ("return_type", "encoding", "unique_keys", "strict"):
+        if node.args.get(key):
+            raise UntranslatableError(f"{node.key.upper()} with {key.replace('_', ' ')}")
+    found = _NULLS.fullmatch(str(node.args.get("null_handling") or ""))
+    return by_default if found is None else found[1] == "NULL"
+
+
+def _pair(t: Translator, node: exp.Expr) -> tuple[str, str]:
+    if not isinstance(node, exp.JSONKeyValue) or isinstance(node.expression, exp.Star):
+        raise UntranslatableError("JSON_OBJECT of columns without keys: write KEY … VALUE …")
+    return f"{_generated(t, node.this)} || ':'", _generated(t, node.expression)
+
+
+def _joined(parts: Iterable[str], ends: str) -> Translated:
+    listed = ", ".join(parts)
+    inner = f"CONCAT_WS(',', {listed})" if listed else "''"
+    return f"('{ends[0]}' || {inner} || '{ends[1]}')", _JSON
+
+
+def _object(t: Translator, node: exp.Expr) -> Translated:
+    keeps = _keeps_null(node, by_default=True)
+    parts = []
+    for one in node.expressions:
+        key, value = _pair(t, one)
+        parts.append(f"{key} || " + (f"COALESCE({value}, 'null')" if keeps else value))
+    return _joined(parts, "{}")
+
+
+def _array(t: Translator, node: exp.Expr) -> Translated:
+    keeps = _keeps_null(node, by_default=False)
+    values = (_generated(t, one) for one in node.expressions)
+    return _joined((f"COALESCE({one}, 'null')" if keeps else one for one in values), "[]")
+
+
+def _aggregated(
+    t: Translator, node: exp.Expr, value: str, order: exp.Expr | None, ends: str
+) -> Translated:
+    select = node.find_ancestor(exp.Select)
+    if select is None or select.args.get("group") is None:
+        raise UntranslatableError(
+            f"{node.key.upper()} without GROUP BY: the documentation leaves open what it gives"
+            " without rows"
+        )
+    by = f" {t.sql(order)}" if order is not None else ""
+    inner = f"COALESCE(STRING_AGG({value}, ','{by}), '')"
+    return f"('{ends[0]}' || {inner} || '{ends[1]}')", _JSON
+
+
+def _array_of_rows(t: Translator, node: exp.Expr) -> Translated:
+    keeps = _keeps_null(node, by_default=False)
+    value = _generated(t, node.this)
+    shown = f"COALESCE({value}, 'null')" if keeps else value
+    return _aggregated(t, node, shown, node.args.get("order"), "[]")
+
+
+def _object_of_rows(t: Translator, node: exp.Expr) -> Translated:
+    keeps = _keeps_null(node, by_default=True)
+    (pair,) = node.expressions
+    key, value = _pair(t, pair)
+    shown = f"COALESCE({value}, 'null')" if keeps else value
+    return _aggregated(t, node, f"{key} || {shown}", None, "{}")
+
+
+def _format(t: Translator, node: exp.Expr) -> Translated | None:
+    if isinstance(node.this, exp.JSONKeyValue):
+        pair = node.this
+        pair.set("expression", t.raw(t.text(pair.expression), TEXT._replace(json=True)))
+        node.replace(pair)
+        return None
+    return t.text(node.this), TEXT._replace(json=True)
+
+
+def _kept(_t: Translator, _node: exp.Expr) -> None:
+    """Keep a part for the call that it belongs to."""
+
+
+NODES: Final[dict[type[exp.Expr], NodeRule]] = {
+    JsonCall: _call,
+    exp.FormatJson: _format,
+    exp.JSON: _kept,
+    exp.JSONKeyValue: _kept,
+    exp.JSONObject: _object,
+    exp.JSONArray: _array,
+    exp.JSONArrayAgg: _array_of_rows,
+    exp.JSONObjectAgg: _object_of_rows,
+}

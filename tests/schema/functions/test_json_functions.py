@@ -1,0 +1,120 @@
+"""SQL/JSON: the values that Oracle's documentation tells, or a refusal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translation import translate_query
+from tests.schema.shop_relations import MAKE, relations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READ_SINCE = 16
+"""IS JSON is in PostgreSQL 16."""
+
+DOCUMENT = """'{"PONumber":1600,"Items":[{"n":"One","p":1.5},{"n":"Two","p":"2"},{"n":7}]}'"""
+READ = [
+    ("JSON_VALUE('{\"a\":100}', '$.a')", "100"),
+    ("JSON_VALUE('{\"a\":100}', '$.a' RETURNING NUMBER) + 1", 101),
+    ("JSON_VALUE('{\"a\":{\"b\":100}}', '$.a.b')", "100"),
+    ("JSON_VALUE('{\"a\":{\"b\":100}}', '$.a')", None),
+    ("JSON_VALUE('[0, 1, 2, 3]', '$[0]')", "0"),
+    ("JSON_VALUE('{\"a\":[5, 10, 15, 20]}', '$.a[2]')", "15"),
+    ('JSON_VALUE(\'[{"a":100},{"a":200},{"a":300}]\', \'$[1].a\')', "200"),
+    ("JSON_VALUE('[{\"a\":100},{\"a\":200}]', '$[*].a')", None),
+    ("JSON_VALUE('{\"firstname\":\"John\"}', '$.lastname')", None),
+    ("JSON_VALUE('{\"a\":\"x\"}', '$.b' DEFAULT 'No' ON EMPTY)", "No"),
+    ("JSON_VALUE('{a', '$.a' NULL ON ERROR)", None),
+    ("JSON_VALUE('{\"a\":true}', '$.a')", "true"),
+    ("JSON_VALUE('{\"a\":true}', '$.a' RETURNING NUMBER)", None),
+    ("JSON_VALUE('{\"a\":\"12\"}', '$.a' RETURNING NUMBER)", 12),
+    ("JSON_VALUE('{\"a\":\"long\"}', '$.a' RETURNING VARCHAR2(3))", None),
+    ("JSON_VALUE('{\"a\":\"\"}', '$.a')", None),
+    ("CASE WHEN JSON_EXISTS('{\"a\":{\"b\":null}}', '$.a.b') THEN 1 ELSE 0 END", 1),
+    ("CASE WHEN JSON_EXISTS('{\"a\":1}', '$.c') THEN 1 ELSE 0 END", 0),
+    ("CASE WHEN '{\"a\":1}' IS JSON THEN 1 ELSE 0 END", 1),
+    ("CASE WHEN 'a' IS NOT JSON THEN 1 ELSE 0 END", 1),
+]
+GENERATED = [
+    ("JSON_ARRAY(1, 'a\"b', NULL, n)", '[1,"a\\"b",0.5]'),
+    ("JSON_ARRAY(1, NULL NULL ON NULL)", "[1,null]"),
+    ("JSON_OBJECT('id' VALUE i, KEY 'name' VALUE a, 'x' VALUE NULL)",
+     '{"id":7,"name":"Oracle Corp","x":null}'),
+    ("JSON_OBJECT('x' VALUE NULL, 'c' VALUE c ABSENT ON NULL)", '{"c":"ab "}'),
+    ("JSON_OBJECT('d' VALUE d)", '{"d":"2026-01-31T13:30:00"}'),
+    ("JSON_ARRAY(JSON_OBJECT('p' VALUE .50), JSON_ARRAY(1,2,3), 100, 'California')",
+     '[{"p":0.5},[1,2,3],100,"California"]'),
+]  # fmt: skip
+REFUSED = [
+    "JSON_QUERY(a, '$.x' WITH WRAPPER)",
+    "JSON_VALUE(a, '$.x?(@.y == 1)')",
+    "JSON_VALUE(a, '$.x.size()')",
+    "JSON_VALUE(a, '$.x' ERROR ON ERROR)",
+    "JSON_VALUE(a, '$.x' RETURNING DATE)",
+    "JSON_VALUE(i, '$.x')",
+    "JSON_OBJECT(*)",
+    "JSON_ARRAY(ts)",
+    "JSON_ARRAYAGG(i)",
+    "CASE WHEN a IS JSON WITH UNIQUE KEYS THEN 1 END",
+]
+
+
+@pytest.fixture(scope="module")
+def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres) as connection:
+        connection.execute(MAKE)
+        yield connection
+        connection.rollback()
+
+
+def _rows(target: psycopg.Connection[Any], query: str) -> list[Any]:
+    text, _ = translate_query(query, relations(), "SHOP")
+    with target.transaction(force_rollback=True):
+        return target.execute(text.encode()).fetchall()
+
+
+@pytest.fixture
+def reading(target: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    if target.info.server_version < READ_SINCE * 10_000:
+        pytest.skip("IS JSON is in PostgreSQL 16: before, the trial refuses what reads JSON")
+    return target
+
+
+@pytest.mark.parametrize(("text", "value"), READ)
+def test_json_that_is_read(reading: psycopg.Connection[Any], text: str, value: Any) -> None:
+    assert _rows(reading, f"SELECT {text} x FROM t WHERE i = 7") == [(value,)]
+
+
+@pytest.mark.parametrize(("text", "value"), GENERATED)
+def test_json_that_is_made(target: psycopg.Connection[Any], text: str, value: Any) -> None:
+    assert _rows(target, f"SELECT {text} x FROM t WHERE i = 7") == [(value,)]
+
+
+def test_json_of_groups(target: psycopg.Connection[Any]) -> None:
+    arrays = _rows(target, "SELECT c, JSON_ARRAYAGG(a ORDER BY i) x FROM t GROUP BY c ORDER BY c")
+    assert [x for _, x in arrays] == ['["Oracle Corp"]', '["  pad "]', "[]"]
+    query = (
+        "SELECT JSON_OBJECTAGG(KEY b VALUE i) x FROM t WHERE b IS NOT NULL GROUP BY b ORDER BY b"
+    )
+    assert _rows(target, query) == [('{"a-b":-5}',), ('{"x":7}',)]
+
+
+def test_rows_of_a_document(reading: psycopg.Connection[Any]) -> None:
+    columns = "k FOR ORDINALITY, n VARCHAR2(3) PATH '$.n', p NUMBER PATH '$.p' DEFAULT 0 ON EMPTY"
+    query = (
+        f"SELECT j.* FROM t, JSON_TABLE({DOCUMENT}, '$.Items[*]' COLUMNS ({columns})) J"
+        " WHERE t.i = 7 ORDER BY j.k"
+    )
+    rows = [(number, name, float(price)) for number, name, price in _rows(reading, query)]
+    assert rows == [(1, "One", 1.5), (2, "Two", 2), (3, "7", 0)]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_would_be_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(UntranslatableError):
+        translate_query(f"SELECT {text} x FROM t", relations(), "SHOP")
