@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from olr_pg.schema.functions.json_functions import is_json
 from olr_pg.schema.translating import NLS_TEXT, UntranslatableError
 from olr_pg.schema.value_kinds import BOOLEAN, MOMENTS, NUMBERS, TEXTS, ValueKind
 
@@ -178,9 +177,17 @@ def _like(t: Translator, node: exp.Expr) -> Translated:
     return f"({left} {denied}LIKE {right}{escape})", BOOLEAN
 
 
+def _is_json(t: Translator, node: exp.Expr) -> Translated:
+    """Translate the condition IS JSON."""
+    tested = node.expression
+    if tested.args.get("this") or tested.args.get("unique") or not t.is_text(node.this):
+        raise UntranslatableError("IS JSON of an object, array or scalar, or with unique keys")
+    return f"({t.text(node.this)} IS JSON)", BOOLEAN
+
+
 def _is(t: Translator, node: exp.Expr) -> Translated | None:
     if isinstance(node.expression, exp.JSON):
-        return is_json(t, node)
+        return _is_json(t, node)
     if not isinstance(node.expression, exp.Null):
         raise UntranslatableError(f"the condition IS {node.expression.sql(dialect='oracle')}")
     return f"{t.sql(node.this)} IS NULL", BOOLEAN

@@ -157,14 +157,6 @@ def _table_column(text: str) -> tuple[str, str, Fact]:
     return name, value, fact
 
 
-def is_json(t: Translator, node: exp.Expr) -> Translated:
-    """Translate the condition IS JSON."""
-    tested = node.expression
-    if tested.args.get("this") or tested.args.get("unique") or not t.is_text(node.this):
-        raise UntranslatableError("IS JSON of an object, array or scalar, or with unique keys")
-    return f"({t.text(node.this)} IS JSON)", BOOLEAN
-
-
 def _generated(t: Translator, node: exp.Expr) -> str:
     """Return a value as JSON; NULL of NULL."""
     fact = t.fact(node)
