@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,9 @@ import yaml  # type: ignore[import-untyped]
 from olr_pg.config.reading import load_config
 
 ROOT: Final = Path(__file__).parents[2]
-MANIFESTS: Final = ROOT / "configs" / "kubernetes" / "olr-pg.yaml"
+KUBERNETES: Final = ROOT / "configs" / "kubernetes"
+MANIFESTS: Final = KUBERNETES / "olr-pg.yaml"
+KUSTOMIZATION: Final = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text("utf-8"))
 COMPOSE: Final = ROOT / "docker" / "compose.yaml"
 DOCKERFILE: Final = (ROOT / "docker" / "Dockerfile").read_text("utf-8")
 UID: Final = 10_001
@@ -36,9 +39,34 @@ def container() -> dict[str, Any]:
     return one
 
 
-def test_its_configuration_is_valid(tmp_path: Path) -> None:
-    path = tmp_path / "olr-pg.json"
-    path.write_text(manifests()["ConfigMap"]["data"]["olr-pg.json"], "utf-8")
+def test_the_kustomization_names_what_is_there() -> None:
+    assert KUSTOMIZATION["kind"] == "Kustomization"
+    assert KUSTOMIZATION["resources"] == [MANIFESTS.name]
+    (generated,) = KUSTOMIZATION["configMapGenerator"]
+    assert generated["files"] == ["olr-pg.json"]
+    mounted = {one["configMap"]["name"] for one in pod()["volumes"] if "configMap" in one}
+    assert mounted == {generated["name"]}
+    (image,) = KUSTOMIZATION["images"]
+    assert image["name"] == container()["image"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert image["newTag"] == project["version"]
+    listed = {"kustomization.yaml", *KUSTOMIZATION["resources"], *generated["files"]}
+    assert {path.name for path in KUBERNETES.iterdir()} == listed
+
+
+def test_kustomize_builds_it() -> None:
+    program = shutil.which("kustomize") or shutil.which("kubectl")
+    if program is None:
+        pytest.skip("neither kustomize nor kubectl is installed")
+    verb = ["build"] if program.endswith("kustomize") else ["kustomize"]
+    done = subprocess.run([program, *verb, KUBERNETES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    kinds = {document["kind"] for document in yaml.safe_load_all(done.stdout)}
+    assert kinds == {*manifests(), "ConfigMap"}
+
+
+def test_its_configuration_is_valid() -> None:
+    path = KUBERNETES / "olr-pg.json"
     config = load_config(path, {"ORACLE_PASSWORD": "o", "PG_PASSWORD": "a b"})
     assert config.apply is not None
     ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
