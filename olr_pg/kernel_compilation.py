@@ -17,7 +17,7 @@ from olr_pg.redo.dump.stats import log_statistics
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.rendering.arrow_values import arrow_converter
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, warm_online
@@ -52,16 +52,20 @@ def compile_kernels() -> None:
 def _decode_in_every_form(folder: Path) -> None:
     """Decode logs to messages by way of files, to JSON Lines and Parquet; count their vectors."""
     snapshot = load_snapshot(str(folder / "dictionary.json"))
+    logs = [str(folder / "logs")]
     storage, sessions = SpillFiles(folder / "spill", 0, part_bytes=_PART_BYTES), SessionDirectory()
-    lines = JsonLines(snapshot.database, sessions=sessions)
-    decoding = LogDecoding(snapshot, [str(folder / "logs")])
+    lines, packed = (
+        PackedLines(snapshot.database, sessions), LogDecoding(snapshot, logs, packed=True)
+    )  # fmt: skip
+    for run in packed.runs(sessions=sessions, storage=storage):
+        for _ in lines.pieces(run.blob, packed.tables):
+            pass
+    decoding, of_messages = LogDecoding(snapshot, logs), JsonLines(snapshot.database)
     with ParquetFiles(
         folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions, sessions
     ) as files:
         for run in decoding.runs(sessions=sessions, storage=storage):
-            for _ in lines.pieces(run.blob, run.bounds):
-                pass
-            lines.render(run.blob)  # as where nobody knows the transactions' bounds
+            of_messages.render(run.blob)
             files.take(run)
     log_statistics(open_for_decoding(decoding.logs[0].path))
 

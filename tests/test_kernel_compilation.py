@@ -20,7 +20,7 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.redo import blocks
 from olr_pg.redo.sessions import SessionDirectory
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import LogDecoding, decode_logs
 from olr_pg.wire import offsets
@@ -56,7 +56,9 @@ for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")
                 for _ in decode_logs(snapshot, logs, storage=storage):
                     pass
         lines, sessions = JsonLines(snapshot.database), SessionDirectory()
-        decoding = LogDecoding(snapshot, logs)
+        packed, decoding = LogDecoding(snapshot, logs, packed=True), LogDecoding(snapshot, logs)
+        for run in packed.runs():
+            list(PackedLines(snapshot.database).pieces(run.blob, packed.tables))
         known = (decoding.database, decoding.logs, decoding.follower.versions)
         with ParquetFiles(folder / "parquet", *known, sessions) as files:
             for run in decoding.runs(sessions=sessions):

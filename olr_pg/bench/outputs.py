@@ -11,10 +11,11 @@ from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
 from olr_pg.decoding.heap import keep_freed_memory
 from olr_pg.redo.sessions import SessionDirectory
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
 from olr_pg.replicator.decode_once import LogDecoding, decode_splits
 from olr_pg.replicator.process_decoding import ProcessDecoding
+from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,16 +60,17 @@ def _beside(
 
 
 def _lines(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
-    lines = JsonLines(logs.snapshot.database)
+    lines = PackedLines(logs.snapshot.database)
     path = options.folder / "lines.jsonl"
 
     def work() -> float:
         with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
-            for run in _decoding_of(logs).runs(decode=decode):
-                if run.batch.rendered:
+            decoded = _decoding_of(logs, packed=True)
+            for run in decoded.runs(decode=decode):
+                if run.batch.form is Form.LINES:
                     file.write(run.blob)
                     continue
-                for piece in lines.pieces(run.blob, run.bounds):
+                for piece in lines.pieces(run.blob, decoded.tables):
                     file.write(piece)
         return logs.size
 
@@ -92,5 +94,5 @@ def _files(logs: LogSet, options: Options, decode: Decode, threads: int) -> Call
     return work
 
 
-def _decoding_of(logs: LogSet) -> LogDecoding:
-    return LogDecoding(logs.snapshot, [str(log) for log in logs.logs])
+def _decoding_of(logs: LogSet, *, packed: bool = False) -> LogDecoding:
+    return LogDecoding(logs.snapshot, [str(log) for log in logs.logs], packed=packed)

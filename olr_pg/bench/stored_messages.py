@@ -23,8 +23,9 @@ from olr_pg.transactions.finished_columns import (
     TransactionColumns,
 )
 from olr_pg.wire.element_plan import build_element_plan
-from olr_pg.wire.encoder import EncodedTransactions, encode_transactions
+from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.room_filling import EncodedTransactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -161,7 +161,7 @@ def decode(
     accounts: list[Accounting] = []
     lines_of = snapshot.database if sessions is None and not account else None
     with _splits_decoded(jobs, lines_of, with_names=session and not out) as decoder:
-        decoding = LogDecoding(snapshot, logs, tables=table or None)
+        decoding = LogDecoding(snapshot, logs, tables=table or None, packed=out is None)
         with byte_progress("decoding") as advance:
             runs = decoding.runs(
                 progress=advance,
@@ -182,7 +182,7 @@ def decode(
                 for _ in runs:
                     pass
             else:
-                _print_lines(runs, snapshot.database, sessions)
+                _print_lines(runs, decoding, sessions)
     if account:
         print_json(accounts[0].as_json())
         _check(accounts[0])
@@ -235,16 +235,17 @@ def _ddl_printer(wanted: Callable[[str, str], bool]) -> Callable[[DictionaryTran
 
 
 def _print_lines(
-    runs: Iterable[ReadyRun], database: Database, sessions: SessionDirectory | None
+    runs: Iterable[ReadyRun], decoding: LogDecoding, sessions: SessionDirectory | None
 ) -> None:
-    from olr_pg.rendering.json_lines import JsonLines
+    from olr_pg.rendering.json_lines import PackedLines
+    from olr_pg.wire.room_filling import Form
 
-    lines = JsonLines(database, sessions=sessions)
+    lines = PackedLines(decoding.database, sessions)
     for run in runs:
-        if run.batch.rendered:
+        if run.batch.form is Form.LINES:
             write_bytes(run.blob)
             continue
-        for piece in lines.pieces(run.blob, run.bounds):
+        for piece in lines.pieces(run.blob, decoding.tables):
             write_bytes(piece)
 
 

@@ -19,8 +19,9 @@ from olr_pg.redo.sessions import SessionAttributes, SessionKey
 from olr_pg.rendering.arrow_changes import ChangeReader
 from olr_pg.rendering.arrow_kernels import row_ids_kernel
 from olr_pg.rendering.arrow_values import fixed_array, variable_array
+from olr_pg.rendering.change_lines import ChangeLines
 from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.rendering.line_images import images_kernel
+from olr_pg.rendering.line_kernel import IMAGE_BOUNDS
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.datasource.redo_split import Bounds, Decoding
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.rendering.arrow_changes import ReadChanges
+    from olr_pg.wire.frames import Buffer
 
     Array = Any
     """A `pyarrow.Array`; the stubs know too few of its methods."""
@@ -71,14 +73,17 @@ class ChangeBatches:
         self._bounds = bounds
         self._reader = ChangeReader()
         self._last = 0
-        self._lines: JsonLines | None = None
+        self._messages = JsonLines(decoding.database)
+        self._lines: ChangeLines | None = None
         self._images: dict[str, ImageColumns] = {}
         for name in _IMAGES.keys() & set(schema.names):
             kind = schema.field(name).type
             if pa.types.is_struct(kind):
                 self._images[name] = ImageColumns(kind, name == "after", decoding.database)
             elif self._lines is None:
-                self._lines = JsonLines(decoding.database)
+                self._lines = ChangeLines(
+                    decoding.database, self._messages.directory, with_images=True
+                )
         self._facts: dict[str, Callable[[ReadChanges, I64], Array]] = {
             "op": _operations,
             "commit_scn": lambda changes, rows: _integers(changes.answers.commit_scn[rows]),
@@ -102,13 +107,17 @@ class ChangeBatches:
         for run in runs:
             wanted = run.where((run.commit_scn >= first) & (run.commit_scn <= last))
             if len(wanted):
+                texts, at = self._texts(wanted.blob), 0
                 for changes in self._reader.read(wanted.blob):
-                    yield from self._batches(changes)
+                    elements = np.flatnonzero(changes.answers.layout >= 0)
+                    own = {name: text.slice(at, elements.size) for name, text in texts.items()}
+                    yield from self._batches(changes, elements, own)
+                    at += elements.size
 
-    def _batches(self, changes: ReadChanges) -> Iterator[pa.RecordBatch]:
-        elements = np.flatnonzero(changes.answers.layout >= 0)
+    def _batches(
+        self, changes: ReadChanges, elements: I64, texts: dict[str, Array]
+    ) -> Iterator[pa.RecordBatch]:
         sessions = self._sessions_of(changes, elements)
-        texts = self._texts(changes, elements.size)
         for first in range(0, elements.size, ROWS_MAX):
             part = slice(first, first + ROWS_MAX)
             some = elements[part]
@@ -125,27 +134,25 @@ class ChangeBatches:
                 arrays.append(array if array.type == field.type else array.cast(field.type))
             yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _texts(self, changes: ReadChanges, rows: int) -> dict[str, Array]:
+    def _texts(self, framed: Buffer) -> dict[str, Array]:
         """Return the images as JSON text, where they are wanted."""
         if self._lines is None:
             return {}
-        answers = changes.answers
-        before, before_size, after, after_size = np.empty((4, rows), np.int64)
-        pieces: list[bytes] = []
-        size = element = found = 0
-        for lines in self._lines.of(answers):
-            pieces.append(bytes(lines.text))
-            end = element + lines.line_end.size
-            found = images_kernel(
-                np.frombuffer(pieces[-1], np.uint8), size, answers.kind[element:end],
-                lines.row_id_end, lines.line_end, found, before, before_size, after, after_size,
-            )  # fmt: skip
-            size, element = size + len(pieces[-1]), end
-        text = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
-        assert found == rows
+        found, pieces, size = [np.empty((0, IMAGE_BOUNDS), np.int64)], list[bytes](), 0
+        for elements in self._messages.changes(framed):
+            at = 0
+            for text, line_end, images in self._lines.of(elements):
+                pieces.append(bytes(text))
+                of_rows = images[elements.table[at : at + line_end.size] >= 0]
+                found.append(np.where(of_rows < 0, -1, of_rows + size))
+                size, at = size + len(pieces[-1]), at + line_end.size
+        bounds = np.concatenate(found).T.copy()
+        joined = np.frombuffer(b"".join(pieces), np.uint8)
         return {
-            "before": variable_array(pa.string(), ValueColumn(text, before, before_size)),
-            "after": variable_array(pa.string(), ValueColumn(text, after, after_size)),
+            name: variable_array(
+                pa.string(), ValueColumn(joined, first, np.where(first < 0, -1, end - first))
+            )
+            for name, (first, end) in zip(_IMAGES, (bounds[:2], bounds[2:]), strict=True)
         }
 
     def _sessions_of(self, changes: ReadChanges, elements: I64) -> dict[str, Array]:

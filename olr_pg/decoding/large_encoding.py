@@ -9,8 +9,10 @@ import numpy as np
 from olr_pg.decoding.split import Encoded, of_view
 from olr_pg.transactions.left_out import kept_changes, leave_out
 from olr_pg.transactions.row_conditions import fulfil
-from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME, EncodedTransactions, write_messages
+from olr_pg.wire.encoder import BEGIN_FRAME, COMMIT_FRAME
 from olr_pg.wire.output import InParts
+from olr_pg.wire.packed_changes import PACKED_BEGIN, PACKED_COMMIT
+from olr_pg.wire.room_filling import EncodedTransactions, Form
 
 if TYPE_CHECKING:
     from olr_pg.decoding.split import Subscription
@@ -100,7 +102,10 @@ class _ViewEncoder:
         self._subscription = subscription
         self._number = number
         self._messages = 2
-        self._output = InParts(BEGIN_FRAME, COMMIT_FRAME, storage)
+        self._form = Form.PACKED if subscription.views[number].packed else Form.MESSAGES
+        is_packed = self._form is Form.PACKED
+        edges = (PACKED_BEGIN, PACKED_COMMIT) if is_packed else (BEGIN_FRAME, COMMIT_FRAME)
+        self._output = InParts(*edges, storage)
         self.rows = 0
 
     def add(self, transaction: TransactionColumns, dml: DmlColumns) -> None:
@@ -116,15 +121,15 @@ class _ViewEncoder:
             return
         plan = self._subscription.element_plan
         self._output.next_part()
-        encoded = write_messages(
-            columns, dml, plan, view.big_endian, self._output, view.chunk_bytes
-        )
+        encoded = view.write(columns, dml, plan, self._output)
         self._messages += int(encoded.messages[0]) - 2
         self.rows += dml.kind.size
 
     def finish(self, transaction: TransactionColumns) -> Encoded:
         """Return all of it; there must be rows."""
         blob = self._output.finish()
-        messages = EncodedTransactions(blob, np.array([0, blob.size]), np.array([self._messages]))
+        messages = EncodedTransactions(
+            blob, np.array([0, blob.size]), np.array([self._messages]), self._form
+        )
         columns = transaction._replace(dml_first=np.array([0, self.rows]))
         return Encoded(columns, messages, self._number)

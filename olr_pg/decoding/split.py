@@ -37,8 +37,9 @@ from olr_pg.transactions.lobs.assembly import LobLosses
 from olr_pg.transactions.row_conditions import Conditions, fulfil
 from olr_pg.wire.chunks import CHUNK_BYTES
 from olr_pg.wire.element_plan import ElementPlan, build_element_plan
-from olr_pg.wire.encoder import EncodedTransactions, write_messages
+from olr_pg.wire.encoder import write_messages
 from olr_pg.wire.output import Collected
+from olr_pg.wire.packed_changes import write_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from olr_pg.transactions.finished_columns import DmlColumns
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.wire.output import MessageOutput
+    from olr_pg.wire.room_filling import EncodedTransactions
 
 SPLIT_BYTES: Final = 16 << 20
 """How much of a log one task decodes: large against a task's overhead, small in memory."""
@@ -62,8 +64,9 @@ class View(NamedTuple):
     """The form and the choice of row changes for a target, or for several that want the same.
 
     Attributes:
-        big_endian: byte order of the output.
+        big_endian: byte order of the messages.
         chunk_bytes: bytes of a LOB value in one Chunk element.
+        packed: it gets packed transactions in the place of messages.
         dropped: shape (tables, 3); whether inserts, deletes, updates are not for it, because the
             table is not its own or its filter leaves them out; None = it gets everything.
         left_columns: shape (columns), by running number; whether they are left out; None = none.
@@ -75,6 +78,19 @@ class View(NamedTuple):
     dropped: npt.NDArray[np.bool_] | None = None
     left_columns: npt.NDArray[np.bool_] | None = None
     conditions: Conditions | None = None
+    packed: bool = False
+
+    def write(
+        self,
+        transactions: TransactionColumns,
+        dml: DmlColumns,
+        plan: ElementPlan,
+        output: MessageOutput,
+    ) -> EncodedTransactions:
+        """Write finished transactions into an output, as `write_messages`."""
+        if self.packed:
+            return write_packed(transactions, dml, plan, output)
+        return write_messages(transactions, dml, plan, self.big_endian, output, self.chunk_bytes)
 
 
 class Subscription(NamedTuple):
@@ -173,17 +189,15 @@ class Split(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Finished transactions with their framed messages.
+    """Finished transactions with their bytes.
 
     Attributes:
         view: number of the subscription's view that they are for.
-        rendered: there are lines of text in the place of messages.
     """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
     view: int = 0
-    rendered: bool = False
 
 
 class SplitResult(NamedTuple):
@@ -297,8 +311,7 @@ def decode_split(
                 dictionary.extend(finished.dictionary)
                 left = remaining(subscription, finished, assembler)
                 faults.extend(left.faults)
-                write = partial(write_messages, output=output)
-                encoded.extend(encode(subscription, left, write, faults))
+                encoded.extend(encode(subscription, left, lambda write: write(output), faults))
             watermark = watermark_at(log, extract.end)
         else:
             if not watermark and end >= blocks_in_use(log):
@@ -367,13 +380,13 @@ def _fulfilling(subscription: Subscription, finished: Finished, assembler: Assem
 def encode(
     subscription: Subscription,
     finished: Finished,
-    write: Callable[..., EncodedTransactions],
+    write: Callable[[Callable[[MessageOutput], EncodedTransactions]], EncodedTransactions],
     faults: list[RowFault],
 ) -> list[Encoded]:
     """Encode finished transactions, once for each view; empty where there are none.
 
     Args:
-        write: `encode_transactions`, or `write_messages` into an output.
+        write: is given what writes into an output, and gives it one.
         faults: what single views cannot be given is added.
     """
     if finished.transactions.xid.size == 0:
@@ -384,13 +397,8 @@ def encode(
         faults += lost
         if transactions.xid.size == 0:
             continue
-        messages = write(
-            transactions,
-            dml,
-            subscription.element_plan,
-            view.big_endian,
-            chunk_bytes=view.chunk_bytes,
-        )
+        plan = subscription.element_plan
+        messages = write(partial(view.write, transactions, dml, plan))
         encoded.append(Encoded(transactions, messages, number))
     return encoded
 

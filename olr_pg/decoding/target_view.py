@@ -29,6 +29,7 @@ class TargetView:
         filters: which columns, operations and transactions it does not get.
         raw_xml: binary XML as it is stored, not as text. A value is put together once for all views
             of a run, so that they agree in it (`decoder.Decoder`).
+        packed: it gets packed transactions in the place of messages (`wire.packed_changes`).
     """
 
     big_endian: bool = False
@@ -36,6 +37,7 @@ class TargetView:
     objects: frozenset[int] | None = None
     filters: Filters = NO_FILTERS
     raw_xml: bool = False
+    packed: bool = False
 
     def of(self, tables: Sequence[Table], charsets: Charsets = DEFAULT_CHARSETS) -> View:
         """Return the view of a subscription to `tables`; of each it may hold several versions."""
@@ -47,8 +49,9 @@ class TargetView:
             dropped |= others[:, None]
         return View(
             self.big_endian, self.chunk_bytes, dropped, self.filters.left_columns(tables),
-            self.filters.conditions(tables, charsets),
+            self.filters.conditions(tables, charsets), self.packed,
         )  # fmt: skip
 
 
 EVERYTHING: Final = TargetView()
+EVERYTHING_PACKED: Final = TargetView(packed=True)

@@ -44,8 +44,8 @@ from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account
 from olr_pg.transactions.lobs.assembly import no_losses
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage
-from olr_pg.wire.encoder import encode_transactions
 from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.room_filling import just_sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -362,7 +362,7 @@ class Merger:
         """Add what the driver's own assembler finished to what waits."""
         if finished is not None:
             finished = remaining(self.subscription, finished, self._assembler)
-            write = partial(encode_transactions, allocate=self._storage.allocate)
+            write = partial(just_sized, allocate=self._storage.allocate)
             faults = list(finished.faults)
             self._keep(encode(self.subscription, finished, write, faults))
             self._keep_faults(faults)
@@ -499,7 +499,7 @@ class Merger:
                 self._until.see_transactions(part.transactions)
             view = self.subscription.views[part.view]
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
-            run = ready_run(part.transactions, part.messages, order, part.view, part.rendered)
+            run = ready_run(part.transactions, part.messages, order, part.view)
             wanted = run.begin_scn >= np.uint64(self._start_scn)
             self._order.take(run.where(self._delivered(part) & wanted))
 

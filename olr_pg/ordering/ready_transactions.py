@@ -27,13 +27,14 @@ from olr_pg.transactions import select
 from olr_pg.transactions.finished import commit_order
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.protocol import TRANSACTION_BYTES
+from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 
     from olr_pg.transactions.finished_columns import TransactionColumns
-    from olr_pg.wire.encoder import EncodedTransactions
     from olr_pg.wire.frames import Buffer
+    from olr_pg.wire.room_filling import EncodedTransactions
 
 _first_key = attrgetter("first_key")
 
@@ -96,7 +97,7 @@ class ReadyBatch:
         blob: the framed Data messages of all, without gaps.
         order: byte order of the blob.
         view: number of what was encoded, where the targets want different things.
-        rendered: the blob has lines of text in the place of messages.
+        form: of the blob; in the place of messages it may have others.
     """
 
     columns: ReadyColumns
@@ -105,7 +106,7 @@ class ReadyBatch:
     blob: memoryview
     order: ByteOrder = ByteOrder.LITTLE
     view: int = 0
-    rendered: bool = False
+    form: Form = Form.MESSAGES
 
     def key(self, number: int) -> CommitKey:
         """Return commit SCN and position of one transaction."""
@@ -209,7 +210,7 @@ class ReadyRun:
     def alike(self, other: ReadyRun) -> bool:
         """Tell whether they may be joined."""
         mine, its = self.batch, other.batch
-        return (mine.order, mine.view, mine.rendered) == (its.order, its.view, its.rendered)
+        return (mine.order, mine.view, mine.form) == (its.order, its.view, its.form)
 
     def cut(self, count: int) -> tuple[ReadyRun, ReadyRun]:
         """Part them into the first `count` transactions, and the others."""
@@ -276,7 +277,7 @@ class ReadyRun:
             self.blob,
             batch.order,
             batch.view,
-            batch.rendered,
+            batch.form,
         )
 
     def transactions(self) -> Iterator[ReadyTransaction]:
@@ -299,7 +300,6 @@ def ready_run(
     encoded: EncodedTransactions,
     order: ByteOrder,
     view: int = 0,
-    rendered: bool = False,
 ) -> ReadyRun:
     """Wrap the encoder's output, sharing its memory."""
     columns = ReadyColumns(
@@ -314,7 +314,7 @@ def ready_run(
     )
     messages = np.append(0, np.cumsum(encoded.messages))
     return whole(
-        ReadyBatch(columns, encoded.first, messages, encoded.blob.data, order, view, rendered)
+        ReadyBatch(columns, encoded.first, messages, encoded.blob.data, order, view, encoded.form)
     )
 
 
@@ -347,7 +347,7 @@ def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
             blob.data,
             batches[0].order,
             batches[0].view,
-            batches[0].rendered,
+            batches[0].form,
         )
     )
 

@@ -19,7 +19,8 @@ from olr_pg.rendering.arrow_kernels import (
     sessions_kernel,
     xid_texts_kernel,
 )
-from olr_pg.rendering.json_lines import cut_messages, session_attributes
+from olr_pg.rendering.change_lines import session_attributes
+from olr_pg.rendering.json_lines import cut_messages
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
@@ -91,14 +92,11 @@ class ChangeReader:
         self._sessions = sessions
         self._layouts = LayoutReader(order)
 
-    def read(
-        self, framed: Buffer, bounds: npt.NDArray[np.int64] | None = None
-    ) -> Iterator[ReadChanges]:
+    def read(self, framed: Buffer) -> Iterator[ReadChanges]:
         """Yield the changes of whole transactions.
 
         Args:
             framed: Data messages.
-            bounds: as of `cut_messages`.
 
         Raises:
             OlrPgError: 4001, 4005, 5013, the messages are malformed.
@@ -110,7 +108,7 @@ class ChangeReader:
         rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
         transaction = position = session_before = 0
         known: list[dict[str, Any]] = [{}]
-        for piece in cut_messages(framed, self._order, BATCH_BYTES, bounds):
+        for piece in cut_messages(framed, self._order, BATCH_BYTES):
             for answers in rows.feed(piece):
                 number, place = np.empty((2, len(answers.kind)), np.int32)
                 transaction, position = number_rows_kernel(
@@ -151,7 +149,7 @@ class ChangeReader:
             number = numbers.get(key)
             if number is None:
                 number = numbers[key] = len(known)
-                known.append(session_attributes(sessions, xid, named[0], named[1]))
+                known.append(session_attributes(sessions, xid, named[1] << 32 | named[0]))
             of_begin.append(number)
         return np.array(of_begin, np.int32)[np.cumsum(is_begin)], known
 

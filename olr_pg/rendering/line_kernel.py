@@ -1,62 +1,45 @@
-"""Parsed messages to JSON lines: one kernel, one pass, no Python per row.
+"""Row changes to JSON lines: one kernel, one pass, no Python per row.
 
-A line is made of texts that its layout has for all changes (keys, brackets, the table's name) and
-of the values between them:
+A line is made of texts that its table and columns have for all changes and of values:
 
     {"op":"insert","scn":  7  ,"commit_scn":9,"xid":"1.2.3"  ,"table":"A.B","rowid":"  AAA  …
-    lead of the kind     SCN  the same within a transaction  name of the layout      RowId
-    ","after":{"ID":  1  ,"NAME":  "x"    …    }}
-    key             value key      value       tail of the layout
+    lead of the kind     SCN  the same within a transaction  text of the table       RowId
+    ","after":  {"ID":   1   ,"NAME":  "x"      }}
+    image       key    value key      value
 
-What is not written (a value that `json_values` leaves, a session) leaves a gap: a line of `gaps`
-says what belongs between the bytes in front of it and those behind it.
+A key begins with the comma in front of it; the first one of an image has a brace in its place.
+Where the images begin and end is noted while they are written. What is not written (a value that
+`json_values` leaves, a session) leaves a gap: a line of `gaps` says what belongs between the bytes
+in front of it and those behind it.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.parse import read_u16, read_u32
-from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.kernels.bytes import copy_forward
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.rendering.json_values import is_time, put_u64, put_value, room_of
 
+if TYPE_CHECKING:
+    from olr_pg.rendering.line_plan import LineTexts
+    from olr_pg.transactions.change_columns import ChangeColumns
+
 U8 = npt.NDArray[np.uint8]
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
-ENTRY: Final = 0
-FORM: Final = 1
-IS_LOB: Final = 2
-TABLE: Final = 3
-KEY: Final = 4
-KEY_SIZE: Final = 5
-SUFFIX: Final = 6
-SUFFIX_SIZE: Final = 7
-OPERATION_SIZE: Final = 8
-"""Columns of an operation: the value's place among the change's, `JsonForm`, whether a value
-without bytes is no NULL, where the table of its character set begins; then where in the texts the
-key is, and what stands behind the value."""
-
-NAME: Final = 0
-NAME_SIZE: Final = 1
-TAIL: Final = 2
-TAIL_SIZE: Final = 3
-FIRST: Final = 4
-END: Final = 5
-LAYOUT_SIZE: Final = 6
-"""Columns of a layout: its texts, its operations."""
-
 GAP_AT: Final = 0
 GAP_ELEMENT: Final = 1
-GAP_OPERATION: Final = 2
+GAP_ENTRY: Final = 2
 GAP_SIZE: Final = 3
-"""Columns of a gap: where in the output, of which answer, of which operation (−1: the session)."""
+"""Columns of a gap: where in the output, of which element, of which value (−1: the session)."""
+
+IMAGE_BOUNDS: Final = 4
+"""Where the image before begins and ends, and that after; −1 where there is none."""
 
 _LEAD_SIZE: Final = 32
 _COMMIT_SCN: Final = ',"commit_scn":'
@@ -75,6 +58,10 @@ _LEADS: Final = np.frombuffer(
 
 _COMMIT_TEXT: Final = np.frombuffer(_COMMIT_SCN.encode().ljust(64), np.uint8).copy()
 _XID_TEXT: Final = np.frombuffer(_XID.encode().ljust(64), np.uint8).copy()
+_BEFORE_TEXT: Final = np.frombuffer(b'","before":'.ljust(64), np.uint8).copy()
+_AFTER_TEXT: Final = np.frombuffer(b',"after":'.ljust(64), np.uint8).copy()
+_BEFORE_SIZE: Final = len('","before":')
+_AFTER_SIZE: Final = len(',"after":')
 _NULL_TEXT: Final = np.frombuffer(b"null".ljust(64), np.uint8).copy()
 _END_TEXT: Final = np.frombuffer(b"}\n".ljust(64), np.uint8).copy()
 
@@ -95,123 +82,124 @@ def _put_transaction(commit_scn: np.uint64, xid: np.uint64, out: U8, at: int) ->
 
 
 @inlined
-def _put_row_id(data: U8, body: int, out: U8, at: int) -> int:
-    start = body + 36 + byte_at(data, body + 33) + byte_at(data, body + 34)
-    return copy_forward(out, at, data, start, start + byte_at(data, body + 35))
+def _put_image(
+    changes: ChangeColumns, begin: int, end: int, has_twins: bool, known: LineTexts, element: int,
+    out: U8, at: int, gaps: I64, count: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Write the object of an image: (end, gaps); −1 as the end if there is no room."""
+    if has_twins:
+        for entry in range(begin, end):
+            known.last_of_name[known.name[changes.value_column[entry]]] = entry + 1
+    out[at] = 123
+    place = at
+    for number in range(begin, end):
+        entry = number
+        if has_twins:
+            name = known.name[changes.value_column[entry]]
+            if known.last_of_name[name] == 0:
+                continue
+            entry = int(known.last_of_name[name]) - 1
+            known.last_of_name[name] = 0
+        column = np.uint64(changes.value_column[entry])
+        size, key_size = changes.value_length[entry], known.key_size[column]
+        if out.size - at < key_size + room_of(size) or count >= len(gaps):
+            return -1, count
+        key = known.key[column]
+        at = copy_forward(out, at, known.texts, key, key + key_size)
+        if size < 0 or (size == 0 and known.is_lob[column] == 0):
+            at = copy_forward(out, at, _NULL_TEXT, 0, 4)
+            continue
+        form = int(known.form[column])
+        done = put_value(
+            changes.data, changes.value_offset[entry], size, form, known.characters,
+            known.character_size, int(known.characters_first[column]), out, at,
+        )  # fmt: skip
+        if done < 0:
+            gaps[count, GAP_AT], gaps[count, GAP_ELEMENT] = at, element
+            gaps[count, GAP_ENTRY] = np.int64(entry)
+            count += 1
+            continue
+        at = done
+        if is_time(form):
+            text = known.suffix[column]
+            at = copy_forward(out, at, known.texts, text, text + known.suffix_size[column])
+            out[at] = 34
+            at += 1
+    if at == place:
+        at += 1
+    out[place] = 123
+    out[at] = 125
+    return at + 1, count
 
 
 @kernel
 def write_lines_kernel(
-    data: U8,
-    body: I64,
-    kind: I32,
-    scn: U64,
-    commit_scn: U64,
-    xid: U64,
-    layout: I32,
-    entry_first: I64,
-    value_offset: I64,
-    value_length: I64,
-    layouts: I32,
-    operations: I32,
-    texts: U8,
-    characters: U64,
-    character_size: U8,
-    with_sessions: bool,
-    element: int,
-    out: U8,
-    gaps: I64,
-    line_end: I64,
-    row_id_end: I64,
-    common: U8,
-) -> tuple[int, int, int]:
-    """Write the lines of the answers from `element` on, as far as there is room.
+    changes: ChangeColumns, known: LineTexts, with_sessions: bool, element: int, end: int, out: U8,
+    gaps: I64, line_end: I64, images: I64, common: U8,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Write the lines of the elements from `element` to `end`, as far as there is room.
 
     Args:
-        data … value_length: of `Answers`.
-        layouts: shape (layouts, `LAYOUT_SIZE`), by the number that `layout` has.
-        operations: shape (n, `OPERATION_SIZE`).
-        texts: what the two point into.
-        characters, character_size: the tables of single-byte sets.
         with_sessions: a begin has a gap for its session.
-        element: the first answer to be written.
         gaps: shape (m, `GAP_SIZE`).
-        line_end: of each answer, where its line ends in the output; where the next one begins, if
-            it has none.
-        row_id_end: of each row change, where its ROWID ends, in front of the closing quote.
+        line_end: of each element, where its line ends in the output.
+        images: shape (elements, `IMAGE_BOUNDS`), filled for row changes; no rows: nobody wants it.
         common: a scratch of 128 bytes.
 
     Returns:
-        (element, end, gaps): the answer that the room is too small for; what was written.
+        (element, end, gaps): the element that the room is too small for; what was written.
     """
     at = count = common_size = 0
-    room, gap_room = out.size, len(gaps)
     last_commit, last_xid = np.uint64(0), np.uint64(0)
-    for i in range(element, kind.size):
-        code = kind[i]
-        line_end[i] = at
-        if code == 7:
-            continue
+    for i in range(element, end):
+        code = int(changes.kind[i])
         begin, gaps_before = at, count
-        if room - at < LINE_BYTES or count >= gap_room:
+        if out.size - at < LINE_BYTES or count >= len(gaps):
             return i, begin, gaps_before
         lead = code * _LEAD_SIZE
         at = copy_forward(out, at, _LEADS, lead, lead + _LEAD_BYTES[code])
-        at = put_u64(scn[i], out, at)
-        if common_size == 0 or commit_scn[i] != last_commit or xid[i] != last_xid:
-            last_commit, last_xid = commit_scn[i], xid[i]
+        at = put_u64(changes.scn[i], out, at)
+        if common_size == 0 or changes.commit_scn[i] != last_commit or changes.xid[i] != last_xid:
+            last_commit, last_xid = changes.commit_scn[i], changes.xid[i]
             common_size = _put_transaction(last_commit, last_xid, common, 0)
         at = copy_forward(out, at, common, 0, common_size)
-        if layout[i] < 0:
+        table = changes.table[i]
+        if table < 0:
             if code == 1 and with_sessions:
                 gaps[count, GAP_AT], gaps[count, GAP_ELEMENT] = at, i
-                gaps[count, GAP_OPERATION] = -1
+                gaps[count, GAP_ENTRY] = -1
                 count += 1
             at = copy_forward(out, at, _END_TEXT, 0, 2)
             line_end[i] = at
             continue
-        which = layout[i]
-        text = layouts[which, NAME]
-        if room - at < layouts[which, NAME_SIZE] + layouts[which, TAIL_SIZE] + LINE_BYTES:
+        text, size = known.table_text[table], known.table_size[table]
+        if out.size - at < size + LINE_BYTES:
             return i, begin, gaps_before
-        at = copy_forward(out, at, texts, text, text + layouts[which, NAME_SIZE])
-        at = row_id_end[i] = _put_row_id(data, body[i], out, at)
-        entries = entry_first[i]
-        for place in range(layouts[which, FIRST], layouts[which, END]):
-            value = entries + operations[place, ENTRY]
-            size = value_length[value]
-            if room - at < operations[place, KEY_SIZE] + room_of(size) or count >= gap_room:
-                return i, begin, gaps_before
-            text = operations[place, KEY]
-            at = copy_forward(out, at, texts, text, text + operations[place, KEY_SIZE])
-            if size < 0 or (size == 0 and operations[place, IS_LOB] == 0):
-                at = copy_forward(out, at, _NULL_TEXT, 0, 4)
-                continue
-            form = int(operations[place, FORM])
-            done = put_value(
-                data, value_offset[value], size, form, characters, character_size,
-                int(operations[place, TABLE]), out, at,
-            )  # fmt: skip
-            if done < 0:
-                gaps[count, GAP_AT], gaps[count, GAP_ELEMENT] = at, i
-                gaps[count, GAP_OPERATION] = place
-                count += 1
-                continue
-            at = done
-            if is_time(form):
-                text = operations[place, SUFFIX]
-                at = copy_forward(out, at, texts, text, text + operations[place, SUFFIX_SIZE])
+        at = copy_forward(out, at, known.texts, text, text + size)
+        row_id = changes.row_id_offset[i]
+        at = copy_forward(out, at, changes.data, row_id, row_id + int(changes.row_id_length[i]))
+        first, middle, last = changes.entry_first[i], changes.entry_after[i], 0
+        last = changes.entry_first[i + 1]
+        for image in range(1 if code == 4 else 0, 1 if code == 5 else 2):
+            if image == 0:
+                at = copy_forward(out, at, _BEFORE_TEXT, 0, _BEFORE_SIZE)
+            elif code == 4:
                 out[at] = 34
-                at += 1
-        text = layouts[which, TAIL]
-        if room - at < layouts[which, TAIL_SIZE] + LINE_BYTES:
-            return i, begin, gaps_before
-        at = copy_forward(out, at, texts, text, text + layouts[which, TAIL_SIZE])
+                at = copy_forward(out, at + 1, _AFTER_TEXT, 0, _AFTER_SIZE)
+            else:
+                at = copy_forward(out, at, _AFTER_TEXT, 0, _AFTER_SIZE)
+            place = at
+            at, count = _put_image(
+                changes, first if image == 0 else middle, middle if image == 0 else last,
+                known.has_twins[table] != 0, known, i, out, at, gaps, count,
+            )  # fmt: skip
+            if at < 0 or out.size - at < LINE_BYTES:
+                return i, begin, gaps_before
+            if len(images):
+                images[i, 2 * image], images[i, 2 * image + 1] = place, at
+        if len(images) and code != 6:
+            without = 0 if code == 4 else 2
+            images[i, without], images[i, without + 1] = -1, -1
+        at = copy_forward(out, at, _END_TEXT, 0, 2)
         line_end[i] = at
-    return kind.size, at, count
-
-
-@kernel
-def session_of(data: U8, body: int, big: bool) -> tuple[int, int]:
-    """Read (session, serial) of a Begin."""
-    return int(read_u32(data, body + 31, big)), int(read_u16(data, body + 29, big))
+    return end, at, count

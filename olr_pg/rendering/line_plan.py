@@ -1,4 +1,4 @@
-"""What the lines of a layout are made of, for `olr_pg.rendering.line_kernel`: made once."""
+"""What `olr_pg.rendering.line_kernel` knows of tables and columns: described once, each."""
 
 from __future__ import annotations
 
@@ -10,90 +10,95 @@ import orjson
 
 from olr_pg.datatypes.json_values import json_converter
 from olr_pg.rendering.json_forms import JsonForm, character_table, value_form
-from olr_pg.rendering.line_kernel import LAYOUT_SIZE, OPERATION_SIZE
-from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from olr_pg.applier.received.layouts import Layout
     from olr_pg.datatypes.json_values import JsonConverter
     from olr_pg.dictionary.model import Database
+    from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.elements import ColumnValue
 
 U8 = npt.NDArray[np.uint8]
 I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
-
-_LAYOUTS_MAX: Final = 20_000
-"""Layouts that a plan remembers."""
 
 _PADDING: Final = 64
 """Bytes behind the texts: the kernel copies short ones as long ones."""
 
 
-class Placed(NamedTuple):
-    """What an operation writes: the value of a column, which is that entry of the change's."""
-
-    layout: Layout
-    column: ColumnValue
-    entry: int
-
-
-class BoundLines(NamedTuple):
-    """The plan of the layouts of some answers: arguments of the kernel.
+class LineTexts(NamedTuple):
+    """Arguments of the kernel: what it writes of each table and column, by number.
 
     Attributes:
-        layouts: a line per layout of the answers.
+        table_text, table_size: where in `texts` a table's part of a line is.
+        has_twins: shape (tables); whether columns of the table have the same name.
+        key, key_size: where in `texts` a column's key is.
+        form: `JsonForm` of the column's values.
+        is_lob: whether a value without bytes is no NULL.
+        characters_first: where the column's table of its character set begins.
+        suffix, suffix_size: what stands behind a value.
+        name: the first column of the table that has the same name.
+        last_of_name: a scratch.
+        texts: what the others point into.
+        characters, character_size: the tables of single-byte sets.
     """
 
-    layouts: I32
-    operations: I32
+    table_text: I32
+    table_size: I32
+    has_twins: U8
+    key: I32
+    key_size: I32
+    form: U8
+    is_lob: U8
+    characters_first: I32
+    suffix: I32
+    suffix_size: I32
+    name: I32
+    last_of_name: I64
     texts: U8
     characters: U64
     character_size: U8
 
 
 class LinePlan:
-    """The lines of all layouts that were met.
+    """The texts of a directory's tables and columns, which grow with it.
 
     Args:
         database: whose values they are.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, directory: ColumnDirectory) -> None:
         self._database = database
+        self._directory = directory
         self._converters: dict[tuple[int, int | None, int | None], JsonConverter] = {}
-        self._begin()
-
-    def _begin(self) -> None:
-        self._known: dict[Layout, int] = {}
-        self._layouts: list[list[int]] = []
-        self._operations: list[list[int]] = []
-        self._placed: list[Placed] = []
         self._texts = bytearray()
-        self._tables: dict[str, int] = {}
-        self._arrays: BoundLines | None = None
+        self._character_tables: dict[str, int] = {}
+        self._tables: list[tuple[int, int]] = []
+        self._columns: list[tuple[int, ...]] = []
+        self._names: dict[tuple[int, str], int] = {}
+        self._twins: set[int] = set()
+        self._arrays: LineTexts | None = None
 
-    def bind(self, layouts: Sequence[Layout]) -> BoundLines:
-        """Return what the kernel needs for answers of these layouts."""
-        if len(self._known) > _LAYOUTS_MAX:
-            self._begin()
-        numbers = [self._number(layout) for layout in layouts]
-        if self._arrays is None:
+    def bind(self) -> LineTexts:
+        """Return what the kernel needs for all that the directory has now."""
+        directory = self._directory
+        is_known = len(self._columns) == len(directory.columns)
+        if self._arrays is None or not is_known or len(self._tables) < len(directory.tables):
+            for owner, name in directory.tables[len(self._tables) :]:
+                quoted = orjson.dumps(f"{owner}.{name}")
+                self._tables.append(self._text(b',"table":' + quoted + b',"rowid":"'))
+            for table, column in directory.columns[len(self._columns) :]:
+                self._add(table, column)
             self._arrays = self._as_arrays()
-        return self._arrays._replace(layouts=self._arrays.layouts[numbers])
+        return self._arrays
 
-    def placed(self, operation: int) -> Placed:
-        """Return what an operation writes."""
-        return self._placed[operation]
-
-    def text(self, column: ColumnValue, value: bytes) -> bytes:
-        """Convert a value as the kernel would.
+    def convert(self, number: int, value: bytes) -> bytes:
+        """Convert a column's value as the kernel would.
 
         Raises:
             OlrPgError: 2050, 2051 or 2056.
         """
+        column = self._directory.columns[number].column
         key = column.type_code, column.charset_id, column.charset_form
         converter = self._converters.get(key)
         if converter is None:
@@ -106,38 +111,18 @@ class LinePlan:
             )
         return orjson.dumps(converter(value))
 
-    def _number(self, layout: Layout) -> int:
-        known = self._known.get(layout)
-        if known is not None:
-            return known
-        self._arrays = None
-        name = b',"table":' + _quoted(layout) + b',"rowid":"'
-        first = len(self._operations)
-        lead = b'"'
-        for title, columns in _images(layout):
-            lead += b',"' + title + b'":{'
-            for entry, column in columns.items():
-                self._add(layout, column, entry, lead + orjson.dumps(column.name) + b":")
-                lead = b","
-            # What comes behind an image's last value is in front of the next key, or the tail.
-            lead = (b"" if columns else lead) + b"}"
-        line = [*self._text(name), *self._text(lead + b"}\n"), first, len(self._operations)]
-        assert len(line) == LAYOUT_SIZE
-        self._layouts.append(line)
-        self._known[layout] = len(self._layouts) - 1
-        return len(self._layouts) - 1
-
-    def _add(self, layout: Layout, column: ColumnValue, entry: int, key: bytes) -> None:
+    def _add(self, table: int, column: ColumnValue) -> None:
         form = value_form(column, self._database)
-        table = 0
+        characters = 0
         if form.form is JsonForm.SINGLE_BYTE:
-            table = self._tables.setdefault(form.table, 256 * len(self._tables))
-        operation = [
-            entry, form.form, form.is_lob, table, *self._text(key), *self._text(form.suffix)
-        ]  # fmt: skip
-        assert len(operation) == OPERATION_SIZE
-        self._operations.append(operation)
-        self._placed.append(Placed(layout, column, entry))
+            known = self._character_tables
+            characters = known.setdefault(form.table, 256 * len(known))
+        name = self._names.setdefault((table, column.name), len(self._columns))
+        if name != len(self._columns):
+            self._twins.add(table)
+        key = self._text(b"," + orjson.dumps(column.name) + b":")
+        suffix = self._text(form.suffix)
+        self._columns.append((*key, int(form.form), form.is_lob, characters, *suffix, name))
 
     def _text(self, text: bytes) -> tuple[int, int]:
         """Keep a text; return where it is."""
@@ -145,33 +130,27 @@ class LinePlan:
         self._texts += text
         return at, len(text)
 
-    def _as_arrays(self) -> BoundLines:
-        tables = [character_table(table) for table in self._tables]
+    def _as_arrays(self) -> LineTexts:
+        tables = [character_table(table) for table in self._character_tables]
         empty = character_table("\ufffe" * 256)
-        return BoundLines(
-            np.array(self._layouts, np.int32).reshape(-1, LAYOUT_SIZE),
-            np.array(self._operations, np.int32).reshape(-1, OPERATION_SIZE),
-            np.frombuffer(bytes(self._texts) + bytes(_PADDING), np.uint8),
-            np.concatenate([table.text for table in (*tables, empty)]),
-            np.concatenate([table.size for table in (*tables, empty)]),
+        table = np.array(self._tables, np.int32).reshape(-1, 2).T.copy()
+        column = np.array(self._columns, np.int32).reshape(-1, 8).T.copy()
+        has_twins = np.zeros(table.shape[1], np.uint8)
+        has_twins[list(self._twins)] = 1
+        return LineTexts(
+            table_text=table[0],
+            table_size=table[1],
+            has_twins=has_twins,
+            key=column[0],
+            key_size=column[1],
+            form=column[2].astype(np.uint8),
+            is_lob=column[3].astype(np.uint8),
+            characters_first=column[4],
+            suffix=column[5],
+            suffix_size=column[6],
+            name=column[7],
+            last_of_name=np.zeros(column.shape[1], np.int64),
+            texts=np.frombuffer(bytes(self._texts) + bytes(_PADDING), np.uint8),
+            characters=np.concatenate([one.text for one in (*tables, empty)]),
+            character_size=np.concatenate([one.size for one in (*tables, empty)]),
         )
-
-
-def _quoted(layout: Layout) -> bytes:
-    return orjson.dumps(f"{layout.owner}.{layout.table}")
-
-
-def _images(layout: Layout) -> Iterator[tuple[bytes, dict[int, ColumnValue]]]:
-    """Yield the images that the kind has, with the columns that stand in them, by entry.
-
-    Of columns of one name the last one has the value, at the place of the first.
-    """
-    if layout.kind is not DmlKind.INSERT:
-        yield b"before", _columns(layout, 0, layout.before)
-    if layout.kind is not DmlKind.DELETE:
-        yield b"after", _columns(layout, layout.before, len(layout.columns))
-
-
-def _columns(layout: Layout, first: int, end: int) -> dict[int, ColumnValue]:
-    entry_of = {layout.columns[entry].name: entry for entry in range(first, end)}
-    return {entry: layout.columns[entry] for entry in entry_of.values()}

@@ -237,9 +237,7 @@ class _LogChanges:
         xids = [xid for run in runs for xid in run.columns.xid.tolist()]
         self._sessions.delivering(xids, [self.log.header.thread] * len(xids))
         framed = runs[0].blob if len(runs) == 1 else b"".join(run.blob for run in runs)
-        first = np.cumsum([0, *(run.size for run in runs)])
-        bounds = [run.bounds + at for run, at in zip(runs, first.tolist(), strict=False)]
-        yield from self._reader.read(framed, np.concatenate(bounds))
+        yield from self._reader.read(framed)
 
 
 class _Version(NamedTuple):

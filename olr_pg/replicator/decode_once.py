@@ -18,6 +18,7 @@ from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.split import decode_split, open_split, plan_splits
+from olr_pg.decoding.target_view import EVERYTHING, EVERYTHING_PACKED
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.selection import parse_table_name, select_tables, user_tables
@@ -55,6 +56,8 @@ class LogDecoding:
         specs: files, directories or globs of archived logs, or URLs of them (`capture.logs`).
         tables: ``OWNER.NAME``; None for every table that is not Oracle's own.
         filters: what is left out.
+        packed: transactions are packed (`wire.packed_changes`), for `tables`, in the place of
+            messages.
 
     Attributes:
         logs: those that are read, as they come.
@@ -71,6 +74,7 @@ class LogDecoding:
         *,
         tables: Sequence[str] | None = None,
         filters: Filters = NO_FILTERS,
+        packed: bool = False,
     ) -> None:
         self._snapshot = snapshot
         self._filters = filters
@@ -78,7 +82,9 @@ class LogDecoding:
         self.follower = DictionaryFollower(snapshot, filters=filters)
         chosen = filters.chosen(chosen_tables(snapshot, tables), snapshot.database)
         report_left_out(chosen)
-        self._subscription = self.follower.subscribe(chosen, wanted=partial(is_wanted, tables))
+        view = EVERYTHING_PACKED if packed else EVERYTHING
+        wanted = partial(is_wanted, tables)
+        self._subscription = self.follower.subscribe(chosen, views=(view,), wanted=wanted)
         # Behind a gap no new incarnation begins: what it would give up may be in the gap.
         until = min((gap.resetlogs_id for gap in stream.gaps), default=None)
         self._readable = [
@@ -90,6 +96,11 @@ class LogDecoding:
     def database(self) -> Database:
         """The database of the dictionary."""
         return self._snapshot.database
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of the subscription, and their versions, as far as they were met."""
+        return self._subscription.tables
 
     def runs(
         self,
@@ -121,6 +132,7 @@ class LogDecoding:
         try:
             decode = decode or partial(decode_splits, with_names=sessions is not None)
             for released, left_out, source in merge_logs(merger, self.logs, decode):
+                self._subscription = merger.subscription
                 statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
                 for run in _between_statements(released, statements, ddl):
                     if sessions is not None:

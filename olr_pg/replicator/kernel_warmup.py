@@ -29,8 +29,8 @@ from olr_pg.redo import log_extraction as extract
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import find_end
 from olr_pg.redo.window import Log, blocks_in_use, group_runs
-from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.replicator.decode_once import LogDecoding, decode_logs
 from olr_pg.wire.encoder import fill_room
 
 if TYPE_CHECKING:
@@ -105,8 +105,12 @@ def _decode(folder: Path, *, lines: bool = False) -> None:
     log = _first_log(folder)
     for _ in group_runs(log, blocks_in_use(log) // 2):  # as the second split of a log begins
         pass
-    snapshot = load_snapshot(str(folder / "dictionary.json"))
-    rendered = JsonLines(snapshot.database) if lines else None
-    for messages in decode_logs(snapshot, [str(folder / "logs")]):
-        if rendered is not None:
-            rendered.render(messages)
+    snapshot, logs = load_snapshot(str(folder / "dictionary.json")), [str(folder / "logs")]
+    if not lines:
+        for _ in decode_logs(snapshot, logs):
+            pass
+        return
+    decoding, rendered = LogDecoding(snapshot, logs, packed=True), PackedLines(snapshot.database)
+    for run in decoding.runs():
+        for _ in rendered.pieces(run.blob, decoding.tables):
+            pass

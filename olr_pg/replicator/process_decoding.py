@@ -4,8 +4,8 @@ The processes are forked from this one, which has loaded the kernels, before it 
 own. A split's result comes back in memory that they share (`olr_pg.files.shared_rooms`), or, where
 it is larger than that, as a file (`olr_pg.files.result_files`), which is mapped here. Who wants
 lines of text has the processes render what is whole within a split, too: then little is left to be
-done in order. A transaction that cannot be rendered stays in messages, so that its error turns up
-in its place.
+done in order. A transaction that cannot be rendered stays packed, so that its error turns up in its
+place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.result_files import ResultFile, ResultFiles, result_lost
 from olr_pg.files.shared_rooms import RoomResult, SharedRooms
 from olr_pg.ordered_window import in_order
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.kernel_warmup import warm_kernels
+from olr_pg.wire.room_filling import Form
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -54,7 +55,8 @@ class ProcessDecoding:
 
     Args:
         jobs: how many.
-        lines_of: whose lines of text are wanted in the place of messages; None: messages are.
+        lines_of: whose lines of text are wanted in the place of packed transactions; None: no
+            lines are.
         with_names: as of `decode_split`.
         parent: the directory to put results below; None for the system's.
     """
@@ -169,7 +171,7 @@ class _Worker(NamedTuple):
 
     directory: str
     rooms: SharedRooms
-    lines: JsonLines | None
+    lines: PackedLines | None
     with_names: bool
 
 
@@ -182,7 +184,7 @@ def _begin(directory: str, rooms: SharedRooms, lines_of: Database | None, with_n
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, args=(directory,), daemon=True).start()
-    lines = None if lines_of is None else JsonLines(lines_of)
+    lines = None if lines_of is None else PackedLines(lines_of)
     _worker = _Worker(directory, rooms, lines, with_names)
 
 
@@ -213,7 +215,8 @@ def _decode(task: _Task) -> int | None:
                 subscription, log, split.first_block, split.end_block,
                 first_group=split.first_group,
             )  # fmt: skip
-            encoded = tuple(_written(part, _worker.lines, output) for part in result.encoded)
+            written = partial(_written, subscription, _worker.lines, output)
+            encoded = tuple(map(written, result.encoded))
             write_result(result._replace(encoded=encoded), output.write, output.size)
         return output.finish()
 
@@ -224,16 +227,18 @@ def _subscription(stored: str) -> Subscription:
     return subscription
 
 
-def _written(part: Encoded, lines: JsonLines, output: RoomResult) -> Encoded:
-    """Write lines, or the messages where that cannot be; return the rest."""
+def _written(
+    subscription: Subscription, lines: PackedLines, output: RoomResult, part: Encoded
+) -> Encoded:
+    """Write lines, or the packed transactions where that cannot be; return the rest."""
     messages, at = part.messages, output.size
     try:
         first = lines.write_transactions(
-            messages.blob.data, messages.first, lambda text: output.write(memoryview(text))
+            messages.blob.data, subscription.tables, lambda text: output.write(memoryview(text))
         )
     except OlrPgError:
         output.back_to(at)
         output.write(messages.blob.data)
         return part._replace(messages=messages._replace(blob=messages.blob[:0]))
-    messages = messages._replace(blob=messages.blob[:0], first=first)
-    return part._replace(messages=messages, rendered=True)
+    messages = messages._replace(blob=messages.blob[:0], first=first, form=Form.LINES)
+    return part._replace(messages=messages)

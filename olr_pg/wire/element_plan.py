@@ -116,10 +116,11 @@ _NUMERIC: Final = frozenset({OracleType.NUMBER, OracleType.BINARY_FLOAT, OracleT
 protocol's."""
 
 
-def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
+def described_column(column: Column) -> ColumnValue:
+    """Return what the protocol says of a delivered column, without a value."""
     type_code = delivered_type(column)
     is_numeric = type_code in _NUMERIC
-    value = ColumnValue(
+    return ColumnValue(
         column.name,
         type_code,
         column.precision if is_numeric else None,
@@ -127,8 +128,11 @@ def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
         delivered_charset_id(column),
         column.charset_form,
     )
+
+
+def _column_header(table: Table, column: Column, order: ByteOrder) -> bytes:
     try:
-        return encode_column_header(value, 0, order)
+        return encode_column_header(described_column(column), 0, order)
     except OlrPgError as error:
         raise OlrPgError(
             Code.FIELD_OVERFLOW, error.detail, table=table.full_name, column=column.name

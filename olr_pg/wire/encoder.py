@@ -8,12 +8,11 @@ contiguous: Begin, its row changes, each with its Chunks behind it, Commit. The 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.bytes import FORWARD, SHORT, copy_bytes, copy_forward
 from olr_pg.kernels.compile import inlined, kernel, part
 from olr_pg.transactions.finished_columns import DmlKind, Image
@@ -22,8 +21,24 @@ from olr_pg.wire.chunks import CHUNK_BYTES, measure_chunks, write_chunks
 from olr_pg.wire.element_plan import ROWID_BYTES
 from olr_pg.wire.elements import ElementCode
 from olr_pg.wire.frame_writing import put16, put32, put64, put_head
-from olr_pg.wire.output import Unkept, Whole
-from olr_pg.wire.rowid_text import PLACE_SIZE, ROWID, put_rowid
+from olr_pg.wire.room_filling import (
+    BAD_COLUMN,
+    BAD_IMAGE,
+    BAD_KIND,
+    BAD_TABLE,
+    BAD_VALUE,
+    BEFORE_ROOM,
+    DONE,
+    NUMBER,
+    ROW,
+    TOO_LARGE,
+    TOO_MANY,
+    EncodedTransactions,
+    filled,
+    just_sized,
+    stopped,
+)
+from olr_pg.wire.rowid_text import ROWID, put_rowid
 from olr_pg.wire.value_parts import measure_value, write_parts
 
 if TYPE_CHECKING:
@@ -51,55 +66,6 @@ _UPDATE: Final = int(DmlKind.UPDATE)
 _BEFORE: Final = int(Image.BEFORE)
 _AFTER: Final = int(Image.AFTER)
 
-_DONE: Final = 0
-_BAD_KIND: Final = 1
-_BAD_TABLE: Final = 2
-_BAD_IMAGE: Final = 3
-_BAD_COLUMN: Final = 4
-_BAD_VALUE: Final = 5
-_TOO_LARGE: Final = 6
-_TOO_MANY: Final = 7
-_FULL: Final = 8
-
-_NUMBER: Final = 0
-_ROW: Final = 1
-_BEFORE_ROOM: Final = 2
-_FILLED: Final = 3
-_NEEDED: Final = 4
-
-_REASON: Final = {
-    _BAD_KIND: (
-        Code.CHANGE_NOT_ENCODABLE,
-        "the kind of the change is not insert, update or delete",
-    ),
-    _BAD_TABLE: (Code.CHANGE_NOT_ENCODABLE, "the table is not in the element plan"),
-    _BAD_IMAGE: (
-        Code.CHANGE_NOT_ENCODABLE,
-        "its values are not before, then after image, or of the wrong image",
-    ),
-    _BAD_COLUMN: (Code.CHANGE_NOT_ENCODABLE, "a column is not in the element plan"),
-    _BAD_VALUE: (
-        Code.CHANGE_NOT_ENCODABLE,
-        "a value lies outside the data, or its parts run in a circle",
-    ),
-    _TOO_LARGE: (Code.FIELD_OVERFLOW, "the message is longer than 4 GiB"),
-    _TOO_MANY: (Code.FIELD_OVERFLOW, "an image has more than 65,535 columns"),
-}
-
-
-class EncodedTransactions(NamedTuple):
-    """The framed messages of n transactions.
-
-    Attributes:
-        blob: every message of every transaction, contiguous.
-        first: shape (n + 1); byte offset of each transaction's messages.
-        messages: shape (n); number of messages of each, Begin and Commit included.
-    """
-
-    blob: npt.NDArray[np.uint8]
-    first: npt.NDArray[np.int64]
-    messages: npt.NDArray[np.int64]
-
 
 def encode_transactions(
     transactions: TransactionColumns,
@@ -125,9 +91,11 @@ def encode_transactions(
         OlrPgError: 4014 the columns contradict themselves; 4006 a message over 4 GiB or an image
             of more than 65,535 columns. Both with the row change's position.
     """
-    sized = write_messages(transactions, dml, plan, big_endian, Unkept(allocate), chunk_bytes)
-    blob = allocate(int(sized.first[-1]))
-    return write_messages(transactions, dml, plan, big_endian, Whole(blob), chunk_bytes)
+
+    def write(output: MessageOutput) -> EncodedTransactions:
+        return write_messages(transactions, dml, plan, big_endian, output, chunk_bytes)
+
+    return just_sized(write, allocate)
 
 
 def write_messages(
@@ -139,10 +107,6 @@ def write_messages(
     chunk_bytes: int = CHUNK_BYTES,
 ) -> EncodedTransactions:
     """Write what `encode_transactions` does into an output, which gives the blob."""
-    count = transactions.xid.size
-    first = np.zeros(count + 1, np.int64)
-    messages = np.zeros(count, np.int64)
-    place = np.zeros(PLACE_SIZE, np.int64)
     tables = plan.table_big if big_endian else plan.table_little
     columns = plan.column_big if big_endian else plan.column_little
     forms = ElementForms(
@@ -156,16 +120,8 @@ def write_messages(
         chunk_bytes=chunk_bytes,
         big=big_endian,
     )
-    least = 0
-    while True:
-        room = output.room(least)
-        status = fill_room(transactions, dml, forms, place, first, messages, room)
-        output.take(int(place[_FILLED]))
-        if status == _DONE:
-            return EncodedTransactions(output.taken(), first, messages)
-        if status != _FULL:
-            raise _refused(status, int(place[_ROW]), dml)
-        least = int(place[_NEEDED])
+    fill = partial(fill_room, transactions, dml, forms)
+    return filled(fill, transactions.xid.size, dml, output)
 
 
 class ElementForms(NamedTuple):
@@ -218,25 +174,25 @@ def fill_room(
     column_chunked, chunk_bytes, big = forms.column_chunked, forms.chunk_bytes, forms.big
     at = 0
     place[ROWID] = 0
-    while place[_NUMBER] < transactions.xid.size:
-        number = place[_NUMBER]
+    while place[NUMBER] < transactions.xid.size:
+        number = place[NUMBER]
         commit_scn, xid = transactions.commit_scn[number], transactions.xid[number]
-        if place[_ROW] == 0:
+        if place[ROW] == 0:
             if at + BEGIN_FRAME > out.size:
-                return _stopped(place, at, BEGIN_FRAME)
-            first[number] = place[_BEFORE_ROOM] + at
+                return stopped(place, at, BEGIN_FRAME)
+            first[number] = place[BEFORE_ROOM] + at
             messages[number] = 2 + transactions.dml_first[number + 1]
             messages[number] -= transactions.dml_first[number]
             at = _put_begin(transactions, number, big, out, at)
-            place[_ROW] = transactions.dml_first[number] + 1
-        for row in range(place[_ROW] - 1, transactions.dml_first[number + 1]):
-            place[_ROW] = row + 1
+            place[ROW] = transactions.dml_first[number] + 1
+        for row in range(place[ROW] - 1, transactions.dml_first[number + 1]):
+            place[ROW] = row + 1
             status, end = _write_change(
                 dml, row, commit_scn, xid, table_first, table_data, table_column, column_size,
                 column_data, column_chunked, big, place, out, at,
             )  # fmt: skip
-            if status != _DONE:
-                place[_ROW] = row
+            if status != DONE:
+                place[ROW] = row
                 return status
             chunks = 0
             if forms.chunked:
@@ -249,28 +205,20 @@ def fill_room(
                 end += size
             if end > out.size:
                 place[ROWID] = 0
-                return _stopped(place, at, end - at)
+                return stopped(place, at, end - at)
             messages[number] += chunks
             at = end
-        place[_ROW] = transactions.dml_first[number + 1] + 1
+        place[ROW] = transactions.dml_first[number + 1] + 1
         if at + COMMIT_FRAME > out.size:
-            return _stopped(place, at, COMMIT_FRAME)
+            return stopped(place, at, COMMIT_FRAME)
         put_head(out, at, COMMIT_FRAME, _COMMIT, commit_scn, commit_scn, xid,
                  transactions.commit_time[number], big)  # fmt: skip
         at += COMMIT_FRAME
-        place[_NUMBER] = number + 1
-        place[_ROW] = 0
-    first[place[_NUMBER]] = place[_BEFORE_ROOM] + at
-    _stopped(place, at, 0)
-    return _DONE
-
-
-@inlined
-def _stopped(place: Any, at: int, needed: int) -> int:
-    place[_FILLED] = at
-    place[_BEFORE_ROOM] += at
-    place[_NEEDED] = needed
-    return _FULL
+        place[NUMBER] = number + 1
+        place[ROW] = 0
+    first[place[NUMBER]] = place[BEFORE_ROOM] + at
+    stopped(place, at, 0)
+    return DONE
 
 
 @inlined
@@ -295,12 +243,12 @@ def _write_change(
     """
     kind, table = int(dml.kind[row]), int(dml.table[row])
     if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
-        return _BAD_KIND, at
+        return BAD_KIND, at
     if table < 0 or table >= table_first.size - 1:
-        return _BAD_TABLE, at
+        return BAD_TABLE, at
     begin, end = dml.entry_first[row], dml.entry_first[row + 1]
     if begin < 0 or end < begin or end > dml.values.size:
-        return _BAD_VALUE, at
+        return BAD_VALUE, at
     names = at + _FRAME + _HEAD
     start = names + table_first[table + 1] - table_first[table]
     has_rowid = dml.dataobj[row] != 0
@@ -324,14 +272,14 @@ def _write_change(
             dml, row, base, width, column_size, column_data, big, out, start
         )
     else:
-        status = _BAD_IMAGE
-    if status != _DONE:
+        status = BAD_IMAGE
+    if status != DONE:
         return status, at
     if start - at - 4 > _SIZE_MAX:
-        return _TOO_LARGE, at
+        return TOO_LARGE, at
     if start <= out.size:
         put32(out, at, start - at - 4, big)
-    return _DONE, start
+    return DONE, start
 
 
 @inlined
@@ -346,10 +294,10 @@ def _write_images(
             dml, image, entry, end, base, width, column_size, column_data, column_chunked, big,
             out, at,
         )  # fmt: skip
-        if status != _DONE:
+        if status != DONE:
             return status, at
         entry += count
-    return _DONE if entry == end else _BAD_IMAGE, at
+    return DONE if entry == end else BAD_IMAGE, at
 
 
 @inlined
@@ -363,11 +311,11 @@ def _write_stored(
     """
     first, count = dml.stored_first[row], int(dml.stored_count[row])
     if count < 0 or first > dml.stored.size - count:
-        return _BAD_VALUE, at
+        return BAD_VALUE, at
     if count > width:
-        return _BAD_COLUMN, at
+        return BAD_COLUMN, at
     if width > _COUNT_MAX:
-        return _TOO_MANY, at
+        return TOO_MANY, at
     if at + 2 <= out.size:
         put16(out, at, width, big)
     at += 2
@@ -384,14 +332,14 @@ def _write_stored(
             at = _put_column(out, at, column_data[column], size, dml.data, offset, length, big)
             continue
         if length > 0 and (offset < 0 or offset > dml.data.size - length):
-            return _BAD_VALUE, at
+            return BAD_VALUE, at
         end = at + size + length
         if end <= out.size:
             copy_bytes(out, at, column_data[column], 0, size)
             copy_bytes(out, at + size, dml.data, offset, offset + length)
             put64(out, at + 1, length, big)
         at = end
-    return _DONE, at
+    return DONE, at
 
 
 @inlined
@@ -427,11 +375,11 @@ def _write_image(
         if value.image != image:
             break
         if value.column >= width:
-            return _BAD_COLUMN, 0, at
+            return BAD_COLUMN, 0, at
         column = np.uint64(base + value.column)
         size, offset, length = column_size[column], value.offset, max(value.length, 0)
         if length > 0 and (offset < 0 or offset > dml.data.size - length):
-            return _BAD_VALUE, 0, at
+            return BAD_VALUE, 0, at
         is_plain = (
             value.next < 0
             and column_chunked[column] == 0
@@ -444,14 +392,14 @@ def _write_image(
             at = _write_column(dml, int(entry), size, column_data[column], column_chunked[column],
                                big, out, at)  # fmt: skip
             if at < 0:
-                return _BAD_VALUE, 0, at
+                return BAD_VALUE, 0, at
         entry += np.uint64(1)
     count = int(np.int64(entry)) - begin
     if count > _COUNT_MAX:
-        return _TOO_MANY, 0, at
+        return TOO_MANY, 0, at
     if at <= out.size:
         put16(out, count_at, count, big)
-    return _DONE, count, at
+    return DONE, count, at
 
 
 @part
@@ -479,15 +427,3 @@ def _write_column(
         write_parts(dml, value.next, out, start + length)
         put64(out, at + 1, length + further, big)
     return end
-
-
-def _refused(status: int, row: int, dml: DmlColumns) -> OlrPgError:
-    code, reason = _REASON[status]
-    return OlrPgError(
-        code,
-        reason,
-        change=int(row),
-        sequence=int(dml.sequence[row]),
-        block=int(dml.block[row]),
-        offset=int(dml.offset[row]),
-    )

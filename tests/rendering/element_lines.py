@@ -14,7 +14,7 @@ import orjson
 
 from olr_pg.datatypes.json_values import json_converter
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.rendering.json_lines import session_attributes
+from olr_pg.rendering.change_lines import session_attributes
 from olr_pg.scalars import format_xid
 from olr_pg.wire.elements import (
     Begin,
@@ -141,7 +141,7 @@ def render_line(
             record["after"] = _image(element, element.after, render_value)
     if isinstance(element, Begin) and sessions is not None:
         record["session"] = session_attributes(
-            sessions, element.xid, element.session, element.serial
+            sessions, element.xid, element.serial << 32 | element.session
         )
     return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from olr_pg.dictionary.model import Database
 from olr_pg.errors import OlrPgError
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.scalars import pack_xid
 from olr_pg.wire.elements import (
@@ -205,8 +205,8 @@ def test_messages_are_cut_into_pieces_of_whole_lines(
     transaction: list[Element] = [Begin(**HEAD), *[Insert(**CHANGE, after=(ID, NAME))] * 9]
     elements = [*transaction, Commit(**HEAD)] * 20
     whole = rendered(*elements)
-    monkeypatch.setattr("olr_pg.rendering.json_lines.PIECE_BYTES", piece_bytes)
-    monkeypatch.setattr("olr_pg.rendering.json_lines._ROOM", 16)
+    monkeypatch.setattr("olr_pg.rendering.json_lines._MESSAGE_BYTES", piece_bytes)
+    monkeypatch.setattr("olr_pg.rendering.change_lines._ROOM", 16)
     pieces = [bytes(piece) for piece in JsonLines(DATABASE).pieces(framed(*elements))]
     assert b"".join(pieces) == whole
     assert all(piece.endswith(b"\n") for piece in pieces if piece)
@@ -222,13 +222,21 @@ def test_more_values_are_left_than_there_is_room_for() -> None:
 
 
 @pytest.mark.parametrize("seed", [2, 7])
-def test_transactions_have_their_places_in_the_lines(tmp_path: Path, seed: int) -> None:
+def test_packed_transactions_have_the_lines_of_messages_at_their_places(
+    tmp_path: Path, seed: int
+) -> None:
     source = SimulatedSeed(seed, 100_000).simulated(tmp_path)
-    lines = JsonLines(source.snapshot.database)
-    for run in LogDecoding(source.snapshot, [str(source.folder / "logs")]).runs():
+    logs = [str(source.folder / "logs")]
+    packed, lines = PackedLines(source.snapshot.database), JsonLines(source.snapshot.database)
+    expected = [
+        lines.render(one.blob)
+        for run in LogDecoding(source.snapshot, logs).runs()
+        for one in run.transactions()
+    ]
+    decoding, found = LogDecoding(source.snapshot, logs, packed=True), list[bytes]()
+    for run in decoding.runs():
         out = BytesIO()
-        first = lines.write_transactions(run.blob, run.bounds, out.write)
+        first = packed.write_transactions(run.blob, decoding.tables, out.write)
         text = out.getvalue()
-        assert [text[at:end] for at, end in pairwise(first.tolist())] == [
-            lines.render(one.blob) for one in run.transactions()
-        ]
+        found += [text[at:end] for at, end in pairwise(first.tolist())]
+    assert found == expected

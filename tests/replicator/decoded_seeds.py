@@ -15,8 +15,8 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
-from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.rendering.json_lines import JsonLines, PackedLines
+from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.simulation import simulate
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.dictionary.model import Snapshot
+    from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.model.source_modes import SourceMode
     from olr_pg.simulator.sessions.workload import DdlUse
@@ -81,7 +82,7 @@ def simulated(
     return Source(folder, load_snapshot(str(folder / "dictionary.json")))
 
 
-def _until_error(blobs: Iterable[memoryview], stopped: set[str]) -> Iterator[memoryview]:
+def _until_error(runs: Iterable[ReadyRun], stopped: set[str]) -> Iterator[ReadyRun]:
     """What is decoded; an error must end it where tables are stopped, and name one of them.
 
     Raises:
@@ -89,7 +90,7 @@ def _until_error(blobs: Iterable[memoryview], stopped: set[str]) -> Iterator[mem
         AssertionError: none, though tables are stopped.
     """
     try:
-        yield from blobs
+        yield from runs
     except OlrPgError as error:
         if error.where.get("table") not in stopped:
             raise
@@ -136,8 +137,11 @@ class SimulatedSeed(NamedTuple):
         logs = [log.path for log in source.logs[first_log:]]
         split = partial(plan_splits, split_bytes=step)
         with patch("olr_pg.replicator.decode_once.plan_splits", split):
-            blobs = decode_logs(source.snapshot, logs, storage=storage)
-            return source.lines(_until_error(blobs, source.stopped))
+            decoding = LogDecoding(source.snapshot, logs, packed=True)
+            runs = _until_error(decoding.runs(storage=storage), source.stopped)
+            lines = PackedLines(source.snapshot.database)
+            pieces = (piece for run in runs for piece in lines.pieces(run.blob, decoding.tables))
+            return b"".join(map(bytes, pieces))
 
 
 def difference(decoded: bytes, truth: bytes) -> str | None:

@@ -15,10 +15,11 @@ from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.shared_rooms import SharedRooms
 from olr_pg.redo.sessions import SessionDirectory
-from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator import process_decoding
 from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.replicator.process_decoding import ProcessDecoding
+from olr_pg.wire.room_filling import Form
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
@@ -37,17 +38,19 @@ pytestmark = pytest.mark.filterwarnings(
 
 def lines(
     snapshot: Snapshot, logs: Path, decode: Decode | None, *, with_sessions: bool = False
-) -> tuple[bytes, set[bool]]:
+) -> tuple[bytes, set[Form]]:
     """What ``olr-pg decode`` prints, and in which forms it came."""
     sessions = SessionDirectory() if with_sessions else None
-    renderer, found, forms = JsonLines(snapshot.database, sessions=sessions), [], set()
+    renderer, found, forms = PackedLines(snapshot.database, sessions), list[bytes](), set()
     with patch(
         "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=20_000)
     ):
-        for run in LogDecoding(snapshot, [str(logs)]).runs(decode=decode, sessions=sessions):
-            forms.add(run.batch.rendered)
-            found.append(
-                bytes(run.blob) if run.batch.rendered else renderer.render(run.blob, run.bounds)
+        decoding = LogDecoding(snapshot, [str(logs)], packed=True)
+        for run in decoding.runs(decode=decode, sessions=sessions):
+            forms.add(run.batch.form)
+            is_text = run.batch.form is Form.LINES
+            found += map(
+                bytes, [run.blob] if is_text else renderer.pieces(run.blob, decoding.tables)
             )
     return b"".join(found), forms
 
@@ -66,7 +69,7 @@ def processes(source: Source) -> Iterator[ProcessDecoding]:
 def test_lines_of_processes_are_the_truth(processes: ProcessDecoding, source: Source) -> None:
     found, forms = lines(source.snapshot, source.folder / "logs", processes.decode)
     assert found == source.truth
-    assert forms == {True, False}
+    assert forms == {Form.LINES, Form.PACKED}
 
 
 @pytest.mark.parametrize("size", [1, 12_000])
@@ -83,7 +86,8 @@ def test_results_that_no_room_holds_are_the_same(
 def test_rooms_and_files_are_free_again(processes: ProcessDecoding, source: Source) -> None:
     folder = source.folder / "logs"
     for _ in range(3):  # more results than there are rooms, in each
-        results = LogDecoding(source.snapshot, [str(folder)]).runs(decode=processes.decode)
+        decoding = LogDecoding(source.snapshot, [str(folder)], packed=True)
+        results = decoding.runs(decode=processes.decode)
         next(iter(results))
         del results
     assert lines(source.snapshot, folder, processes.decode)[0] == source.truth
@@ -100,13 +104,13 @@ def test_results_that_rooms_hold_make_no_files(source: Source, tmp_path: Path) -
         assert not list(tmp_path.rglob("spare-results/*"))
 
 
-def test_messages_of_processes_have_their_sessions(source: Source) -> None:
+def test_lines_of_processes_have_their_sessions(source: Source) -> None:
     one, _ = lines(source.snapshot, source.folder / "logs", None, with_sessions=True)
     with ProcessDecoding(2, with_names=True) as processes:
         found, forms = lines(
             source.snapshot, source.folder / "logs", processes.decode, with_sessions=True
         )
-    assert (found, forms) == (one, {False})
+    assert (found, forms) == (one, {Form.PACKED})
     assert b'"session":{' in found
 
 

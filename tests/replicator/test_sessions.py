@@ -11,8 +11,8 @@ import pytest
 from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
-from olr_pg.rendering.json_lines import JsonLines
-from olr_pg.replicator.decode_once import decode_logs
+from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.replicator.decode_once import LogDecoding
 from tests.replicator.ddl_source import NUMBER, DdlSource
 
 if TYPE_CHECKING:
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 def begins(snapshot: Snapshot, logs: str) -> tuple[list[dict[str, Any]], SessionDirectory]:
     sessions = SessionDirectory()
-    render = JsonLines(snapshot.database, sessions=sessions)
+    packed, decoding = (
+        PackedLines(snapshot.database, sessions),
+        LogDecoding(snapshot, [logs], packed=True),
+    )
     lines: list[dict[str, Any]] = []
-    for blob in decode_logs(snapshot, [logs], sessions=sessions):
-        text = render.render(blob)
-        lines += [json.loads(line) for line in text.splitlines()]
+    for run in decoding.runs(sessions=sessions):
+        for piece in packed.pieces(run.blob, decoding.tables):
+            lines += [json.loads(line) for line in bytes(piece).splitlines()]
     return [line for line in lines if line["op"] == "begin"], sessions
 
 

@@ -33,11 +33,11 @@ from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.transactions.finished_columns import TransactionColumns
 from olr_pg.wire.elements import Begin, Commit, Element, decode_element, encode_element
-from olr_pg.wire.encoder import EncodedTransactions
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
 from olr_pg.wire.offsets import message_offsets
 from olr_pg.wire.protocol import TRANSACTION_BYTES
+from olr_pg.wire.room_filling import EncodedTransactions
 from tests.server.ready_one import ready_one
 
 if TYPE_CHECKING:

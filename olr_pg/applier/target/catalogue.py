@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
@@ -118,8 +116,7 @@ class TargetColumn(NamedTuple):
         return self.base_oid not in (PgKind.JSON, PgKind.XML)
 
 
-@dataclass(frozen=True)
-class TargetTable:
+class TargetTable(NamedTuple):
     """One table of the target.
 
     Attributes:
@@ -147,11 +144,10 @@ class TargetTable:
 
     def column_number(self, name: str) -> int | None:
         """Return the place of a column in `columns`."""
-        return self._numbers.get(name)
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {column.name: number for number, column in enumerate(self.columns)}
+        for number, column in enumerate(self.columns):
+            if column.name == name:
+                return number
+        return None
 
 
 class Instead(NamedTuple):

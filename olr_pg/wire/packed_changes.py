@@ -1,0 +1,274 @@
+"""Finished transactions packed: the form in which they travel to whoever renders them.
+
+The bytes of a transaction are contiguous, as those of its messages are (`wire.encoder`). So the
+merger orders, joins and spills transactions without looking into them. Tables and columns have
+their numbers in the subscription, in the place of names. `wire.packed_reading` makes
+`ChangeColumns` of the bytes. Integers are little-endian:
+
+    Begin    kind 1 | SCN 8 | commit SCN 8 | XID 8 | time 4 | commit time 4 | serial 2 | session 4
+    change   kind 1 | size of ROWID 1 | values before 2 | values after 2 | table 4 | SCN 8 | time 4
+             | ROWID | value | value | …
+    value    column of the table 2 | size 4 | only if that is `LARGE`: size 8 | bytes
+    Commit   kind 1 | time 4
+
+The size of NULL is `NULL`. Values that the redo has in several parts are joined.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numba
+import numpy as np
+
+from olr_pg.kernels.bytes import copy_forward, store
+from olr_pg.kernels.compile import inlined, inlined_for, kernel
+from olr_pg.transactions.finished_columns import DmlKind, Image
+from olr_pg.wire.element_plan import ROWID_BYTES
+from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.room_filling import (
+    BAD_COLUMN,
+    BAD_IMAGE,
+    BAD_KIND,
+    BAD_TABLE,
+    BAD_VALUE,
+    BEFORE_ROOM,
+    DONE,
+    NUMBER,
+    ROW,
+    TOO_MANY,
+    EncodedTransactions,
+    Form,
+    filled,
+    stopped,
+)
+from olr_pg.wire.rowid_text import ROWID, put_rowid
+from olr_pg.wire.value_parts import measure_value, write_parts
+
+if TYPE_CHECKING:
+    from olr_pg.transactions.finished_columns import DmlColumns, TransactionColumns
+    from olr_pg.wire.element_plan import ElementPlan
+    from olr_pg.wire.output import MessageOutput
+
+PACKED_BEGIN: Final = 39
+PACKED_CHANGE: Final = 22
+PACKED_VALUE: Final = 6
+PACKED_COMMIT: Final = 5
+"""Bytes of these, without ROWID and value."""
+
+NULL: Final = 0xFFFFFFFF
+LARGE: Final = 0xFFFFFFFE
+
+_COUNT_MAX: Final = 0xFFFF
+_BEGIN: Final = int(ElementCode.BEGIN)
+_COMMIT: Final = int(ElementCode.COMMIT)
+_INSERT: Final = int(DmlKind.INSERT)
+_DELETE: Final = int(DmlKind.DELETE)
+_UPDATE: Final = int(DmlKind.UPDATE)
+_BEFORE: Final = int(Image.BEFORE)
+
+_OUT: Final = numba.types.Array(numba.uint8, 1, "C")
+_SIGNED: Final = numba.void(_OUT, numba.int64, numba.int64)
+_UNSIGNED: Final = numba.void(_OUT, numba.int64, numba.uint64)
+
+
+@inlined_for(_SIGNED)
+def _put2(out: Any, at: int, value: Any) -> None:
+    store(out, at, np.uint16(value), False)
+
+
+@inlined_for(_SIGNED)
+def _put4(out: Any, at: int, value: Any) -> None:
+    store(out, at, np.uint32(value), False)
+
+
+@inlined_for(_UNSIGNED)
+def _put8(out: Any, at: int, value: Any) -> None:
+    store(out, at, np.uint64(value), False)
+
+
+def write_packed(
+    transactions: TransactionColumns, dml: DmlColumns, plan: ElementPlan, output: MessageOutput
+) -> EncodedTransactions:
+    """Write finished transactions packed, as `encoder.write_messages` writes their messages.
+
+    Raises:
+        OlrPgError: 4014 the columns contradict themselves, 4006 an image of more than 65,535
+            columns; both with the row change's position.
+    """
+    fill = partial(pack_room, transactions, dml, plan.table_column, plan.column_chunked)
+    return filled(fill, transactions.xid.size, dml, output)._replace(form=Form.PACKED)
+
+
+@kernel
+def pack_room(
+    transactions: Any, dml: Any, table_column: Any, column_chunked: Any, place: Any, first: Any,
+    elements: Any, out: Any,
+) -> int:  # fmt: skip
+    """Write transactions from `place` on until `out` is full: done, full, or why one is refused.
+
+    Args:
+        table_column, column_chunked: of the `ElementPlan`.
+        place, first: as of `encoder.fill_room`.
+        elements: filled; of each transaction.
+    """
+    at = 0
+    place[ROWID] = 0
+    while place[NUMBER] < transactions.xid.size:
+        number = place[NUMBER]
+        rows_end = transactions.dml_first[number + 1]
+        if place[ROW] == 0:
+            if at + PACKED_BEGIN > out.size:
+                return stopped(place, at, PACKED_BEGIN)
+            first[number] = place[BEFORE_ROOM] + at
+            elements[number] = 2 + rows_end - transactions.dml_first[number]
+            at = _put_begin(transactions, number, out, at)
+            place[ROW] = transactions.dml_first[number] + 1
+        for row in range(place[ROW] - 1, rows_end):
+            status, end = _put_change(dml, row, table_column, column_chunked, place, out, at)
+            if status != DONE or end > out.size:
+                place[ROW] = row if status != DONE else row + 1
+                place[ROWID] = 0
+                return status if status != DONE else stopped(place, at, end - at)
+            at = end
+        place[ROW] = rows_end + 1
+        if at + PACKED_COMMIT > out.size:
+            return stopped(place, at, PACKED_COMMIT)
+        out[at] = _COMMIT
+        _put4(out, at + 1, transactions.commit_time[number])
+        at += PACKED_COMMIT
+        place[NUMBER] = number + 1
+        place[ROW] = 0
+    first[place[NUMBER]] = place[BEFORE_ROOM] + at
+    stopped(place, at, 0)
+    return DONE
+
+
+@inlined
+def _put_begin(transactions: Any, number: int, out: Any, at: int) -> int:
+    out[at] = _BEGIN
+    _put8(out, at + 1, transactions.begin_scn[number])
+    _put8(out, at + 9, transactions.commit_scn[number])
+    _put8(out, at + 17, transactions.xid[number])
+    _put4(out, at + 25, transactions.begin_time[number])
+    _put4(out, at + 29, transactions.commit_time[number])
+    _put2(out, at + 33, transactions.serial[number])
+    _put4(out, at + 35, transactions.session[number])
+    return at + PACKED_BEGIN
+
+
+@inlined
+def _put_change(
+    dml: Any, row: int, table_column: Any, column_chunked: Any, place: Any, out: Any, at: int
+) -> tuple[int, int]:
+    """Write a row change; return (status, end), not whole where the end is past `out`."""
+    kind, table = int(dml.kind[row]), int(dml.table[row])
+    if kind != _INSERT and kind != _DELETE and kind != _UPDATE:
+        return BAD_KIND, at
+    if table < 0 or table >= table_column.size - 1:
+        return BAD_TABLE, at
+    begin, end = dml.entry_first[row], dml.entry_first[row + 1]
+    if begin < 0 or end < begin or end > dml.values.size:
+        return BAD_VALUE, at
+    row_id = ROWID_BYTES if dml.dataobj[row] != 0 else 0
+    start = at + PACKED_CHANGE + row_id
+    if start <= out.size:
+        out[at], out[at + 1] = kind, row_id
+        _put4(out, at + 6, table)
+        _put8(out, at + 10, dml.scn[row])
+        _put4(out, at + 18, dml.time[row])
+        if row_id:
+            put_rowid(out, at + PACKED_CHANGE, dml.dataobj[row], dml.bdba[row], dml.slot[row],
+                      place)  # fmt: skip
+    base, width = table_column[table], table_column[table + 1] - table_column[table]
+    before = 0
+    if dml.stored_first[row] < 0:
+        status, before, start = _put_values(
+            dml, begin, end, base, width, column_chunked, out, start
+        )
+        count = end - begin
+    elif kind == _INSERT and begin == end:
+        status, start = _put_stored(dml, row, width, out, start)
+        count = width
+    else:
+        return BAD_IMAGE, at
+    if status != DONE:
+        return status, at
+    if (kind == _INSERT and before > 0) or (kind == _DELETE and count > before):
+        return BAD_IMAGE, at
+    if before > _COUNT_MAX or count - before > _COUNT_MAX:
+        return TOO_MANY, at
+    if start <= out.size:
+        _put2(out, at + 2, before)
+        _put2(out, at + 4, count - before)
+    return DONE, start
+
+
+@inlined
+def _put_values(
+    dml: Any, begin: int, end: int, base: int, width: int, column_chunked: Any, out: Any, at: int
+) -> tuple[int, int, int]:
+    """Write the values of a change, as far as they fit: (status, those before it, end)."""
+    before = 0
+    for entry in range(np.uint64(begin), np.uint64(end)):
+        value = dml.values[entry]
+        if value.column >= width:
+            return BAD_COLUMN, before, at
+        if value.image == _BEFORE:
+            if before < np.int64(entry) - begin:
+                return BAD_IMAGE, before, at
+            before += 1
+        offset, length, further = value.offset, max(value.length, 0), 0
+        if length > 0 and (offset < 0 or offset > dml.data.size - length):
+            return BAD_VALUE, before, at
+        if value.next >= 0:
+            further = measure_value(dml, value.next)
+            if further < 0:
+                return BAD_VALUE, before, at
+        size = length + further
+        is_null = size == 0
+        if is_null and column_chunked[base + value.column] != 0:
+            is_null = value.length < 0
+        start = _put_value_head(out, at, value.column, size, is_null)
+        at = start + size
+        if at <= out.size and size > 0:
+            copy_forward(out, start, dml.data, offset, offset + length)
+            if further > 0:
+                write_parts(dml, value.next, out, start + length)
+    return DONE, before, at
+
+
+@inlined
+def _put_stored(dml: Any, row: int, width: int, out: Any, at: int) -> tuple[int, int]:
+    """Write values as a row piece stores them, as far as they fit: (status, end)."""
+    first, count = dml.stored_first[row], int(dml.stored_count[row])
+    if count < 0 or first > dml.stored.size - count:
+        return BAD_VALUE, at
+    if count > width:
+        return BAD_COLUMN, at
+    for column in range(width):
+        offset, length = 0, 0
+        if column < count:
+            stored = dml.stored[np.uint64(first + column)]
+            offset, length = stored.offset, max(int(stored.length), 0)
+        if length > 0 and (offset < 0 or offset > dml.data.size - length):
+            return BAD_VALUE, at
+        start = _put_value_head(out, at, column, length, length == 0)
+        at = start + length
+        if at <= out.size and length > 0:
+            copy_forward(out, start, dml.data, offset, offset + length)
+    return DONE, at
+
+
+@inlined
+def _put_value_head(out: Any, at: int, column: int, size: int, is_null: bool) -> int:
+    """Write what stands before a value, if it fits; return where the value begins."""
+    is_large = size >= LARGE
+    start = at + PACKED_VALUE + (8 if is_large else 0)
+    if start <= out.size:
+        _put2(out, at, column)
+        _put4(out, at + 2, LARGE if is_large else (NULL if is_null else size))
+        if is_large:
+            _put8(out, at + PACKED_VALUE, np.uint64(size))
+    return start
