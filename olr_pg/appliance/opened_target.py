@@ -50,7 +50,9 @@ def opened_target(
     with ExitStack() as stack:
         target = open_target(config.apply, target_directory(config), stack)
         try:
-            with connect(target, replica=replica) as connection:
+            with connect(
+                target, replica=replica, answer_seconds=config.apply.answer_seconds
+            ) as connection:
                 if ledger:
                     ensure_ledger(connection)
                 yield OpenedTarget(connection, target)

@@ -15,7 +15,7 @@ from sqlalchemy import literal, select
 
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import lost_table, read_table
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.config.source_section import OracleSource
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.errors import Code, OlrPgError
@@ -59,7 +59,7 @@ def warn_of_rows(config: Config, settings: ApplierSettings, tables: Sequence[Tab
 
 def _missing(settings: ApplierSettings, tables: Sequence[Table]) -> list[Table]:
     """Return the tables that the target does not have, and that are to be created."""
-    with connect(settings.connect_string, replica=settings.is_replica) as connection:
+    with connect_with(settings) as connection:
         return [table for table in tables if _is_to_be_created(connection, settings, table)]
 
 

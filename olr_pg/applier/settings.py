@@ -21,6 +21,10 @@ START_SECONDS: Final = 180.0
 """How long a target that cannot be reached at the start is tried again, unless it is said."""
 
 
+ANSWER_SECONDS: Final = 15.0
+"""After so long a statement that is lost is given up, where no configuration says otherwise."""
+
+
 class ConflictPolicy(Enum):
     """The treatment of a change that finds no row, or finds one where none may be.
 
@@ -159,7 +163,7 @@ class ApplierSettings:
     rewinds: int = 5
     outage_seconds: float | None = None
     start_seconds: float = START_SECONDS
-    answer_seconds: float = 15.0
+    answer_seconds: float = ANSWER_SECONDS
     poll_milliseconds: int = 100
     window: int = 16_384
     byte_order: ByteOrder = ByteOrder.LITTLE

@@ -22,7 +22,7 @@ from olr_pg.applier.target.catalogue import (
 )
 from olr_pg.applier.target.close_keys import as_text_setting, close_key_columns, close_key_words
 from olr_pg.applier.target.column_encoder import column_encoder, no_flag_setting
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
@@ -83,7 +83,7 @@ def check_target(
     except OlrPgError as problem:
         return [coded("postgres.names", problem)]
     try:
-        with connect(settings.connect_string, replica=settings.is_replica) as connection:
+        with connect_with(settings) as connection:
             current = _user(connection)
             found = list(_check_ledger(connection, current))
             targets = _targets(connection, settings, tables)

@@ -14,7 +14,7 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.close_keys import close_key_columns, close_key_words
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.datatypes.policies import Counters
 from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.load.column_binding import add_losses, bind_columns
@@ -127,7 +127,7 @@ def load_partition(job: LoadJob, task: PartTask) -> PartDone:
     """Copy one partition, unless it is in; see `copy_task`."""
     table = job.tables[task.table]
     try:
-        with connect(job.settings.connect_string, replica=job.settings.is_replica) as connection:
+        with connect_with(job.settings) as connection:
             # The end of the load is a durable commit, and this one comes before it in the WAL.
             connection.execute("SET synchronous_commit = off")
             with connection.transaction():

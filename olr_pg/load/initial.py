@@ -19,7 +19,7 @@ from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
 from olr_pg.applier.target.catalogue import empty_table
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import look_for_crash
 from olr_pg.applier.target.database_kind import refuse_database
 from olr_pg.applier.target.ledger import check_source, ensure_ledger
@@ -150,7 +150,7 @@ def initial_load(
         OlrPgError: 5003–5007, 5014–5016, 5027, 5040–5045 the target, 5101–5110 the load.
     """
     check_names(settings, [source.table for source in sources])
-    with connect(settings.connect_string, replica=settings.is_replica) as connection:
+    with connect_with(settings) as connection:
         refuse_database(connection, settings)
         ensure_ledger(connection)
         look_for_crash(connection, settings.subscription)

@@ -143,7 +143,7 @@ class _Loading:
             with LoadWatch(self._target, self._subscription, self._targets) as watch:
                 looks.look(watch.connection)
                 amounts = watch.read()
-        except psycopg.Error:
+        except (psycopg.Error, OlrPgError):
             return
         loads = tuple(
             self._with_amount(LoadStatus(*one), amounts.get(one.table, Amount()))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import psycopg
-
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.applier.target.connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import psycopg
 
 _PARTS = """
 SELECT l.source_table, coalesce(sum(p.rows), 0)::int8, coalesce(sum(p.bytes), 0)::int8,
@@ -52,9 +52,7 @@ class LoadWatch:
     def __init__(
         self, connect_string: str, subscription: str, targets: Mapping[str, tuple[str, str]]
     ) -> None:
-        self._connection = psycopg.connect(
-            with_timeouts(connect_string), autocommit=True, application_name="olr_pg load progress"
-        )
+        self._connection = connect(connect_string, replica=False)
         self._subscription = subscription
         self._sources = {target: source for source, target in targets.items()}
 

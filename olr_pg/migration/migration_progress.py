@@ -192,7 +192,7 @@ class MigrationWatch:
         try:
             self._watch = self._watch or opened()
             amounts = self._watch.read()
-        except psycopg.Error:
+        except (psycopg.Error, OlrPgError):
             self.close()
             return ()
         self._rates.add(self._clock(), {name: one.rows for name, one in amounts.items()})

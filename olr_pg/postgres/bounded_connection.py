@@ -19,6 +19,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from psycopg.abc import PQGen
 
 RV = TypeVar("RV")
@@ -44,12 +46,14 @@ class BoundedConnection(psycopg.Connection[Any]):
             does not.
         given_up: why the connection was given up; None while it was not.
         serves: what its statements are for, for whoever watches them.
+        closing: called once when the connection is closed, before it is.
     """
 
     answer_seconds: float | None = None
     waiting_since: float | None = None
     given_up: str | None = None
     serves: str = ""
+    closing: Callable[[BoundedConnection], None] | None = None
     _reason: str | None = None
     _cancels = False
 
@@ -62,6 +66,21 @@ class BoundedConnection(psycopg.Connection[Any]):
         """
         self._cancels = cancel
         self._reason = reason
+
+    def close(self) -> None:
+        """Close the connection."""
+        closing, self.closing = self.closing, None
+        try:
+            if closing is not None:
+                closing(self)
+        finally:
+            super().close()
+
+    def __exit__(self, *ending: Any) -> None:
+        try:
+            super().__exit__(*ending)
+        finally:
+            self.close()  # psycopg leaves one that broke as it is
 
     def wait(
         self, gen: PQGen[RV], interval: float = _TICK_SECONDS, timeout: float | None = None

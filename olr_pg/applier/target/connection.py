@@ -8,8 +8,10 @@ import psycopg
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from olr_pg.applier.settings import ANSWER_SECONDS
 from olr_pg.applier.target.catalogue import MIN_VERSION
 from olr_pg.applier.target.pooler import refuse_shared_sessions
+from olr_pg.applier.target.statement_watch import ConnectionWatch
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.keepalive import with_timeouts
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.abc import Buffer
 
+    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.statement_watch import StatementWatch
 
 T = TypeVar("T")
@@ -35,6 +38,8 @@ _SET_UP_SECONDS: Final = 30.0
 # Rows are found by the index of their key. For some thousand rows of a small table the planner
 # would rather read the table as a whole, batch after batch.
 _REPLICA: Final = "SET session_replication_role = replica"
+# The server looks whether this client is still there (on Windows it cannot, within a statement): a
+# session that was given up holds locks.
 # A policy would hide rows without a word: with `row_security` off PostgreSQL refuses instead.
 _SETTINGS: Final = """
 SET row_security = off;
@@ -43,11 +48,16 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET client_encoding = 'UTF8';
 SET default_transaction_isolation = 'read committed';
+SET tcp_keepalives_idle = 30;
+SET tcp_keepalives_interval = 10;
+SET tcp_keepalives_count = 3;
 SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout',
     'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout']) name
 WHERE current_setting(name, true) IS NOT NULL;
 SELECT set_config('synchronous_commit', 'on', false)
-WHERE current_setting('synchronous_commit') = 'off'
+WHERE current_setting('synchronous_commit') = 'off';
+SELECT set_config('client_connection_check_interval', '30s', false)
+WHERE version() !~* 'msvc|mingw|visual c'
 """
 
 
@@ -69,15 +79,23 @@ class _BinaryDumper(Dumper):
 
 
 def connect(
-    connect_string: str, *, replica: bool = True, watch: StatementWatch | None = None
+    connect_string: str,
+    *,
+    replica: bool = True,
+    watch: StatementWatch | None = None,
+    answer_seconds: float = ANSWER_SECONDS,
 ) -> BoundedConnection:
     """Connect in autocommit.
+
+    Every statement over the connection is watched, so that none waits for a server or a network
+    that does not answer (`statement_watch`).
 
     Args:
         connect_string: what it says of timeouts and keepalives holds; otherwise a server that
             vanished is given up after about a minute.
         replica: the connection's changes fire no ordinary triggers or foreign keys.
-        watch: watches the connection's statements, until it is told that it is closed.
+        watch: watches the connection's statements with others; None: one of its own does.
+        answer_seconds: after which a statement that is lost is given up; of a watch of its own.
 
     Raises:
         OlrPgError: 5004 the role may not set session_replication_role, 5014 an old server, 5029 a
@@ -93,8 +111,7 @@ def connect(
     )
     try:
         connection.answer_seconds = _SET_UP_SECONDS
-        if watch is not None:
-            watch.opened(connection)
+        (watch or ConnectionWatch(connect_string, answer_seconds)).opened(connection)
         connection.adapters.register_dumper(Binary, _BinaryDumper)
         if connection.info.server_version < MIN_VERSION:
             version = connection.info.parameter_status("server_version")
@@ -105,20 +122,27 @@ def connect(
             connection.execute(_REPLICA)
         connection.answer_seconds = None
     except psycopg.Error as error:
-        _close(connection, watch)
+        connection.close()
         if is_transient(error):
             raise
         raise target_error(error) from error
     except BaseException:
-        _close(connection, watch)
+        connection.close()
         raise
     return connection
 
 
-def _close(connection: BoundedConnection, watch: StatementWatch | None) -> None:
-    if watch is not None:
-        watch.closed(connection)
-    connection.close()
+def connect_with(settings: ApplierSettings, *, replica: bool | None = None) -> BoundedConnection:
+    """Connect as `connect` does, to the target of `settings`.
+
+    Args:
+        replica: None as the settings want it.
+    """
+    return connect(
+        settings.connect_string,
+        replica=settings.is_replica if replica is None else replica,
+        answer_seconds=settings.answer_seconds,
+    )
 
 
 class OutageWatch(Protocol):
@@ -205,13 +229,13 @@ class KeptConnection:
         try:
             self._check(connection)
         except BaseException:
-            _close(connection, self._watch)
+            connection.close()
             raise
         return connection
 
     def close(self) -> None:
         """Close the connection; the next `use` opens another."""
         if self._connection is not None:
-            _close(self._connection, self._watch)
+            self._connection.close()
             self._connection = None
         self._lost()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.applier.target.connection import connect
 from olr_pg.postgres.sqlstates import target_error
 
 _SELECT = """
@@ -38,7 +38,7 @@ def orphaned_transactions(connect_string: str, subscription: str, scn: int) -> l
         OlrPgError: those of `postgres.sqlstates`, such as 5003 the target cannot be reached.
     """
     try:
-        with psycopg.connect(with_timeouts(connect_string)) as connection:
+        with connect(connect_string, replica=False) as connection:
             rows = connection.execute(_SELECT, (subscription, scn)).fetchall()
     except psycopg.errors.UndefinedTable:
         return []

@@ -172,15 +172,17 @@ class StatementWatch:
     # --- for the threads that connect ---
 
     def opened(self, connection: BoundedConnection) -> None:
-        """Watch a connection, and end sessions in PostgreSQL that were given up before it.
+        """Watch a connection until it is closed.
 
-        Their transactions may be open, and hold locks that the new connection would wait for; or
-        they commit after the ledger was asked.
+        The sessions that were given up before it are ended in PostgreSQL. Their transactions may be
+        open, and hold locks that the new connection would wait for; or they commit after the ledger
+        was asked.
 
         Raises:
             psycopg.Error: PostgreSQL cannot be asked.
         """
         watched = _Watched(connection)
+        connection.closing = self._closed
         with self._lock:
             self._watched[connection] = watched
             is_abandoned = self.is_abandoned
@@ -202,7 +204,7 @@ class StatementWatch:
             with self._lock, suppress(ValueError):
                 self._ended.remove(session)
 
-    def closed(self, connection: BoundedConnection) -> None:
+    def _closed(self, connection: BoundedConnection) -> None:
         """Watch a connection no more; it is not closed yet, unless it broke."""
         with self._lock:
             watched = self._watched.pop(connection, None)
@@ -292,6 +294,34 @@ class StatementWatch:
         if one.connection.waiting_since == one.began:
             _log.warning("a connection to PostgreSQL is given up", reason=reason)
             one.connection.give_up(reason)
+
+
+class ConnectionWatch(StatementWatch):
+    """The watch of one connection of a command, which ends with the connection.
+
+    It logs who holds a statement up, once for each connection.
+    """
+
+    _is_told = False
+
+    def opened(self, connection: BoundedConnection) -> None:
+        """Watch the connection until it is closed.
+
+        Raises:
+            psycopg.Error: PostgreSQL cannot be asked.
+        """
+        super().opened(connection)
+        self.start()
+
+    def _closed(self, connection: BoundedConnection) -> None:
+        super()._closed(connection)
+        self.stop()
+
+    def _tick(self) -> None:
+        super()._tick()
+        if self.blocked and not self._is_told:
+            self._is_told = True
+            _log.warning("a statement of this command waits", error=self.blocked[0].error)
 
 
 def _is_answer(error: psycopg.Error) -> bool:

@@ -207,12 +207,14 @@ def _watch(
     """Follow the load until `stop`; without a connection or its tables there is nothing to see."""
     import psycopg
 
+    from olr_pg.errors import OlrPgError
+
     while not stop.is_set():
         try:
             with open_watch() as watch:
                 while not stop.wait(POLL_SECONDS):
                     progress.update(watch.read())
-        except psycopg.Error:
+        except (psycopg.Error, OlrPgError):
             stop.wait(POLL_SECONDS)
 
 

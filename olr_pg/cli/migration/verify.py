@@ -25,6 +25,7 @@ from olr_pg.observability.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from olr_pg.applier.settings import ApplierSettings
     from olr_pg.load.verification.differences import TableDifferences
     from olr_pg.load.verification.repair import RepairedTable
     from olr_pg.load.verification.verification import Verification, VerifiedTable
@@ -102,7 +103,7 @@ def verify(
                 at_position=at_scn is None,
                 progress=progress.advance,
             )
-        lines = _describe(target, settings.subscription, found.tables)
+        lines = _describe(settings, found.tables)
     if as_json:
         print_json(_json(found))
     else:
@@ -171,14 +172,12 @@ def _report(repaired: Iterable[RepairedTable], tables: Sequence[str], *, as_json
             print_line(f"not repaired: {', '.join(unfinished)}")
 
 
-def _describe(
-    target: str, subscription: str, results: Sequence[VerifiedTable]
-) -> list[dict[str, Any]]:
-    from olr_pg.applier.target.connection import connect
+def _describe(settings: ApplierSettings, results: Sequence[VerifiedTable]) -> list[dict[str, Any]]:
+    from olr_pg.applier.target.connection import connect_with
     from olr_pg.load.verification.differences import difference_lines
 
-    with connect(target, replica=False) as connection:
-        return list(difference_lines(connection, subscription, results))
+    with connect_with(settings, replica=False) as connection:
+        return list(difference_lines(connection, settings.subscription, results))
 
 
 def _json(found: Verification) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from olr_pg.applier.target.catalogue import read_table
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import TableLedger, ensure_ledger
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.applier.target.set_aside import put_back, set_aside, validate_foreign_keys
@@ -86,7 +86,7 @@ def repair(
             before it are repaired.
     """
     try:
-        with connect(settings.connect_string, replica=settings.is_replica) as connection:
+        with connect_with(settings) as connection:
             ensure_ledger(connection)
             for table in tables:
                 yield _repair(connection, settings, table)

@@ -20,7 +20,7 @@ import structlog
 
 from olr_pg.applier.statements.target_plan import TablePlan, check_names, target_name
 from olr_pg.applier.target.catalogue import missing_table, read_table
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.ledger import ensure_ledger, ledger_version
 from olr_pg.applier.target.table_kinds import refuse_hidden
 from olr_pg.datatypes.policies import NOTHING, Counters
@@ -202,7 +202,7 @@ def verify(
     check_names(settings, [source.table for source in sources])
     found: dict[str, VerifiedTable] = {}
     failures: dict[str, OlrPgError] = {}
-    with connect(settings.connect_string, replica=False) as connection:
+    with connect_with(settings, replica=False) as connection:
         # To compare needs no write: where nothing was replicated yet, there may be no ledger.
         has_ledger = ledger_version(connection) > 0
         if has_ledger:

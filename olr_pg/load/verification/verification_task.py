@@ -18,7 +18,7 @@ from psycopg import sql
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetTable
-from olr_pg.applier.target.connection import connect
+from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.percent_signs import escape_percent_signs
 from olr_pg.datatypes.policies import Counters
 from olr_pg.dictionary.model import Table
@@ -120,7 +120,7 @@ def verify_task(payload: bytes, job: bytes) -> bytes:
     todo = _job(job)
     try:
         with (
-            connect(todo.settings.connect_string, replica=False) as connection,
+            connect_with(todo.settings, replica=False) as connection,
             connection.transaction(),
         ):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

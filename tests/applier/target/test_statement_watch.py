@@ -107,7 +107,7 @@ def test_a_session_that_was_given_up_holds_nothing_any_more(
         proxy.silence("answers")
         with pytest.raises(psycopg.OperationalError):
             lost.execute("SELECT 1")
-        watch.closed(lost)
+        lost.close()
         proxy.silence()
         with connect(through(proxy, replication), watch=watch) as again:
             again.execute("SET lock_timeout = '1s'")
