@@ -37,11 +37,19 @@ def differing_from(
 
 
 def differing_rows(
-    connection: Connection, schema: str, table: str, rows: Sequence[dict[str, Any]]
+    connection: Connection,
+    schema: str,
+    table: str,
+    rows: Sequence[dict[str, Any]],
+    *,
+    only: bool = False,
 ) -> list[tuple[Any, ...]]:
     """Rows that only one side has; PostgreSQL reads the expected ones from their text.
 
     A column that a row does not have is NULL.
+
+    Args:
+        only: leave out the rows of tables that inherit from it.
     """
     types, target = column_types(connection, schema, table), sql.Identifier(schema, table)
     connection.execute(sql.SQL("CREATE TEMPORARY TABLE expected (LIKE {})").format(target))
@@ -52,10 +60,10 @@ def differing_rows(
     found = connection.execute(
         sql.SQL(
             "(SELECT 'target', t.*::text FROM"
-            " (SELECT * FROM {0} EXCEPT ALL SELECT * FROM expected) t)"
+            " (SELECT * FROM {1} {0} EXCEPT ALL SELECT * FROM expected) t)"
             " UNION ALL (SELECT 'source', t.*::text FROM"
-            " (SELECT * FROM expected EXCEPT ALL SELECT * FROM {0}) t)"
-        ).format(target)
+            " (SELECT * FROM expected EXCEPT ALL SELECT * FROM {1} {0}) t)"
+        ).format(target, sql.SQL("ONLY" if only else ""))
     ).fetchall()
     connection.execute("DROP TABLE expected")
     return found

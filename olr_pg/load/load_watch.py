@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from olr_pg.applier.target.connection import connect
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import psycopg
+
+_ANSWER_SECONDS: Final = 5.0
+"""A look is short, and the next one follows soon."""
 
 _PARTS = """
 SELECT l.source_table, coalesce(sum(p.rows), 0)::int8, coalesce(sum(p.bytes), 0)::int8,
@@ -52,7 +55,9 @@ class LoadWatch:
     def __init__(
         self, connect_string: str, subscription: str, targets: Mapping[str, tuple[str, str]]
     ) -> None:
-        self._connection = connect(connect_string, replica=False)
+        self._connection = connect(
+            connect_string, replica=False, answer_seconds=_ANSWER_SECONDS
+        )
         self._subscription = subscription
         self._sources = {target: source for source, target in targets.items()}
 

@@ -183,6 +183,13 @@ class Applier:
         return self._health.problems
 
     @property
+    def crowded_out(self) -> Sequence[Blocked]:
+        """The blocked tables behind which so much is unconfirmed that no table gets any more."""
+        session = self._session
+        is_full = self._room.is_short or (session is not None and session.is_full)
+        return self._workers.blocked() if is_full else ()
+
+    @property
     def pause(self) -> Pause | None:
         """The pause of the whole subscription; None where it goes on; from any thread."""
         return self._pauses.whole

@@ -118,6 +118,11 @@ class Conversation:
         self._window = _FIRST_WINDOW
 
     @property
+    def is_full(self) -> bool:
+        """Whether nothing more is taken until some of it is durable; from any thread."""
+        return self._unconfirmed.is_full
+
+    @property
     def confirmed_scn(self) -> int:
         """The highest SCN that was confirmed to the server; from any thread."""
         return self._positions.confirmed_scn

@@ -20,6 +20,11 @@ class Unconfirmed:
         self._bytes = 0
         self._open = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more was asked for at the last look; from any thread."""
+        return self._bytes > self._bytes_max
+
     def add(self, size: int) -> None:
         """Count so many bytes of messages that came."""
         self._open += size

@@ -50,15 +50,16 @@ _AGAIN_SECONDS: Final = 1.0
 """Between two looks at the same sessions."""
 
 _SESSIONS: Final = """
-SELECT pid, backend_start, state, wait_event_type, wait_event
+SELECT pid, state, wait_event_type, wait_event
 FROM pg_stat_activity WHERE pid = ANY(%s)
 """
 _END: Final = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-WHERE pid = %s AND backend_start = %s AND pid <> pg_backend_pid()
+WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_backend_pid()
 """
+# A number, not a time: psycopg reads no DateStyle but ISO, which is set later (`connection`).
 _SELF: Final = """
-SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()
+SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
 
 _log = structlog.get_logger(__name__)
@@ -98,7 +99,6 @@ class _Session(NamedTuple):
     """A row of `_SESSIONS`."""
 
     pid: int
-    backend_start: object
     state: str | None
     wait_event_type: str | None
     wait_event: str | None

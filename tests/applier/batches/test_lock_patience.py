@@ -203,3 +203,21 @@ def test_locks_at_random_lose_and_double_nothing(two: Replication, seed: int) ->
             locker.close()
     assert (last(two, "t"), last(two, "u")) == (UPDATES, UPDATES)
     assert two.rows("SELECT sum(transactions), sum(conflicts) FROM olr_pg.ledger") == [APPLIED]
+
+
+def test_a_lock_behind_which_too_much_is_unconfirmed_holds_everybody_until_a_pause(
+    two: Replication,
+) -> None:
+    """What waits for the lock is not confirmed; once that fills its share, nothing more is taken."""
+    locker = locked(two, "t")
+    with applying(two, queue_bytes=20_000) as applier:
+        wait_until(lambda: bool(applier.crowded_out), PATIENCE)
+        assert [one.table for one in applier.crowded_out] == ["S.T"]
+        assert last(two, "u") < UPDATES
+        with psycopg.connect(two.target, autocommit=True) as connection:
+            pause_table(connection, "olr_pg", "S.T", "s.t")
+        wait_until(lambda: last(two, "u") == UPDATES, PATIENCE)
+        wait_until(lambda: not applier.crowded_out, PATIENCE)
+    locker.close()
+    assert last(two, "t") < UPDATES
+    assert two.rows("SELECT count(*) > 0 FROM olr_pg.held") == [(True,)]
