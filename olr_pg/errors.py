@@ -227,6 +227,7 @@ class Code(IntEnum):
     STATEMENT_REFUSED = 5096
     TARGET_FAULT = 5097
     STATEMENT_BLOCKED = 5098
+    LOCK_HOLDS_ALL = 5099
     TABLE_DATA_TYPE_UNFIT = 5101
     TABLE_DATA_VALUE_UNFIT = 5102
     TABLE_DATA_UNUSABLE = 5103
@@ -1304,6 +1305,12 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.TRANSACTION_KEEPS_ROWS: ErrorEntry(
         "a transaction in the target has been open for long",
         "commit it, roll it back or end its session: vacuum removes no rows that it might see",
+    ),
+    Code.LOCK_HOLDS_ALL: ErrorEntry(
+        "a blocked table keeps all tables from getting changes",
+        "end the session or the prepared transaction that OLR-05098 names; or pause the blocked"
+        " table with `olr-pg tables pause`, so that its changes wait in the target and the other"
+        " tables continue; `olr-pg tables resume` applies them later",
     ),
     Code.TARGET_LIMIT: ErrorEntry(
         "a limit of PostgreSQL is too low for a statement",

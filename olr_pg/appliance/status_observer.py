@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.capture.capture_state import CapturePhase
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.lag import Milestones, held_lag, split_lag
 from olr_pg.monitor.problems import with_problems
 from olr_pg.monitor.status_values import (
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.blockers import Blocked
     from olr_pg.capture.capture_state import CaptureState
     from olr_pg.config.model import Config
-    from olr_pg.errors import OlrPgError
     from olr_pg.monitor.lag import Lag
     from olr_pg.replicator.decoding_progress import DecodeProgress
     from olr_pg.replicator.spark_decoding import SparkDecoding
@@ -181,9 +181,10 @@ class Observer:
         is_full = parts.target.full is not None
         unsaved = None if is_full else parts.target.checkpoint.failure
         own = [] if applier is None else [b.error for b in applier.blocked if not _is_of_table(b)]
+        crowded = None if applier is None else lock_holds_all(applier.crowded_out)
         slow = [] if applier is None else [one.error for one in applier.health]
         status = replace(status, target_problems=Counter(error.label for error in slow))
-        warnings = (listener.silence, ahead, unsaved, *own, *slow)
+        warnings = (listener.silence, ahead, unsaved, crowded, *own, *slow)
         failure = None if is_full else parts.target.failure
         return with_problems(status.moved(clock_shift()), failure, warnings)
 
@@ -208,7 +209,9 @@ class Observer:
         is_new = applier is not None and not applier.is_begun
         if is_new and self._parts.target.failure is None and state.reason is None:
             return StageState(STARTING, self._noted(STARTING, now))
-        reason = None if state.reason is None else _advised(state.reason)
+        crowded = None if applier is None else lock_holds_all(applier.crowded_out)
+        cause = state.reason or crowded
+        reason = None if cause is None else _advised(cause)
         lacking = None
         if state.phase is CapturePhase.CAUGHT_UP:
             lacking = self._lacking(port, tables)
@@ -327,6 +330,17 @@ class Observer:
         differences = (new - old for new, old in zip(last[1:], first[1:], strict=True))
         # A restarted run counts from its own beginning.
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
+
+
+def lock_holds_all(blocked: Sequence[Blocked]) -> OlrPgError | None:
+    """Return 5099 where tables that somebody holds up keep all others from getting changes."""
+    names = some([one.table for one in blocked if _is_of_table(one)])
+    if not names:
+        return None
+    return OlrPgError(
+        Code.LOCK_HOLDS_ALL,
+        f"unconfirmed changes fill their share of `context.memory.max-mb` behind {names}",
+    )
 
 
 def _is_of_table(blocked: Blocked) -> bool:

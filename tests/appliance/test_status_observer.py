@@ -7,10 +7,13 @@ from dataclasses import replace
 from olr_pg.appliance.status_observer import (
     first_lacking,
     held_tables,
+    lock_holds_all,
     missing_since,
     with_holding,
 )
+from olr_pg.applier.target.blockers import Blocked
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.status_values import PortStatus, TableStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
 
@@ -45,6 +48,16 @@ def test_the_state_names_some_of_the_tables_that_are_held_up() -> None:
     assert held_tables([paused, *many[:1]]) == "stopped: A.T0"
     assert held_tables([paused]) == "paused: A.P"
     assert held_tables([TableStatus("A.B")]) is None
+
+
+def test_a_lock_that_holds_all_tables_up_is_said_with_the_table_to_pause() -> None:
+    locked = Blocked("SHOP.ORDERS", 5.0, OlrPgError(Code.STATEMENT_BLOCKED, "by pid 7"))
+    said = lock_holds_all([locked, locked._replace(table="")])
+    assert said is not None
+    assert said.label == "OLR-05099"
+    assert said.detail.endswith("behind SHOP.ORDERS")
+    assert "olr-pg tables pause" in said.action
+    assert lock_holds_all([]) is None
 
 
 def test_the_redo_thread_that_was_read_least_holds_the_others_back() -> None:

@@ -28,6 +28,9 @@ SEEDS: Final = range(int(os.environ.get("OLR_PG_SEEDS", "1")))
 DONE: Final = (0, 1, 10, 11)
 """Done before the silence, or with findings; any other end has an error of the catalogue."""
 
+FEW: Final = 5
+"""How many commands one seed alone tries, after `initial-load`; with more seeds each tries all."""
+
 COMMANDS: Final = (
     ("doctor",),
     ("initial-load",),
@@ -107,10 +110,13 @@ def count_requests(proxy: Proxy) -> Trip:
     return trip
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_command_ends_by_itself(project: Project, seed: int) -> None:
     drawn = Random(f"silent {seed}")
-    for command in COMMANDS:
+    few = sorted({1, *drawn.sample(range(len(COMMANDS)), FEW)})
+    chosen = COMMANDS if len(SEEDS) > 1 else [COMMANDS[one] for one in few]
+    for command in chosen:
         counted = count_requests(project.proxy)
         first = project.run(*command)
         told = f"seed {seed}, {' '.join(command)}"

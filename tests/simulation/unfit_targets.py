@@ -309,6 +309,7 @@ class Course:
             "status": {"enabled": False},
         }  # fmt: skip
         (self.folder / "data").mkdir()
+        (self.folder / "log").touch()
         (self.folder / "config.json").write_text(json.dumps(document, indent=2), "utf-8")
 
     def make_tables(self) -> None:

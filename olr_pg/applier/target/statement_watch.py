@@ -59,7 +59,8 @@ WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_ba
 """
 # A number, not a time: psycopg reads no DateStyle but ISO, which is set later (`connection`).
 _SELF: Final = """
-SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()
+SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity
+WHERE pid = pg_backend_pid()
 """
 
 _log = structlog.get_logger(__name__)

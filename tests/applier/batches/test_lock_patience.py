@@ -208,7 +208,7 @@ def test_locks_at_random_lose_and_double_nothing(two: Replication, seed: int) ->
 def test_a_lock_behind_which_too_much_is_unconfirmed_holds_everybody_until_a_pause(
     two: Replication,
 ) -> None:
-    """What waits for the lock is not confirmed; once that fills its share, nothing more is taken."""
+    """What waits for the lock is not confirmed; once that fills its share, nothing more comes."""
     locker = locked(two, "t")
     with applying(two, queue_bytes=20_000) as applier:
         wait_until(lambda: bool(applier.crowded_out), PATIENCE)
