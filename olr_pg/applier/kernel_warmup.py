@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import structlog
 
-from olr_pg.applier.received.chunk_assembly import ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.statements.copying import copy_stream
-from olr_pg.applier.statements.table_changes import AnswerChunk, encode_changes, select
+from olr_pg.applier.statements.table_changes import encode_changes, row_changes, select
 from olr_pg.applier.statements.table_statements import steps
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.stopped.held_frames import framed
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from olr_pg.applier.received.change_reading import ReceivedChanges
     from olr_pg.wire.frames import ByteOrder
 
 _log = structlog.get_logger(__name__)
@@ -148,12 +148,12 @@ def warm_kernels(order: ByteOrder, stopped: Callable[[], bool] = lambda: False) 
         if stopped():
             return
         chunk = _receive(_messages(column, value), order)
-        selection = select(chunk, np.flatnonzero(chunk.answers.layout >= 0))
+        selection = select(chunk, row_changes(chunk))
         plan = TablePlan("W.W", _target(column), None, settings)
-        for bound in plan.bind(chunk.layouts[0]).all:
+        for number, raw in enumerate((_ONE, value)):
             # What the kernel of whole rows leaves goes this way.
-            bound.encoder(column_of([_ONE if bound.entry == 0 else value]))
-        inserts = chunk.answers.kind[selection.element] == ElementCode.INSERT
+            plan.column(chunk.directory, number).encoder(column_of([raw]))
+        inserts = chunk.changes.kind[selection.element] == ElementCode.INSERT
         copy_stream(plan, selection.part(inserts))
         changes = encode_changes(plan, selection)
         for rows in _COPY_ROWS:
@@ -178,14 +178,14 @@ def warm_chunks(order: ByteOrder) -> None:
         Chunk(**scns, column=_VALUE, type_code=OracleType.BLOB, flags=flags, data=b"a")
         for flags in (ChunkFlags.NONE, last)
     ]
-    rows = ChunkedRows(order)
+    reader = MessageReader(order)
     received: tuple[list[Element], ...] = (
         [insert, *parts, insert, parts[0]],
         [parts[1], Commit(1, 1, 1, 0)],
     )
     for elements in received:
         for blob in _frames(elements, order):
-            rows.feed(blob)
+            reader.feed(blob)
 
 
 def warm_rare(order: ByteOrder) -> None:
@@ -197,7 +197,7 @@ def warm_rare(order: ByteOrder) -> None:
     for column, value, kind in _RARE:
         encoder_for(column, kind)(column_of([value]))
     chunk = _receive(_messages(*_SAMPLES[0]), order)
-    framed(select(chunk, np.flatnonzero(chunk.answers.layout >= 0)))
+    framed(select(chunk, row_changes(chunk)))
 
 
 def _messages(column: Column, value: bytes) -> list[Element]:
@@ -242,11 +242,11 @@ def _frames(elements: Sequence[Element], order: ByteOrder) -> Iterator[npt.NDArr
     yield event.blob
 
 
-def _receive(elements: list[Element], order: ByteOrder) -> AnswerChunk:
+def _receive(elements: list[Element], order: ByteOrder) -> ReceivedChanges:
     """Return the elements as a session has them once their rows are whole."""
     (blob,) = _frames(elements, order)
-    (answers,) = ChunkedRows(order).feed(blob)
-    return AnswerChunk(answers, LayoutReader(order).read(answers))
+    (chunk,) = MessageReader(order).feed(blob)
+    return chunk
 
 
 def _target(column: Column) -> TargetTable:

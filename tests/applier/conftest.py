@@ -14,7 +14,7 @@ import pytest
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.stopped.held_frames import parse_messages
+from olr_pg.applier.stopped.held_frames import HeldMessages
 from olr_pg.datatypes.number import encode_number
 from olr_pg.ordering.ready_transactions import ReadyRun
 from olr_pg.redo.commit_position import CommitPosition
@@ -255,7 +255,7 @@ class Replication:
         """The changes of some of the transactions, as a client reads them."""
         order = self.script.order
         blob = b"".join(one.blob for one in self.script.transactions[first:end])
-        return parse_messages(np.frombuffer(bytearray(blob), np.uint8), [], order)
+        return HeldMessages().parse(np.frombuffer(bytearray(blob), np.uint8), [], order)
 
     def execute(self, query: str) -> None:
         with psycopg.connect(self.target, autocommit=True) as connection:

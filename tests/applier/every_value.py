@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from olr_pg.applier.received.chunk_assembly import ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.applier.received.change_reading import MessageReader, ReceivedChanges
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.statements.table_changes import AnswerChunk
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
 from olr_pg.datatypes.mapping import PgKind
@@ -80,7 +78,7 @@ def cell(name: str, raw: bytes | None) -> ColumnValue:
     return ColumnValue(name, type_code, value=raw or None, **facts)
 
 
-def chunk_of(changes: list[Insert | Update | Delete]) -> AnswerChunk:
+def chunk_of(changes: list[Insert | Update | Delete]) -> ReceivedChanges:
     blob = b"".join(encode_answer(Data(encode_element(one, ORDER)), ORDER) for one in changes)
-    (answers,) = ChunkedRows(ORDER).feed(np.frombuffer(blob, np.uint8))
-    return AnswerChunk(answers, LayoutReader(ORDER).read(answers))
+    (chunk,) = MessageReader(ORDER).feed(np.frombuffer(blob, np.uint8))
+    return chunk

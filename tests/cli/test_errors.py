@@ -13,10 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from olr_pg.applier.batches.table_applier import TableApplier
-from olr_pg.applier.received.chunk_assembly import ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
 from olr_pg.applier.settings import ApplierSettings
-from olr_pg.applier.statements.table_changes import AnswerChunk, select
+from olr_pg.applier.stopped.held_frames import HeldMessages
 from olr_pg.applier.stopped.pausing import pause_table
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
@@ -51,11 +49,8 @@ def _stop(target: str) -> None:
             )
             for n, raw in ((1, b"\xc1\x02"), (2, b"\xc1\x03"), (3, b"\xc1\x04"))
         )  # fmt: skip
-        answers = ChunkedRows(ORDER).whole(np.frombuffer(blob, np.uint8).copy(), is_cut=False)
-        chunk = AnswerChunk(answers, LayoutReader(ORDER).read(answers))
-        TableApplier("S.T", ApplierSettings(target, "", 0, ""), None).apply(
-            connection, select(chunk, np.arange(3))
-        )
+        selection = HeldMessages().parse(np.frombuffer(bytearray(blob), np.uint8), [], ORDER)
+        TableApplier("S.T", ApplierSettings(target, "", 0, ""), None).apply(connection, selection)
 
 
 @pytest.fixture

@@ -53,9 +53,11 @@ def _tables_of(selection: Selection) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the names of tables, and for each change the number of its table's."""
     numbers: dict[str, int] = {}
     table = np.empty(len(selection), np.int64)
-    for at, chunk in enumerate(selection.chunks):
-        first, end = np.searchsorted(selection.chunk, (at, at + 1)).tolist()
-        names = [f"{layout.owner}.{layout.table}" for layout in chunk.layouts]
-        of_layout = np.array([numbers.setdefault(n, len(numbers)) for n in names], np.int64)
-        table[first:end] = of_layout[chunk.answers.layout[selection.element[first:end]]]
+    done = 0
+    for chunk, elements in selection.by_chunk():
+        found, which = np.unique(chunk.changes.table[elements], return_inverse=True)
+        names = [chunk.directory.table_name(number) for number in found.tolist()]
+        of_table = np.array([numbers.setdefault(n, len(numbers)) for n in names], np.int64)
+        table[done : done + len(elements)] = of_table[which]
+        done += len(elements)
     return list(numbers), table

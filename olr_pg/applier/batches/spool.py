@@ -23,7 +23,7 @@ import numpy as np
 from olr_pg.applier.batches.changes_by_table import count_by_table, rows_of
 from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import join
-from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
+from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
@@ -210,9 +210,9 @@ class SpooledChanges:
 
     def _read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
         parts: list[Selection] = []
-        size = 0
+        messages, size = HeldMessages(), 0
         for run in self._file.runs:
-            parts.append(parse_messages(self._file.read(run), run.cut, self._order))
+            parts.append(messages.parse(self._file.read(run), run.cut, self._order))
             size += run.size
             if size >= bytes_max or sum(map(len, parts)) >= changes_max:
                 yield join(parts)

@@ -21,7 +21,7 @@ from olr_pg.applier.statements.identity_columns import identities
 from olr_pg.applier.statements.one_change import one_change_step
 from olr_pg.applier.statements.rewriting import rewritten
 from olr_pg.applier.statements.shared_keys import SharedKeys
-from olr_pg.applier.statements.table_changes import ChangeError, encode_changes
+from olr_pg.applier.statements.table_changes import ChangeError, encode_changes, received_table
 from olr_pg.applier.statements.table_statements import copying, overwriting, steps
 from olr_pg.applier.statements.target_plan import plan_table
 from olr_pg.applier.stopped.column_check import TargetShape
@@ -420,14 +420,9 @@ def planned_writer(
         RefusedError: there can be none.
         psycopg.Error: an error that may pass.
     """
-    name = ledger.key[1]
-    layouts = [layout for chunk in selection.chunks for layout in chunk.layouts
-               if f"{layout.owner}.{layout.table}" == name]  # fmt: skip
-    # An insert names every column, should the table have to be created.
-    layout = next((one for one in layouts if one.kind is DmlKind.INSERT), layouts[0])
     try:
         with connection.transaction():
-            plan = plan_table(connection, settings, layout, source)
+            plan = plan_table(connection, settings, received_table(selection), source)
     except OlrPgError as error:
         raise RefusedError(0, error) from error
     except psycopg.Error as error:

@@ -1,8 +1,8 @@
 """Changes of one table to rows in the target's form: one kernel, one pass over the values.
 
-What of a layout goes where is an array of operations, made once per layout. A value that the
-kernel does not take (a rare form, or one that is wrong) marks its operation; `table_changes` then
-gives that column of the batch to its encoder, which converts it or says what is wrong with it.
+Where the values of a described column go is an array by the column's number (`BoundColumns`). A
+value that the kernel does not take (a rare form, or one that is wrong) is noted; `table_changes`
+then gives such values to their column's encoder, which converts them or says what is wrong.
 """
 
 from __future__ import annotations
@@ -12,60 +12,34 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.parse import mix, read_u64
+from olr_pg.applier.received.integers import mix, read_u64
 from olr_pg.datatypes.plain import write_plain
 from olr_pg.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
-    from olr_pg.applier.received.parse import Answers
+    from olr_pg.transactions.change_columns import ChangeColumns
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
-OPERATION: Final = np.dtype([("entry", "i4"), ("field", "i4"), ("after", "u1"), ("form", "u1")])
-"""A value's way: its place among the change's values; the target column's place; whether it is of
-the after image; `PlainForm`."""
-
-Operations = npt.NDArray[np.void]
+UNBOUND: Final = -1
+NOWHERE: Final = -2
+"""In the place of a target column: nobody has looked for it yet; the column's values go nowhere."""
 
 
-@inlined
-def _row_id_hash(data: U8, body: int) -> np.uint64:
-    """Return a hash of an element's RowId; 0 where there is none."""
-    size = int(data[body + 35])
-    if size == 0:
-        return np.uint64(0)
-    start = body + 36 + int(data[body + 33]) + int(data[body + 34])
-    digest = np.uint64(size)
-    if size < 8:
-        for at in range(start, start + size):
-            digest = mix(digest, np.uint64(data[at]))
-    else:
-        for at in range(start, start + size - 8, 8):
-            digest = mix(digest, read_u64(data, at, False))
-        digest = mix(digest, read_u64(data, start + size - 8, False))
-    return digest | np.uint64(1)
-
-
-@inlined
-def _clear(length: I64, row: int) -> None:
-    for column in range(length.shape[1]):
-        length[row, column] = -2
-
-
-class Conversion(NamedTuple):
-    """What is done with the changes of one chunk.
+class BoundColumns(NamedTuple):
+    """Where the values of described columns go, by the numbers of a directory.
 
     Attributes:
-        first: shape (layouts + 1); where each layout's operations begin.
-        left: per operation, set where a value was left.
+        field: the target column's place, `UNBOUND` or `NOWHERE`.
+        form: `PlainForm`.
     """
 
-    first: I64
-    operations: Operations
-    left: U8
+    field: I32
+    form: U8
 
 
 class RowCells(NamedTuple):
@@ -86,45 +60,110 @@ class RowCells(NamedTuple):
     shorts: U16
 
 
+class LeftValues(NamedTuple):
+    """Room for the values that are left to encoders.
+
+    Attributes:
+        value: numbers of values of the changes.
+        row: the rows of cells that they belong to.
+    """
+
+    value: I64
+    row: I64
+
+
+@kernel
+def unbound_kernel(changes: ChangeColumns, elements: I64, field: I32) -> int:
+    """Return the first of the elements that has a value of an unbound column; −1 none has."""
+    for number in range(elements.size):
+        element = elements[number]
+        for value in range(changes.entry_first[element], changes.entry_first[element + 1]):
+            if field[changes.value_column[value]] == -1:
+                return number
+    return -1
+
+
+@inlined
+def _row_id_hash(data: U8, start: int, size: int) -> np.uint64:
+    """Return a hash of a ROWID; 0 where there is none."""
+    if size == 0:
+        return np.uint64(0)
+    digest = np.uint64(size)
+    if size < 8:
+        for at in range(start, start + size):
+            digest = mix(digest, np.uint64(data[at]))
+    else:
+        for at in range(start, start + size - 8, 8):
+            digest = mix(digest, read_u64(data, at, False))
+        digest = mix(digest, read_u64(data, start + size - 8, False))
+    return digest | np.uint64(1)
+
+
+@inlined
+def _clear(length: I64, row: int) -> None:
+    for column in range(length.shape[1]):
+        length[row, column] = -2
+
+
+@inlined
+def _sets_key(changes: ChangeColumns, element: int, field: I32, is_key: U8) -> bool:
+    """Tell whether an after image has a column of the key."""
+    for value in range(changes.entry_after[element], changes.entry_first[element + 1]):
+        place = field[changes.value_column[value]]
+        if place >= 0 and is_key[place]:
+            return True
+    return False
+
+
 @kernel
 def encode_rows_kernel(
-    answers: Answers, elements: I64, todo: Conversion, cells: RowCells, first_row: int, at: int
-) -> int:
-    """Convert the changes `elements` of one chunk into the rows from `first_row` on.
+    changes: ChangeColumns, elements: I64, bound: BoundColumns, is_key: U8, whole: bool,
+    cells: RowCells, left: LeftValues, first_row: int, at: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Convert the changes `elements`, whose columns are bound, into the rows from `first_row` on.
 
     Args:
+        is_key: of each target column.
+        whole: take before images wholly; otherwise their key, unless the change moves it.
         at: where to write.
 
     Returns:
-        The end of what was written.
+        (the end of what was written, how many values are left).
     """
-    data, kind, length = answers.data, cells.kind, cells.length
-    rows = kind.size
+    data, kind, length = changes.data, cells.kind, cells.length
+    rows, lefts = kind.size, 0
     for number in range(elements.size):
         element, row = elements[number], first_row + number
-        kind[row] = answers.kind[element]
-        cells.row_hash[row] = _row_id_hash(data, answers.body[element])
+        kind[row] = changes.kind[element]
+        size = int(np.int64(changes.row_id_length[element]))
+        cells.row_hash[row] = _row_id_hash(data, changes.row_id_offset[element], size)
         if kind[row] != 4:
             _clear(length, row)
         if kind[row] != 5:
             _clear(length, row + rows)
-        entry, layout = answers.entry_first[element], answers.layout[element]
-        for place in range(todo.first[layout], todo.first[layout + 1]):
-            operation = todo.operations[place]
-            if operation["form"] == 0:
-                todo.left[place] = 1
+        every = whole or (kind[row] == 6 and _sets_key(changes, element, bound.field, is_key))
+        after = changes.entry_after[element]
+        for value in range(changes.entry_first[element], changes.entry_first[element + 1]):
+            column = changes.value_column[value]
+            field = bound.field[column]
+            if field < 0 or (value < after and not every and is_key[field] == 0):
                 continue
-            value = entry + operation["entry"]
-            offset, size = answers.value_offset[value], answers.value_length[value]
+            target = row + rows if value >= after else row
+            offset, size = changes.value_offset[value], changes.value_length[value]
+            if size == -1:
+                length[target, field] = -1
+                continue
+            form = int(bound.form[column])
             at += at & 1
-            size = write_plain(
-                data, offset, size, int(operation["form"]), cells.out, cells.shorts, at
-            )
+            if form == 0:
+                size = -2
+            else:
+                size = write_plain(data, offset, size, form, cells.out, cells.shorts, at)
             if size == -2:
-                todo.left[place] = 1
+                left.value[lefts], left.row[lefts] = value, target
+                lefts += 1
                 continue
-            target = row + rows if operation["after"] else row
-            cells.offset[target, operation["field"]] = at
-            length[target, operation["field"]] = size
+            cells.offset[target, field] = at
+            length[target, field] = size
             at += max(size, 0)
-    return at
+    return at, lefts

@@ -12,18 +12,19 @@ import structlog
 
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.spool import Spool, SpoolFiles
-from olr_pg.applier.received.chunk_assembly import ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
+from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.statements.table_changes import AnswerChunk, Selection, by_name, join
+from olr_pg.applier.statements.table_changes import Selection, by_name, join, row_changes
 from olr_pg.applier.statements.table_changes import select as select_changes
 from olr_pg.scalars import format_xid
 from olr_pg.wire.elements import ElementCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from olr_pg.applier.received.parse import Answers
+    import numpy.typing as npt
+
+    from olr_pg.applier.received.change_reading import ReceivedChanges
     from olr_pg.applier.session.distribution import Distribution
     from olr_pg.applier.session.unconfirmed import Unconfirmed
     from olr_pg.applier.settings import ApplierSettings
@@ -57,8 +58,7 @@ class Reception:
         self._unconfirmed = unconfirmed
         self._is_hopeless = has_stopped
         self._is_stream = settings.consistency is Consistency.TRANSACTION
-        self._rows = ChunkedRows(settings.byte_order)
-        self._layouts = LayoutReader(settings.byte_order)
+        self._rows = MessageReader(settings.byte_order)
         self._tail: list[tuple[str, Selection]] = []
         self._tail_bytes = 0
         self._spools = SpoolFiles(settings.spool_directory, settings.spool_max)
@@ -69,8 +69,8 @@ class Reception:
     def take(self, elements: Elements) -> None:
         """Take the next run of elements."""
         self._unconfirmed.add(elements.blob.size)
-        for answers in self._rows.feed(elements.blob):
-            self._take_rows(answers)
+        for chunk in self._rows.feed(elements.blob):
+            self._take_rows(chunk)
 
     def tell(self, event: SchemaEvent) -> None:
         """Take what happened to a table between two transactions."""
@@ -86,21 +86,16 @@ class Reception:
         self.open_scn = None
         self.last_scn = confirmed_scn
 
-    def _take_rows(self, answers: Answers) -> None:
-        layouts = self._layouts.read(answers)
-        chunk = AnswerChunk(answers, layouts)
-        names = [
-            STREAM if self._is_stream else f"{layout.owner}.{layout.table}" for layout in layouts
-        ]
-        changes = np.flatnonzero(answers.layout >= 0)
-        commits = np.flatnonzero(answers.kind == ElementCode.COMMIT)
-        first = int(commits[0]) if len(commits) else len(answers.kind)
+    def _take_rows(self, chunk: ReceivedChanges) -> None:
+        elements, changes = chunk.changes, row_changes(chunk)
+        commits = np.flatnonzero(elements.kind == ElementCode.COMMIT)
+        first = int(commits[0]) if len(commits) else len(elements.kind)
         whole = int(commits[-1]) if len(commits) else -1
         if len(commits):
-            self._unconfirmed.end(len(commits), int(answers.commit_scn[whole]))
+            self._unconfirmed.end(len(commits), int(elements.commit_scn[whole]))
         if self._spool is not None:
             # The transaction that is open already.
-            for table, rows in by_name(names, answers, changes[changes < first]):
+            for table, rows in self._by_name(chunk, changes[changes < first]):
                 self._spool.add(table, select_changes(chunk, rows))
             changes = changes[changes > first]
             if len(commits):
@@ -109,7 +104,7 @@ class Reception:
         delivered = self._tail if len(commits) else []
         if len(commits):
             self._tail, self._tail_bytes = [], 0
-        for table, rows in by_name(names, answers, changes):
+        for table, rows in self._by_name(chunk, changes):
             ready, rest = rows[rows < whole], rows[rows > whole]
             if len(ready):
                 delivered.append((table, select_changes(chunk, ready)))
@@ -117,12 +112,21 @@ class Reception:
                 self._keep_open(table, select_changes(chunk, rest))
         if self._tail_bytes > self._settings.spool_bytes:
             self._begin_spool()
-        self.last_scn = int(answers.commit_scn[-1])
-        self.open_scn = None if whole == len(answers.kind) - 1 else self.last_scn
+        self.last_scn = int(elements.commit_scn[-1])
+        self.open_scn = None if whole == len(elements.kind) - 1 else self.last_scn
         for table in dict.fromkeys(name for name, _ in delivered):
             parts = [part for name, part in delivered if name == table]
             self._distribution.deliver(table, join(parts))
         self._distribution.release(self.last_scn)
+
+    def _by_name(
+        self, chunk: ReceivedChanges, rows: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+        """Group row changes by what they go to."""
+        if not self._is_stream:
+            yield from by_name(chunk, rows)
+        elif len(rows):
+            yield STREAM, rows
 
     def _keep_open(self, table: str, selection: Selection) -> None:
         """Keep changes of the transaction whose Commit is not here yet."""

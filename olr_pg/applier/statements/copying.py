@@ -17,56 +17,43 @@ import numpy.typing as npt
 
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.net_change import key_prefix
-from olr_pg.datatypes.plain import PLAIN_BYTES_MAX, PlainForm, write_plain
-from olr_pg.errors import OlrPgError
+from olr_pg.applier.statements.target_plan import UnboundError
+from olr_pg.datatypes.plain import PLAIN_BYTES_MAX, write_plain
 from olr_pg.kernels.bytes import copy_bytes, copy_forward, store
 from olr_pg.kernels.compile import kernel
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from olr_pg.applier.received.parse import Answers
-    from olr_pg.applier.received.row_columns import Operations
-    from olr_pg.applier.statements.table_changes import AnswerChunk, Selection
+    from olr_pg.applier.received.row_columns import BoundColumns
+    from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.statements.target_plan import TablePlan
+    from olr_pg.transactions.change_columns import ChangeColumns
 
 U8 = npt.NDArray[np.uint8]
 U16 = npt.NDArray[np.uint16]
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 U64 = npt.NDArray[np.uint64]
 
+_INSERT = int(DmlKind.INSERT)
+
 _SCRATCH: Final = 2 * PLAIN_BYTES_MAX
 """Bytes at the end of the room, for values that must begin at an even place."""
-
-
-class _Part(NamedTuple):
-    """Inserts of one chunk.
-
-    Attributes:
-        layouts: by number, what is done with the changes of those that they have.
-    """
-
-    chunk: AnswerChunk
-    elements: I64
-    layouts: Mapping[int, Operations]
 
 
 class TupleColumns(NamedTuple):
     """The columns of a tuple.
 
     Attributes:
-        entry: shape (layouts, columns); place among the change's values, −1 = NULL.
-        form: the same shape; `PlainForm`.
+        place: shape (fields of the target); where each stands in the tuple, −1 nowhere.
         is_key: shape (columns); 1 where a value must not be NULL.
         lead: the column that tuples are sorted by, −1 = none.
+        value: shape (columns); room for the number of each column's value.
     """
 
-    entry: I32
-    form: U8
+    place: I64
     is_key: U8
     lead: int
+    value: I64
 
 
 class Tuples(NamedTuple):
@@ -86,9 +73,10 @@ class Tuples(NamedTuple):
 
 @kernel
 def copy_rows_kernel(
-    answers: Answers, elements: I64, columns: TupleColumns, tuples: Tuples, first_row: int, at: int
-) -> tuple[int, int, bool]:
-    """Write the inserts `elements` of one chunk as tuples, from `at` on.
+    changes: ChangeColumns, elements: I64, bound: BoundColumns, columns: TupleColumns,
+    tuples: Tuples, first_row: int, at: int,
+) -> tuple[int, int, bool]:  # fmt: skip
+    """Write the inserts `elements` of one chunk, whose columns are bound, as tuples from `at` on.
 
     Args:
         first_row: number of the first tuple.
@@ -98,25 +86,34 @@ def copy_rows_kernel(
         changes; where they end; whether the leads ascend, within this chunk and from the one
         before.
     """
-    entry, form, out, prefix = columns.entry, columns.form, tuples.out, tuples.prefix
-    width = entry.shape[1]
+    out, prefix, of_column = tuples.out, tuples.prefix, columns.value
+    width = of_column.size
     scratch = (out.size - 64) & ~1
     ordered = True
     for number in range(elements.size):
         element, row = elements[number], first_row + number
+        if changes.kind[element] != _INSERT:
+            return number, at, ordered
         tuples.start[row] = at
         store(out, at, np.int16(width), True)
         at += 2
-        values, which = answers.entry_first[element], answers.layout[element]
         for column in range(width):
-            size = -1
-            if entry[which, column] >= 0:
-                value, how = values + entry[which, column], int(form[which, column])
+            of_column[column] = -1
+        for value in range(changes.entry_first[element], changes.entry_first[element + 1]):
+            field = bound.field[changes.value_column[value]]
+            if field >= 0:
+                of_column[columns.place[field]] = value
+        for column in range(width):
+            size, value = -1, of_column[column]
+            if value >= 0 and changes.value_length[value] != -1:
+                how = int(bound.form[changes.value_column[value]])
+                if how == 0:
+                    return number, at, ordered
                 place = at + 4
                 if how == 4 and place & 1:
                     place = scratch
-                offset, length = answers.value_offset[value], answers.value_length[value]
-                size = write_plain(answers.data, offset, length, how, out, tuples.shorts, place)
+                offset, length = changes.value_offset[value], changes.value_length[value]
+                size = write_plain(changes.data, offset, length, how, out, tuples.shorts, place)
                 if size == -2:
                     return number, at, ordered
                 if place == scratch:
@@ -145,12 +142,15 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
 
     None where they are not all plain inserts.
     """
-    parts = [_bound(plan, chunk, elements) for chunk, elements in selection.by_chunk()]
+    bound = _bound(plan, selection)
     columns = plan.inserted
-    is_key = np.isin(columns, plan.key).astype(np.uint8)
-    if is_key.sum() != len(plan.key):
+    is_key = plan.is_key[columns]
+    if bound is None or is_key.sum() != len(plan.key):
         return None
     lead = int(np.flatnonzero(columns == plan.key[0])[0]) if len(plan.key) else -1
+    place = np.full(len(plan.target.columns), -1, np.int64)
+    place[columns] = np.arange(len(columns))
+    layout = TupleColumns(place, is_key, lead, np.empty(len(columns), np.int64))
     count, head = len(selection), len(COPY_HEADER)
     # An element is larger than the values that it has in the target's form, their sizes included:
     # each has a head of 37 bytes.
@@ -159,19 +159,11 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     out = shorts.view(np.uint8)
     start, prefix = np.empty(count + 1, np.int64), np.empty(count, np.uint64)
     row, at, is_ordered = 0, head, True
-    for part in parts:
-        if part is None:
-            return None
-        entry, form = _rows(plan, part, columns)
+    for (chunk, elements), of_chunk in zip(selection.by_chunk(), bound, strict=True):
         done, at, ordered = copy_rows_kernel(
-            part.chunk.answers,
-            part.elements,
-            TupleColumns(entry, form, is_key, lead),
-            Tuples(start, prefix, out, shorts),
-            row,
-            at,
+            chunk.changes, elements, of_chunk, layout, Tuples(start, prefix, out, shorts), row, at
         )
-        if done < len(part.elements):
+        if done < len(elements):
             return None
         row += done
         is_ordered &= ordered
@@ -185,31 +177,9 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     return (out[:end].copy() if 2 * end < out.size else out[:end]).data
 
 
-def _bound(plan: TablePlan, chunk: AnswerChunk, elements: I64) -> _Part | None:
-    """Return these elements, if they are inserts whose values the kernel knows as layouts tell."""
-    counts = np.bincount(chunk.answers.layout[elements], minlength=len(chunk.layouts))
-    layouts = {}
-    for number in np.flatnonzero(counts).tolist():
-        layout = chunk.layouts[number]
-        if layout.kind is not DmlKind.INSERT:
-            return None
-        try:
-            bound = plan.bind(layout)
-        except OlrPgError:
-            return None  # the way of all changes says which change it is
-        if any(column.form is PlainForm.NONE for column in bound.all):
-            return None
-        layouts[number] = bound.all_operations
-    return _Part(chunk, elements, layouts)
-
-
-def _rows(plan: TablePlan, part: _Part, columns: I64) -> tuple[I32, U8]:
-    """Return `entry` and `form` of the kernel: what goes where for each layout and column."""
-    shape = len(part.chunk.layouts), len(columns)
-    entry, form = np.full(shape, -1, np.int32), np.zeros(shape, np.uint8)
-    place = np.empty(len(plan.target.columns), np.int64)
-    place[columns] = np.arange(len(columns))
-    for number, operations in part.layouts.items():
-        at = place[operations["field"]]
-        entry[number, at], form[number, at] = operations["entry"], operations["form"]
-    return entry, form
+def _bound(plan: TablePlan, selection: Selection) -> list[BoundColumns] | None:
+    """Bind the columns of all changes, by chunk; None where one does not fit the target."""
+    try:
+        return [plan.bind(chunk, elements) for chunk, elements in selection.by_chunk()]
+    except UnboundError:
+        return None  # the way of all changes says which change it is

@@ -6,19 +6,24 @@ Facts: type-mapping §3.2 (COPY); arrays and composites as PostgreSQL's ``array_
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from olr_pg.applier.statements.net_change import Cells
+from olr_pg.datatypes.mapping import PgKind
 from olr_pg.kernels.bytes import copy_forward, store
 from olr_pg.kernels.compile import inlined, kernel
+
+if TYPE_CHECKING:
+    from olr_pg.applier.statements.target_plan import TablePlan
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
 _ARRAY_HEADER: Final = 20
+_BYTEA = int(PgKind.BYTEA)
 COPY_HEADER: Final = np.frombuffer(b"PGCOPY\n\xff\r\n\0" + bytes(8), np.uint8)
 COPY_END: Final = np.frombuffer(b"\xff\xff", np.uint8)
 
@@ -40,14 +45,18 @@ def values_size_kernel(length: I64, rows: I64, columns: I64) -> int:
 
 
 @kernel
-def column_set_kernel(length: I64, rows: I64, columns: I64, sets: npt.NDArray[np.uint64]) -> None:
-    """Note which of up to 64 columns each row has: one bit each."""
+def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -> None:
+    """Note which of the columns each row has: the bits of their places, as `get_bit` numbers them.
+
+    Args:
+        masks: shape (rows, bytes), zero.
+        counts: of each column, zero; counts the rows that have it.
+    """
     for i in range(rows.size):
-        bits = np.uint64(0)
-        for place in range(columns.size):
-            if length[rows[i], columns[place]] != -2:
-                bits |= np.uint64(1) << np.uint64(place)
-        sets[i] = bits
+        for column in columns:
+            if length[rows[i], column] != -2:
+                masks[i, column >> 3] |= np.uint8(1 << (column & 7))
+                counts[column] += 1
 
 
 @kernel
@@ -110,6 +119,37 @@ def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memor
     end = composite_kernel(*cells, rows, types, out, _ARRAY_HEADER)
     assert end == out.size
     return out.data
+
+
+def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
+    """Tell which columns these rows set that an UPDATE may set: not the key, not generated ones.
+
+    Returns:
+        (a mask of the columns' places per row, how many rows have each column).
+    """
+    columns = [
+        i
+        for i, column in enumerate(plan.target.columns)
+        if not plan.is_key[i] and not column.generated and column.identity != "a"
+    ]
+    return row_masks(cells, rows, np.array(columns, np.int64))
+
+
+def row_masks(cells: Cells, rows: I64, columns: I64) -> tuple[U8, I64]:
+    """Return (a mask of the places of the columns that each row has, how many rows have each)."""
+    width = cells.length.shape[1]
+    masks, counts = np.zeros((len(rows), -(-width // 8)), np.uint8), np.zeros(width, np.int64)
+    masks_kernel(cells.length, rows, columns, masks, counts)
+    return masks, counts
+
+
+def bytea_array(values: U8) -> memoryview:
+    """Return an array of bytea, one per row of `values`."""
+    count, size = values.shape
+    items = np.empty((count, 4 + size), np.uint8)
+    items[:, :4] = np.array([size], ">u4").view(np.uint8)
+    items[:, 4:] = values
+    return np.concatenate([_array_header(_BYTEA, count), items.reshape(-1)]).data
 
 
 def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> memoryview:

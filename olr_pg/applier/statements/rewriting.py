@@ -15,7 +15,7 @@ import numpy.typing as npt
 from psycopg import sql
 
 from olr_pg.applier.statements.bound_statement import BoundStatement, name_of, table_of
-from olr_pg.applier.statements.images import composite_array
+from olr_pg.applier.statements.images import bytea_array, composite_array, row_masks
 from olr_pg.applier.statements.net_change import ABSENT, Cells
 from olr_pg.applier.statements.table_statements import SetWriter
 from olr_pg.applier.target.connection import Binary
@@ -97,38 +97,30 @@ def _rewriting(plan: TablePlan, changes: TargetChanges, rows: _Rows) -> BoundSta
     old, target, before = rows.old, plan.target, changes.before
     keys = before._replace(length=np.full_like(before.length, ABSENT))
     keys.length[:, plan.key] = before.length[:, plan.key]
-    sets, which = np.unique(rows.cells.length[old] != ABSENT, axis=0, return_inverse=True)
+    masks, counts = row_masks(rows.cells, old, np.arange(len(target.columns)))
     parameters = (
         Binary(composite_array(keys, old, target.row_type_oid, plan.types)),
         Binary(composite_array(rows.cells, old, target.row_type_oid, plan.types)),
-        Binary(_numbers(which.reshape(-1))),
+        Binary(bytea_array(masks)),
     )
     return BoundStatement(
-        DmlKind.UPDATE, _statement(plan, sets).as_bytes(), parameters, None, len(old)
+        DmlKind.UPDATE, _statement(plan, counts > 0).as_bytes(), parameters, None, len(old)
     )
 
 
-def _numbers(values: I64) -> bytes:
-    """Return an array of integers."""
-    header = np.array([1, 0, 23, len(values), 1], ">i4")
-    items = np.empty((len(values), 2), ">i4")
-    items[:, 0], items[:, 1] = 4, values
-    return header.tobytes() + items.tobytes()
-
-
-def _statement(plan: TablePlan, sets: npt.NDArray[np.bool_]) -> sql.Composed:
-    """Return the statement for rows that set these sets of columns.
+def _statement(plan: TablePlan, is_set: npt.NDArray[np.bool_]) -> sql.Composed:
+    """Return the statement for rows of which some set these columns.
 
     What is put back is sorted: nothing goes in before everything is out.
     """
     columns = plan.target.columns
     kept = [place for place, column in enumerate(columns) if not column.generated]
     names = sql.SQL(", ").join(name_of(columns[place].name) for place in kept)
-    found = [sql.SQL(f"{{0}} AS c{place}").format(_value(plan, sets, place)) for place in kept]
+    found = [sql.SQL(f"{{0}} AS c{place}").format(_value(plan, is_set, place)) for place in kept]
     aliases = [f"{kind}{place}" for kind in "on" for place in range(len(columns))]
     return sql.SQL(
         "WITH gone AS (DELETE FROM {table} AS t USING ROWS FROM (unnest(%b::{table}[]),"
-        " unnest(%b::{table}[]), unnest(%b::int4[])) AS s ({aliases}, part) WHERE {same}"
+        " unnest(%b::{table}[]), unnest(%b::bytea[])) AS s ({aliases}, mask) WHERE {same}"
         " RETURNING {found})"
         " INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE SELECT * FROM gone ORDER BY {order}"
     ).format(
@@ -144,11 +136,11 @@ def _statement(plan: TablePlan, sets: npt.NDArray[np.bool_]) -> sql.Composed:
     )
 
 
-def _value(plan: TablePlan, sets: npt.NDArray[np.bool_], place: int) -> sql.Composed:
+def _value(plan: TablePlan, is_set: npt.NDArray[np.bool_], place: int) -> sql.Composed:
     """Return a column of a row that is put back."""
     name = name_of(plan.target.columns[place].name)
-    by = np.flatnonzero(sets[:, place]).tolist()
-    if not by:
+    if not is_set[place]:
         return sql.SQL("t.{}").format(name)
-    numbers = ", ".join(map(str, by))
-    return sql.SQL(f"CASE WHEN s.part IN ({numbers}) THEN s.n{place} ELSE t.{{}} END").format(name)
+    return sql.SQL(
+        f"CASE WHEN get_bit(s.mask, {place}) = 1 THEN s.n{place} ELSE t.{{}} END"
+    ).format(name)

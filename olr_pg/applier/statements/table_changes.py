@@ -9,27 +9,25 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX, TOO_LARGE
-from olr_pg.applier.received.row_columns import Conversion, RowCells, encode_rows_kernel
+from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
+from olr_pg.applier.received.row_columns import LeftValues, RowCells, encode_rows_kernel
 from olr_pg.applier.statements.net_change import Cells
+from olr_pg.applier.statements.target_plan import ReceivedTable, UnboundError
 from olr_pg.datatypes.columns import ValueColumn, compact
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
+from olr_pg.transactions.change_columns import TOO_LARGE
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.applier.received.layouts import Layout
-    from olr_pg.applier.received.parse import Answers
+    from olr_pg.applier.received.change_reading import ReceivedChanges
+    from olr_pg.applier.received.row_columns import BoundColumns
     from olr_pg.applier.statements.lost_value_documents import LostValues
-    from olr_pg.applier.statements.target_plan import (
-        BoundColumn,
-        BoundLayout,
-        LayoutOperations,
-        TablePlan,
-    )
+    from olr_pg.applier.statements.target_plan import BoundColumn, TablePlan
     from olr_pg.datatypes.policies import Counters
+    from olr_pg.transactions.change_columns import ChangeColumns
 
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
@@ -40,25 +38,18 @@ _RAW_BYTES_MAX: Final = 1 << 16
 """Bytes of a value that an error's record shows."""
 
 
-class AnswerChunk(NamedTuple):
-    """Parsed answers and their layouts."""
-
-    answers: Answers
-    layouts: Sequence[Layout]
-
-
 class Selection(NamedTuple):
     """Changes of one table, in delivery order, still in the protocol's form.
 
     Attributes:
         chunks: what they were received in.
-        chunk, element: shape (n); which of `chunks`, and which answer of it.
+        chunk, element: shape (n); which of `chunks`, and which element of it.
         commit_scn, xid: shape (n); of the transaction.
         lost: LOB values that are left out of them.
         mark: shape (n); which of `lost` belongs to each, −1 for most; None where none does.
     """
 
-    chunks: tuple[AnswerChunk, ...]
+    chunks: tuple[ReceivedChanges, ...]
     chunk: I64
     element: I64
     commit_scn: U64
@@ -105,52 +96,87 @@ class Selection(NamedTuple):
         """Return the changes of each transaction."""
         return [slice(a, b) for a, b in pairwise([*self.firsts().tolist(), len(self)])]
 
-    def layout(self, number: int) -> Layout:
-        """Return the layout of one change."""
+    def kind(self, number: int) -> DmlKind:
+        """Return the kind of one change."""
         chunk = self.chunks[int(self.chunk[number])]
-        return chunk.layouts[int(chunk.answers.layout[self.element[number]])]
+        return DmlKind(int(chunk.changes.kind[self.element[number]]))
+
+    def images(self, number: int) -> tuple[dict[str, U8 | None], dict[str, U8 | None]]:
+        """Return the values of one change before and after it, by the names of their columns."""
+        chunk = self.chunks[int(self.chunk[number])]
+        changes, element = chunk.changes, int(self.element[number])
+        first, end = changes.entry_first[element : element + 2].tolist()
+        found: tuple[dict[str, U8 | None], dict[str, U8 | None]] = ({}, {})
+        for entry in range(first, end):
+            name = chunk.directory.columns[int(changes.value_column[entry])].column.name
+            start, size = int(changes.value_offset[entry]), int(changes.value_length[entry])
+            value = None if size < 0 else changes.data[start : start + size]
+            found[int(entry >= changes.entry_after[element])][name] = value
+        return found
 
     def element_bytes(self) -> int:
-        """Count the bytes of the elements, without their chunks."""
-        return sum(
-            int(chunk.answers.body_length[elements].sum()) for chunk, elements in self.by_chunk()
+        """Count the bytes of the messages, without their chunks."""
+        return self.value_bytes() - sum(
+            int(chunk.chunk_bytes[elements].sum()) for chunk, elements in self.by_chunk()
         )
 
     def release_pages(self) -> None:
         """Let the system drop what was received and is not read again soon; see `files.mapped`."""
         for chunk in self.chunks:
-            release_pages(chunk.answers.data.data)
+            release_pages(chunk.changes.data.data)
 
     def value_bytes(self) -> int:
         """Estimate how large the values are."""
-        return self.element_bytes() + sum(
-            int(chunk.answers.lob_bytes[elements].sum())
+        return sum(
+            int((chunk.message_first[elements + 1] - chunk.message_first[elements]).sum())
             for chunk, elements in self.by_chunk()
-            if chunk.answers.chunked
         )
 
-    def by_chunk(self) -> Iterator[tuple[AnswerChunk, I64]]:
+    def by_chunk(self) -> Iterator[tuple[ReceivedChanges, I64]]:
         """Yield the elements of each chunk; they are in the order of the chunks."""
         bounds = np.searchsorted(self.chunk, np.arange(len(self.chunks) + 1)).tolist()
         for chunk, (first, end) in zip(self.chunks, pairwise(bounds), strict=True):
             yield chunk, self.element[first:end]
 
 
-def select(chunk: AnswerChunk, rows: I64) -> Selection:
-    """Return the changes `rows` (answer numbers) of one chunk."""
-    answers = chunk.answers
+def select(chunk: ReceivedChanges, rows: I64) -> Selection:
+    """Return the changes `rows` (element numbers) of one chunk."""
+    changes = chunk.changes
     return Selection(
-        (chunk,), np.zeros(len(rows), np.int64), rows, answers.commit_scn[rows], answers.xid[rows]
+        (chunk,), np.zeros(len(rows), np.int64), rows, changes.commit_scn[rows], changes.xid[rows]
     )
 
 
-def by_name(names: Sequence[str], answers: Answers, rows: I64) -> Iterator[tuple[str, I64]]:
-    """Group row changes by the name that their layout has; only names that have some."""
-    for name in dict.fromkeys(names):
-        of_name = np.array([other == name for other in names])
-        found = rows[of_name[answers.layout[rows]]]
-        if len(found):
-            yield name, found
+def row_changes(chunk: ReceivedChanges) -> I64:
+    """Return the elements of a chunk that are row changes."""
+    found: I64 = np.flatnonzero(chunk.changes.table >= 0)
+    return found
+
+
+def by_name(chunk: ReceivedChanges, rows: I64) -> Iterator[tuple[str, I64]]:
+    """Group row changes of one chunk by the names of their tables."""
+    table = chunk.changes.table[rows]
+    for number in np.unique(table).tolist():
+        yield chunk.directory.table_name(number), rows[table == number]
+
+
+def received_table(selection: Selection) -> ReceivedTable:
+    """Return the table of a selection, with the columns of an insert, which names them all."""
+    found = None
+    for chunk, elements in selection.by_chunk():
+        if len(elements) == 0:
+            continue
+        changes, directory = chunk.changes, chunk.directory
+        table = int(changes.table[elements[0]])
+        found = found or ReceivedTable(*directory.tables[table])
+        inserts = np.flatnonzero((changes.table == table) & (changes.kind == DmlKind.INSERT))
+        if len(inserts):
+            first, end = changes.entry_first[inserts[0] : inserts[0] + 2].tolist()
+            numbers = changes.value_column[first:end].tolist()
+            columns = tuple(directory.columns[number].column for number in numbers)
+            return found._replace(columns=columns)
+    assert found is not None
+    return found
 
 
 def join(parts: Sequence[Selection]) -> Selection:
@@ -225,12 +251,17 @@ class TargetChanges(NamedTuple):
 
 
 class _Slow(NamedTuple):
-    """A column of one layout whose values go through its encoder."""
+    """Values of a described column that go through its encoder.
 
-    answers: Answers
+    Attributes:
+        value: their numbers in the changes.
+        row: the rows of cells that they are of.
+    """
+
+    changes: ChangeColumns
     column: BoundColumn
-    elements: I64
-    rows: I64
+    value: I64
+    row: I64
 
 
 def encode_changes(
@@ -243,7 +274,7 @@ def encode_changes(
         again: what policies change was counted before.
 
     Raises:
-        ChangeError: a value or a layout does not fit the target.
+        ChangeError: a value or a column does not fit the target.
     """
     count, width = len(selection), len(plan.target.columns)
     offset, length = (np.empty((3 * count, width), np.int64) for _ in range(2))
@@ -252,72 +283,73 @@ def encode_changes(
     shorts = np.empty(selection.element_bytes() // 2 + 1, np.uint16)
     out = shorts.view(np.uint8)
     cells = RowCells(kind=kind, row_hash=row, offset=offset, length=length, out=out, shorts=shorts)
-    end = 0
+    first = end = 0
     slow: list[_Slow] = []
-    first = 0
     for chunk, elements in selection.by_chunk():
         if len(elements) == 0:
             continue
-        answers = chunk.answers
-        todo = _operations(plan, chunk, elements, first, whole=whole)
-        left = np.zeros(len(todo.operations), np.uint8)
-        conversion = Conversion(todo.first, todo.operations, left)
-        end = encode_rows_kernel(answers, elements, conversion, cells, first, end)
-        if left.any():
-            layouts = answers.layout[elements]
-            layout_of = np.searchsorted(todo.first, np.flatnonzero(left), "right") - 1
-            for place, layout in zip(np.flatnonzero(left).tolist(), layout_of, strict=True):
-                chosen = np.flatnonzero(layouts == layout)
-                column = todo.columns[place]
-                slow.append(_Slow(answers, column, elements[chosen], first + chosen))
+        bound = bind(plan, chunk, elements, first)
+        changes = chunk.changes
+        values = int((changes.entry_first[elements + 1] - changes.entry_first[elements]).sum())
+        left = LeftValues(np.empty(values, np.int64), np.empty(values, np.int64))
+        end, lefts = encode_rows_kernel(
+            changes, elements, bound, plan.is_key, whole or len(plan.key) == 0, cells, left,
+            first, end,
+        )  # fmt: skip
+        if lefts:
+            slow += _slow(plan, chunk, left.value[:lefts], left.row[:lefts])
         first += len(elements)
     parts = [out[:end]]
     for one in slow:
         # Values that are as they were received lie among all others.
-        values, lost = _encode(one)
-        if one.column.after and not again:
+        values_of, lost = _encode(one, count)
+        if one.row[0] >= count and not again:
             plan.note_losses(one.column.encoder.column_name, lost)
-        encoded = compact(values)
-        target = one.rows + count * int(one.column.after)
-        offset[target, one.column.field] = encoded.offset + end
-        length[target, one.column.field] = encoded.length
+        encoded = compact(values_of)
+        offset[one.row, one.column.field] = encoded.offset + end
+        length[one.row, one.column.field] = encoded.length
         parts.append(encoded.data)
         end += encoded.data.size
     data = np.concatenate(parts) if len(parts) > 1 else parts[0]
     return TargetChanges(kind, row, Cells(data, offset, length))
 
 
-def _operations(
-    plan: TablePlan, chunk: AnswerChunk, elements: I64, first: int, *, whole: bool
-) -> LayoutOperations:
-    """Tell what is done with the chunk's layouts of these elements; their first is `first`."""
-    layouts = chunk.answers.layout[elements]
-    counts = np.bincount(layouts, minlength=len(chunk.layouts)).tolist()
+def bind(plan: TablePlan, chunk: ReceivedChanges, elements: I64, first: int) -> BoundColumns:
+    """Bind the columns of these changes, the first of which is `first` of the selection.
 
-    def bind(layout: int) -> BoundLayout:
-        try:
-            return plan.bind(chunk.layouts[layout])
-        except OlrPgError as error:
-            at = first + int(np.flatnonzero(layouts == layout)[0])
-            raise ChangeError(at, error) from error
+    Raises:
+        ChangeError: one does not fit the target.
+    """
+    try:
+        return plan.bind(chunk, elements)
+    except UnboundError as error:
+        raise ChangeError(first + error.number, error.cause) from error
 
-    needed = tuple(
-        layout if count else None for layout, count in zip(chunk.layouts, counts, strict=True)
+
+def _slow(plan: TablePlan, chunk: ReceivedChanges, value: I64, row: I64) -> Iterator[_Slow]:
+    """Group values by their columns and images."""
+    changes = chunk.changes
+    is_after = value >= changes.entry_after[changes.entry_first.searchsorted(value, "right") - 1]
+    group = 2 * changes.value_column[value].astype(np.int64) + is_after
+    for number in np.unique(group).tolist():
+        chosen = group == number
+        column = plan.column(chunk.directory, number // 2)
+        yield _Slow(changes, column, value[chosen], row[chosen])
+
+
+def _encode(slow: _Slow, count: int) -> tuple[ValueColumn, Counters]:
+    changes, column = slow.changes, slow.column
+    values = ValueColumn(
+        changes.data, changes.value_offset[slow.value], changes.value_length[slow.value]
     )
-    return plan.operations(needed, bind, whole=whole)
-
-
-def _encode(slow: _Slow) -> tuple[ValueColumn, Counters]:
-    answers, column = slow.answers, slow.column
-    entries = answers.entry_first[slow.elements] + column.entry
-    values = ValueColumn(answers.data, answers.value_offset[entries], answers.value_length[entries])
-    _check_size(values.length == TOO_LARGE, column, slow.rows)
+    rows = slow.row % count
+    _check_size(values.length == TOO_LARGE, column, rows)
     try:
         encoded, lost = column.encoder(values)
     except OlrPgError as error:
         failed = error.where.get("row", 0)
-        raise ChangeError(int(slow.rows[int(failed)]), error) from error
-    _check_size(encoded.length > ROW_BYTES_MAX, column, slow.rows)
+        raise ChangeError(int(rows[int(failed)]), error) from error
+    _check_size(encoded.length > ROW_BYTES_MAX, column, rows)
     return encoded, lost
 
 
@@ -333,19 +365,15 @@ def _check_size(refused: npt.NDArray[np.bool_], column: BoundColumn, rows: I64) 
 
 def raw_images(selection: Selection, number: int) -> tuple[str | None, str | None]:
     """Return (before, after) of one change as JSON: column → hex of Oracle's bytes, or null."""
-    chunk = selection.chunks[selection.chunk[number]]
-    answers, element = chunk.answers, int(selection.element[number])
-    layout = chunk.layouts[answers.layout[element]]
-    first = int(answers.entry_first[element])
-    images: tuple[dict[str, str | None], dict[str, str | None]] = ({}, {})
-    for place, column in enumerate(layout.columns):
-        start = int(answers.value_offset[first + place])
-        size = int(answers.value_length[first + place])
-        value = None if size < 0 else _hex(answers.data[start : start + size])
-        images[place >= layout.before][column.name] = value
-    before = None if layout.kind is DmlKind.INSERT else orjson.dumps(images[0]).decode()
-    after = None if layout.kind is DmlKind.DELETE else orjson.dumps(images[1]).decode()
-    return before, after
+    kind = selection.kind(number)
+    before, after = (
+        orjson.dumps({name: None if raw is None else _hex(raw) for name, raw in image.items()})
+        for image in selection.images(number)
+    )
+    return (
+        None if kind is DmlKind.INSERT else before.decode(),
+        None if kind is DmlKind.DELETE else after.decode(),
+    )
 
 
 def _hex(value: U8) -> str:
@@ -355,8 +383,5 @@ def _hex(value: U8) -> str:
 
 def row_id(selection: Selection, number: int) -> str | None:
     """Return the ROWID of one change."""
-    answers = selection.chunks[selection.chunk[number]].answers
-    body = int(answers.body[selection.element[number]])
-    head = answers.data[body : body + 36]
-    start = body + 36 + int(head[33]) + int(head[34])
-    return answers.data[start : start + int(head[35])].tobytes().decode("ascii", "replace") or None
+    chunk = selection.chunks[int(selection.chunk[number])]
+    return chunk.changes.row_id(int(selection.element[number]))

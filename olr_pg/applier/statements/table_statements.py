@@ -6,6 +6,7 @@ Facts: architecture, “How a batch becomes statements”, “What PostgreSQL do
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +22,9 @@ from olr_pg.applier.statements.bound_statement import (
 )
 from olr_pg.applier.statements.identity_columns import leave_identities
 from olr_pg.applier.statements.images import (
+    bytea_array,
     column_array,
-    column_set_kernel,
+    column_masks,
     composite_array,
     copy_buffer,
 )
@@ -55,18 +57,18 @@ def steps(plan: TablePlan, changes: TargetChanges, copy_rows: int) -> Iterator[B
     if len(plan.key) == 0:
         yield from _without_key(writer, changes)
         return
-    start, count = 0, len(changes.kind)
+    start, end = 0, len(changes.kind)
     whole = whole_row(plan, changes)
-    while start < count:
+    while start < end:
         net = net_change(changes.kind, changes.row, changes.cells, plan.key, whole, start)
         yield from writer.deletes(changes.cells, net.delete)
         yield from writer.updates(changes.cells, net.update)
         yield from writer.inserts(changes.cells, net.insert)
         start = net.end
-        if start < count and net.reason == SINGLE:
+        if start < end and net.reason == SINGLE:
             yield one_change_step(plan, changes, start)
             start += 1
-        elif start < count and net.reason == NO_KEY:
+        elif start < end and net.reason == NO_KEY:
             raise KeyMissingError(start)
 
 
@@ -99,7 +101,7 @@ class SetWriter:
         if len(rows) == 0:
             return
         keys = [self._columns[i] for i in self.plan.key]
-        query = self.plan.statement(DmlKind.DELETE, (), self._delete)
+        query = self.plan.statement(DmlKind.DELETE, self._delete)
         if len(keys) == 1:
             array = column_array(cells, rows, int(self.plan.key[0]), keys[0].base_oid)
             yield BoundStatement(DmlKind.DELETE, query, (Binary(array),), None, len(rows))
@@ -121,24 +123,57 @@ class SetWriter:
         )
 
     def updates(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
-        """Yield the UPDATEs of rows by their keys, one for each set of columns."""
+        """Yield the UPDATE of rows by their keys, whatever columns each of them sets.
+
+        A column that some rows set and others do not gets its own value in the latter. PostgreSQL
+        compares values, not lists of columns, when it looks for indexes to change (HOT), keys to
+        check, and values to store outside of the row: one that stays costs none of that.
+        """
+        masks, counts = column_masks(self.plan, cells, rows)
+        sets_any = masks.any(axis=1)
+        rows, masks = rows[sets_any], masks[sets_any]
         if len(rows) == 0:
             return
-        for columns, chosen in self._by_columns(cells, rows):
-            if len(columns) == 0:
-                continue
-            names = [self._columns[i].name for i in columns]
-            query = self.plan.statement(DmlKind.UPDATE, tuple(names), partial(self._update, names))
-            yield BoundStatement(
-                DmlKind.UPDATE, query, self._composites(cells, chosen), None, len(chosen)
-            )
-
-    def _update(self, names: Sequence[str]) -> sql.Composed:
-        return sql.SQL("UPDATE {0} AS t SET {1} FROM unnest(%b::{0}[]) AS s WHERE {2}").format(
-            self._table,
-            sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name_of(n)) for n in names),
-            self._same_key(),
+        columns = np.flatnonzero(counts)
+        by_all = counts[columns] == len(rows)
+        parameters: tuple[Binary, ...] = self._composites(cells, rows)
+        if not by_all.all():
+            parameters += (Binary(bytea_array(masks)),)
+        statement = self.plan.statement
+        setting = (
+            statement(("set", i, every), partial(self._setting, i, by_all=every))
+            for i, every in zip(columns.tolist(), by_all.tolist(), strict=True)
         )
+        masked = len(parameters) > 1
+        query = b"".join((
+            statement("update", lambda: sql.SQL("UPDATE {} AS t SET ").format(self._table)),
+            b", ".join(setting),
+            statement(("from", masked), partial(self._from, masked=masked)),
+        ))  # fmt: skip
+        yield BoundStatement(DmlKind.UPDATE, query, parameters, None, len(rows))
+
+    def _setting(self, column: int, *, by_all: bool) -> sql.Composed:
+        name = name_of(self._columns[column].name)
+        if by_all:
+            return sql.SQL("{0} = s.{0}").format(name)
+        return sql.SQL("{0} = CASE WHEN get_bit(s.{1}, {2}) = 1 THEN s.{0} ELSE t.{0} END").format(
+            name, self._mask_name(), sql.Literal(column)
+        )
+
+    def _from(self, *, masked: bool) -> sql.Composed:
+        if not masked:
+            return sql.SQL(" FROM unnest(%b::{}[]) AS s WHERE {}").format(
+                self._table, self._same_key()
+            )
+        names = [*(name_of(column.name) for column in self._columns), self._mask_name()]
+        return sql.SQL(
+            " FROM ROWS FROM (unnest(%b::{}[]), unnest(%b::bytea[])) AS s ({}) WHERE {}"
+        ).format(self._table, sql.SQL(", ").join(names), self._same_key())
+
+    def _mask_name(self) -> sql.SQL:
+        """Return a name that no column has."""
+        names = {column.name for column in self._columns}
+        return name_of(next(name for n in count() if (name := f"mask{n}") not in names))
 
     def inserts(self, cells: Cells, rows: I64) -> Iterator[BoundStatement]:
         """Yield the INSERT or COPY of whole rows."""
@@ -149,7 +184,7 @@ class SetWriter:
         if len(rows) >= self._copy_rows:
             yield copying(self.plan, copy_buffer(cells, rows, columns), len(rows))
             return
-        query = self.plan.statement(DmlKind.INSERT, names, partial(self._insert, names))
+        query = self.plan.statement((DmlKind.INSERT, names), partial(self._insert, names))
         yield BoundStatement(DmlKind.INSERT, query, self._composites(cells, rows), None, len(rows))
 
     def _insert(self, names: Sequence[str]) -> sql.Composed:
@@ -165,30 +200,6 @@ class SetWriter:
         names = [name_of(self._columns[i].name) for i in self.plan.key]
         return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(name) for name in names)
 
-    def _by_columns(self, cells: Cells, rows: I64) -> Iterator[tuple[I64, I64]]:
-        """Return (columns to set, rows) of each set of columns that rows have."""
-        key = set(self.plan.key.tolist())
-        settable = np.array(
-            [
-                i
-                for i, column in enumerate(self._columns)
-                if i not in key and not column.generated and column.identity != "a"
-            ],
-            np.int64,
-        )
-        sets = np.empty((-(-len(settable) // 64), len(rows)), np.uint64)
-        for part in range(len(sets)):
-            columns = settable[64 * part : 64 * part + 64]
-            column_set_kernel(cells.length, rows, columns, sets[part])
-        if len(sets) == 0 or (sets == sets[:, :1]).all():
-            groups = [np.arange(len(rows))]
-        else:
-            which = np.unique(sets, axis=1, return_inverse=True)[1].reshape(-1)
-            groups = [np.flatnonzero(which == number) for number in range(int(which.max()) + 1)]
-        for group in groups:
-            present = cells.length[rows[group[0]], settable] != ABSENT
-            yield settable[present], rows[group]
-
 
 def copying(plan: TablePlan, stream: memoryview, rows: int) -> BoundStatement:
     """Compose the COPY of `rows` rows into `plan.inserted`."""
@@ -199,7 +210,9 @@ def copying(plan: TablePlan, stream: memoryview, rows: int) -> BoundStatement:
             plan.target.identifier, sql.SQL(", ").join(map(sql.Identifier, names))
         )
 
-    return BoundStatement(DmlKind.INSERT, plan.statement("copy", names, compose), (), stream, rows)
+    return BoundStatement(
+        DmlKind.INSERT, plan.statement(("copy", names), compose), (), stream, rows
+    )
 
 
 def overwriting(

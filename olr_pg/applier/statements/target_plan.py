@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.row_columns import OPERATION, Operations
+from olr_pg.applier.received.row_columns import NOWHERE, UNBOUND, BoundColumns, unbound_kernel
 from olr_pg.applier.target.catalogue import (
     NewColumn,
     TargetTable,
@@ -28,70 +29,62 @@ from olr_pg.datatypes.plain import PlainForm, plain_form
 from olr_pg.datatypes.policies import NOTHING, Counters
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable
     from typing import Any
 
     from psycopg import Connection, sql
 
-    from olr_pg.applier.received.layouts import Layout
+    from olr_pg.applier.received.change_reading import ReceivedChanges
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.datatypes.columns import ValueColumn
+    from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.elements import ColumnValue
 
+    I64 = npt.NDArray[np.int64]
 
-_LAYOUTS_MAX: Final = 10_000
-"""Layouts that a plan remembers."""
+
+_STATEMENTS_MAX: Final = 4_000
+"""Statements, and parts of them by column, that a plan remembers."""
+
+
+class ReceivedTable(NamedTuple):
+    """A table as its changes tell it.
+
+    Attributes:
+        columns: those of an INSERT, which are all; empty where there was none.
+    """
+
+    owner: str
+    name: str
+    columns: tuple[ColumnValue, ...] = ()
 
 
 class BoundColumn(NamedTuple):
-    """One column of a layout on its way into the target.
+    """A described column on its way into the target.
 
     Attributes:
-        entry: its place among the values of a change.
-        after: whether it is of the after image.
-        form: what the kernel of whole rows does with it.
+        field: the target column's place; `NOWHERE` for one that nobody may write.
+        form: what kernels do with its values.
     """
 
-    entry: int
     field: int
-    after: bool
     encoder: Encoder
     form: PlainForm
 
 
-class BoundLayout(NamedTuple):
-    """A layout whose columns have found their targets.
+class UnboundError(Exception):
+    """A change has a column that does not fit the target.
 
     Attributes:
-        needed: the columns that the net change needs.
-        all: every column.
-        needed_operations, all_operations: the same for the kernel of whole rows.
+        number: of the change among those that were to be bound.
     """
 
-    needed: tuple[BoundColumn, ...]
-    all: tuple[BoundColumn, ...]
-    needed_operations: Operations
-    all_operations: Operations
-
-
-class LayoutOperations(NamedTuple):
-    """The work of the kernel of whole rows for changes of several layouts.
-
-    Attributes:
-        first: shape (layouts + 1); where each layout's operations begin.
-        columns: the column of each operation.
-    """
-
-    first: npt.NDArray[np.int64]
-    operations: Operations
-    columns: tuple[BoundColumn, ...]
-
-
-def _operations(columns: Iterable[BoundColumn]) -> Operations:
-    return np.array([(c.entry, c.field, c.after, c.form) for c in columns], OPERATION)
+    def __init__(self, number: int, cause: OlrPgError) -> None:
+        super().__init__(number, cause)
+        self.number = number
+        self.cause = cause
 
 
 class TablePlan:
@@ -104,6 +97,7 @@ class TablePlan:
     Attributes:
         name: ``OWNER.NAME``.
         key: places of the key's columns, in key order; empty = no key.
+        is_key: of each target column.
     """
 
     def __init__(
@@ -118,10 +112,11 @@ class TablePlan:
         self._settings = settings
         self._source = {column.name: column for column in source.delivered} if source else {}
         self._names = target_columns(settings, source)
-        self._bound: dict[Layout, BoundLayout] = {}
-        self._sets: dict[tuple[tuple[Layout | None, ...], bool], LayoutOperations] = {}
-        self._statements: dict[tuple[Hashable, tuple[str, ...]], bytes] = {}
+        self._columns: dict[ColumnValue, BoundColumn] = {}
+        self._bound: WeakKeyDictionary[ColumnDirectory, BoundColumns] = WeakKeyDictionary()
+        self._statements: dict[Hashable, bytes] = {}
         self.key = np.array(self._key_fields(source), np.int64)
+        self.is_key = np.isin(np.arange(len(target.columns)), self.key).astype(np.uint8)
         self._whole = (
             {self.field(column) for column in self._source}
             if source
@@ -190,72 +185,71 @@ class TablePlan:
         source = self._source[str(self.source_name(place))]
         return column_encoder(self._settings, self.name, source, self.target.columns[place])
 
-    def bind(self, layout: Layout) -> BoundLayout:
-        """Find the targets of a layout's columns.
+    def bind(self, received: ReceivedChanges, elements: I64) -> BoundColumns:
+        """Find the targets of the columns that these changes have.
 
         Raises:
-            OlrPgError: 5006 a column is missing, 5007 a column cannot go into its target's type.
+            UnboundError: 5006 a column is missing, 5007 one cannot go into its target's type.
         """
-        bound = self._bound.get(layout)
+        changes, directory = received.changes, received.directory
+        while True:
+            bound = self._room(directory)
+            number = unbound_kernel(changes, elements, bound.field)
+            if number < 0:
+                return bound
+            first, end = changes.entry_first[elements[number] : elements[number] + 2].tolist()
+            try:
+                for column in changes.value_column[first:end].tolist():
+                    one = self.column(directory, column)
+                    bound.field[column], bound.form[column] = one.field, one.form
+            except OlrPgError as error:
+                raise UnboundError(number, error) from error
+
+    def column(self, directory: ColumnDirectory, number: int) -> BoundColumn:
+        """Return the way of a described column of this table.
+
+        Raises:
+            OlrPgError: 5006, 5007.
+        """
+        column = directory.columns[number].column
+        bound = self._columns.get(column)
         if bound is None:
-            if len(self._bound) >= _LAYOUTS_MAX:
-                self._bound.clear()
-            bound = self._bound[layout] = self._bind(layout)
+            bound = self._columns[column] = self._bind(column)
+        return bound
+
+    def _room(self, directory: ColumnDirectory) -> BoundColumns:
+        """Return the arrays of a directory, as large as that is now."""
+        bound, size = self._bound.get(directory), len(directory.columns)
+        if bound is None or len(bound.field) < size:
+            larger = BoundColumns(
+                np.full(2 * size, UNBOUND, np.int32), np.zeros(2 * size, np.uint8)
+            )
+            if bound is not None:
+                larger.field[: len(bound.field)] = bound.field
+                larger.form[: len(bound.form)] = bound.form
+            bound = self._bound[directory] = larger
         return bound
 
     def note_losses(self, column: str, lost: Counters) -> None:
         """Count values of a source column that a policy has changed."""
         self._settings.losses.add(self.name, column, lost)
 
-    def statement(
-        self, kind: Hashable, columns: tuple[str, ...], compose: Callable[[], sql.Composed]
-    ) -> bytes:
-        """Return a statement of the table in UTF-8, composed once per kind and columns."""
-        found = self._statements.get((kind, columns))
+    def statement(self, kind: Hashable, compose: Callable[[], sql.Composed]) -> bytes:
+        """Return a statement of the table, or a part of one, in UTF-8; composed once per kind."""
+        found = self._statements.get(kind)
         if found is None:
-            if len(self._statements) >= _LAYOUTS_MAX:
+            if len(self._statements) >= _STATEMENTS_MAX:
                 self._statements.clear()
-            found = self._statements[kind, columns] = compose().as_bytes()
+            found = self._statements[kind] = compose().as_bytes()
         return found
 
-    def operations(
-        self,
-        layouts: tuple[Layout | None, ...],
-        bind: Callable[[int], BoundLayout],
-        *,
-        whole: bool,
-    ) -> LayoutOperations:
-        """Return the operations of these layouts; None stands for one that is not needed.
-
-        Args:
-            bind: binds layout number n, where they are not remembered.
-            whole: of every column, not only of those that the net change needs.
-
-        Raises:
-            what `bind` raises.
-        """
-        found = self._sets.get((layouts, whole))
-        if found is None:
-            if len(self._sets) >= _LAYOUTS_MAX:
-                self._sets.clear()
-            bound = [None if one is None else bind(number) for number, one in enumerate(layouts)]
-            found = self._sets[layouts, whole] = _together(bound, whole=whole)
-        return found
-
-    def _bind(self, layout: Layout) -> BoundLayout:
-        columns = []
-        for entry, column in enumerate(layout.columns):
-            field = self.field(column.name)
-            self._known.add(field)
-            if self.target.columns[field].generated:
-                continue
-            encoder, form = self._encoder(column, field)
-            columns.append(BoundColumn(entry, field, entry >= layout.before, encoder, form))
-        keys = set(self.key.tolist())
-        moves = any(column.after and column.field in keys for column in columns)
-        every = not keys or (layout.kind is DmlKind.UPDATE and moves)
-        needed = [column for column in columns if every or column.after or column.field in keys]
-        return BoundLayout(tuple(needed), tuple(columns), _operations(needed), _operations(columns))
+    def _bind(self, column: ColumnValue) -> BoundColumn:
+        field = self.field(column.name)
+        self._known.add(field)
+        encoder, form = self._encoder(column, field)
+        return BoundColumn(
+            NOWHERE if self.target.columns[field].generated else field, encoder, form
+        )
 
     def _encoder(self, column: ColumnValue, field: int) -> tuple[Encoder, PlainForm]:
         described = column.described()
@@ -285,18 +279,6 @@ class TablePlan:
             names = {column.intcol: column.name for column in source.columns}
             return [self.field(names[number]) for number in source.key]
         return [i for i in map(self.target.column_number, self.target.key) if i is not None]
-
-
-def _together(bound: Sequence[BoundLayout | None], *, whole: bool) -> LayoutOperations:
-    parts = [np.zeros(0, OPERATION)]
-    columns: list[BoundColumn] = []
-    first = [0]
-    for one in bound:
-        if one is not None:
-            parts.append(one.all_operations if whole else one.needed_operations)
-            columns += one.all if whole else one.needed
-        first.append(len(columns))
-    return LayoutOperations(np.array(first, np.int64), np.concatenate(parts), tuple(columns))
 
 
 def _only_nulls(values: ValueColumn) -> tuple[ValueColumn, Counters]:
@@ -371,7 +353,7 @@ def check_names(settings: ApplierSettings, tables: Iterable[Table]) -> None:
 def plan_table(
     connection: Connection[Any],
     settings: ApplierSettings,
-    layout: Layout | Table,
+    received: ReceivedTable | Table,
     source: Table | None,
     *,
     begins: bool = False,
@@ -380,23 +362,20 @@ def plan_table(
 
     Args:
         begins: what the table had does not count: it is loaded from the beginning.
-        layout: names the table; of an Insert it can also say what columns to create.
+        received: names the table; it can also say what columns to create.
 
     Raises:
         OlrPgError: 5005 the table is missing, 5006 a key column is, 5028 something fires there,
             5040–5043 it is of a kind that would lose or hide rows, or has lost them.
     """
-    owner, table = (
-        (layout.owner, layout.name) if isinstance(layout, Table) else (layout.owner, layout.table)
-    )
-    full_name = f"{owner}.{table}"
-    schema, name = target_name(settings, owner, table)
+    full_name = f"{received.owner}.{received.name}"
+    schema, name = target_name(settings, received.owner, received.name)
     target = read_table(connection, schema, name)
     if target is None and settings.create_tables:
         known = settings.subscription, full_name
         if not begins and (lost := lost_table(connection, schema, name, *known)):
             raise lost
-        columns, key = new_table(settings, layout, source)
+        columns, key = new_table(settings, received, source)
         if columns:
             create_table(connection, schema, name, _creatable(connection, columns), key)
             target = read_table(connection, schema, name)
@@ -442,19 +421,19 @@ def _columns_of(settings: ApplierSettings, source: Table) -> tuple[list[NewColum
 
 
 def new_table(
-    settings: ApplierSettings, layout: Layout | Table, source: Table | None
+    settings: ApplierSettings, received: ReceivedTable | Table, source: Table | None
 ) -> tuple[list[NewColumn], list[str]]:
     """Return columns and key of a table to create; no columns where nothing tells them all."""
     if source is not None:
         return _columns_of(settings, source)
-    if isinstance(layout, Table) or layout.kind is not DmlKind.INSERT:
+    if isinstance(received, Table):
         return [], []
-    table = f"{layout.owner}.{layout.table}"
-    names = settings.choices.column_names(table, [column.name for column in layout.columns])
+    table = f"{received.owner}.{received.name}"
+    names = settings.choices.column_names(table, [column.name for column in received.columns])
     return (
         [
             NewColumn(names[column.name], _type_of_unknown_length(settings, table, column))
-            for column in layout.columns
+            for column in received.columns
         ],
         [],
     )

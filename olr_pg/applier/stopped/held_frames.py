@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.chunk_assembly import TOO_LARGE, ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
-from olr_pg.applier.statements.table_changes import AnswerChunk, join, select
+from olr_pg.applier.received.change_reading import MessageReader
+from olr_pg.applier.received.column_numbers import ColumnNumbers
+from olr_pg.applier.statements.table_changes import join, row_changes, select
+from olr_pg.kernels.bytes import copy_bytes
 from olr_pg.kernels.compile import kernel
-from olr_pg.wire.elements import ElementCode
+from olr_pg.transactions.change_columns import TOO_LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,77 +24,67 @@ if TYPE_CHECKING:
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
-_HEAD_BYTES: Final = 6
-"""Of a framed Data message before its element."""
-
-_CHUNK: Final = int(ElementCode.CHUNK)
-
 
 @kernel
-def frames_kernel(
-    data: U8, kind: npt.NDArray[np.int32], body: I64, body_length: I64, elements: I64,
-    first: I64, out: U8, write: bool,
-) -> None:  # fmt: skip
+def frames_kernel(data: U8, message_first: I64, elements: I64, first: I64, out: U8) -> None:
     """Write row changes as framed messages, each with its chunks.
 
     Args:
-        first: shape (elements + 1); item 0 is given: where the first one begins in `out`.
-        out: filled where `write`; otherwise only `first` is.
+        first: where each of them begins in `out`.
     """
     for n in range(elements.size):
-        last = elements[n]
-        start = body[last] - _HEAD_BYTES
-        while last + 1 < kind.size and kind[last + 1] == _CHUNK:
-            last += 1
-        size = body[last] + body_length[last] - start
-        if write:
-            source, target = np.uint64(start), np.uint64(first[n])
-            for i in range(np.uint64(size)):
-                out[target + i] = data[source + i]
-        first[n + 1] = first[n] + size
+        start, end = message_first[elements[n]], message_first[elements[n] + 1]
+        copy_bytes(out, first[n], data, start, end)
 
 
 def framed(selection: Selection) -> tuple[U8, I64]:
     """Return (messages, where each change begins and the last one ends) of a selection."""
-    first = np.zeros(len(selection) + 1, np.int64)
-    out = np.empty(0, np.uint8)
-    for write in (False, True):
-        if write:
-            out = np.empty(int(first[-1]), np.uint8)
-        for number, chunk in enumerate(selection.chunks):
-            a, b = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
-            answers = chunk.answers
-            frames_kernel(
-                answers.data, answers.kind, answers.body, answers.body_length,
-                selection.element[a:b], first[a : b + 1], out, write,
-            )  # fmt: skip
+    sizes = [np.zeros(1, np.int64)]
+    for chunk, elements in selection.by_chunk():
+        sizes.append(chunk.message_first[elements + 1] - chunk.message_first[elements])
+    first: I64 = np.cumsum(np.concatenate(sizes))
+    out = np.empty(int(first[-1]), np.uint8)
+    done = 0
+    for chunk, elements in selection.by_chunk():
+        places = first[done : done + len(elements)]
+        frames_kernel(chunk.changes.data, chunk.message_first, elements, places, out)
+        done += len(elements)
     return out, first
 
 
 def cut_rows(selection: Selection) -> I64:
     """Return the changes whose LOB values were dropped because they were too large."""
     found = [np.zeros(0, np.int64)]
-    for number, chunk in enumerate(selection.chunks):
-        if chunk.answers.chunked:
-            a, b = np.searchsorted(selection.chunk, (number, number + 1)).tolist()
-            lost = np.concatenate([[0], np.cumsum(chunk.answers.value_length == TOO_LARGE)])
-            entry = chunk.answers.entry_first
-            elements = selection.element[a:b]
-            found.append(a + np.flatnonzero(lost[entry[elements + 1]] > lost[entry[elements]]))
+    done = 0
+    for chunk, elements in selection.by_chunk():
+        changes = chunk.changes
+        lost = np.flatnonzero(changes.value_length == TOO_LARGE)
+        of = np.unique(changes.entry_first.searchsorted(lost, "right") - 1)
+        found.append(done + np.flatnonzero(np.isin(elements, of)))
+        done += len(elements)
     return np.concatenate(found)
 
 
-def parse_messages(data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
-    """Parse the row changes of framed messages.
+class HeldMessages:
+    """The reading of held messages; the columns that they describe are remembered."""
 
-    Args:
-        data: the messages; writable, as received ones are: kernels are compiled for that alone.
-        cut: where those begin whose LOB values were dropped.
-    """
-    bounds = sorted({0, *cut, data.size})
-    parts = []
-    for start, end in pairwise(bounds):
-        answers = ChunkedRows(order).whole(data[start:end], is_cut=start in cut)
-        chunk = AnswerChunk(answers, LayoutReader(order).read(answers))
-        parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
-    return join(parts)
+    def __init__(self) -> None:
+        self._numbers: dict[ByteOrder, ColumnNumbers] = {}
+
+    def parse(self, data: U8, cut: Sequence[int], order: ByteOrder) -> Selection:
+        """Parse the row changes of framed messages.
+
+        Args:
+            data: the messages; writable, as received ones are: kernels are compiled for that alone.
+            cut: where those begin whose LOB values were dropped.
+        """
+        numbers = self._numbers.get(order)
+        if numbers is None:
+            numbers = self._numbers[order] = ColumnNumbers(order)
+        bounds = sorted({0, *cut, data.size})
+        parts = []
+        for start, end in pairwise(bounds):
+            reader = MessageReader(order, numbers=numbers)
+            chunk = reader.whole(data[start:end], is_cut=start in cut)
+            parts.append(select(chunk, row_changes(chunk)))
+        return join(parts)

@@ -17,7 +17,7 @@ from olr_pg.applier.statements.lost_value_documents import lost_document, read_l
 from olr_pg.applier.statements.lost_value_marks import with_lost
 from olr_pg.applier.statements.table_changes import Selection, join
 from olr_pg.applier.stopped.held_events import event_document, read_event, read_source
-from olr_pg.applier.stopped.held_frames import cut_rows, framed, parse_messages
+from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
 from olr_pg.datatypes.convert import DatabaseFacts
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.scalars import format_xid, parse_xid
@@ -315,12 +315,12 @@ def _first_slices(connection: Connection[Any], key: Key, end: int) -> HeldSlices
 
 
 def _changes(rows: Sequence[tuple[Any, ...]]) -> HeldChanges:
-    selections, last_ids = list[Selection](), list[int]()
+    selections, last_ids, messages = list[Selection](), list[int](), HeldMessages()
     identity = None
     for transaction in _transactions(rows):
         head = transaction[0]
         data = np.concatenate([np.frombuffer(row[7], np.uint8) for row in transaction])
-        selection = parse_messages(data, head[5], ByteOrder.BIG if head[6] else ByteOrder.LITTLE)
+        selection = messages.parse(data, head[5], ByteOrder.BIG if head[6] else ByteOrder.LITTLE)
         if len(selection) != head[4]:
             raise ValueError(f"{len(selection)} changes instead of {head[4]}")
         selections.append(with_lost(selection, read_lost(head[8])))

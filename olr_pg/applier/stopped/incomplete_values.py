@@ -436,11 +436,11 @@ class _Steps:
             lines.add(row, lob, int(commit_scn), int(xid))
 
     def _apply(self, lines: _Lines, at: int) -> None:
-        layout, row = self._selection.layout(at), self._old[at]
-        if layout.kind is not DmlKind.UPDATE:
+        row = self._old[at]
+        if self._selection.kind(at) is not DmlKind.UPDATE:
             lines.remove(row)
             return
-        lines.remove(row, {column.name for column in layout.columns[layout.before :]})
+        lines.remove(row, set(self._selection.images(at)[1]))
         key = self._new.get(at)
         if key is not None and key != row.key:
             lines.move(row, key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
@@ -116,7 +118,8 @@ class TargetColumn(NamedTuple):
         return self.base_oid not in (PgKind.JSON, PgKind.XML)
 
 
-class TargetTable(NamedTuple):
+@dataclass(frozen=True)
+class TargetTable:
     """One table of the target.
 
     Attributes:
@@ -144,10 +147,11 @@ class TargetTable(NamedTuple):
 
     def column_number(self, name: str) -> int | None:
         """Return the place of a column in `columns`."""
-        for number, column in enumerate(self.columns):
-            if column.name == name:
-                return number
-        return None
+        return self._numbers.get(name)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {column.name: number for number, column in enumerate(self.columns)}
 
 
 class Instead(NamedTuple):

@@ -27,7 +27,7 @@ from tests.applier.every_value import COLUMNS, HEAD, VALUES, cell, chunk_of, pla
 
 def _encoded(changes: list[Insert | Update | Delete], plan: TablePlan) -> Any:
     chunk = chunk_of(changes)
-    return encode_changes(plan, select(chunk, np.arange(len(changes)))), chunk.layouts
+    return encode_changes(plan, select(chunk, np.arange(len(changes)))), chunk.directory
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -43,10 +43,10 @@ def test_agrees_with_the_encoder(name: str, data: st.DataObject) -> None:
     failure = 0
     result = None
     try:
-        result, layouts = _encoded(changes, plan)
+        result, directory = _encoded(changes, plan)
     except ChangeError as error:
         failure = error.cause.code
-    encoder = plan.bind(layouts[0]).all[0].encoder if result is not None else None
+    encoder = plan.column(directory, 0).encoder if result is not None else None
     if encoder is None:
         with pytest.raises(OlrPgError) as raised:
             _encoder(plan, name)(column_of([raw or None for raw in raws]))
@@ -64,17 +64,18 @@ def test_agrees_with_the_encoder(name: str, data: st.DataObject) -> None:
 
 
 def _encoder(plan: TablePlan, name: str) -> Any:
-    _, layouts = _encoded([Insert(**HEAD, table="T", rowid="", after=(cell(name, None),))], plan)
-    return plan.bind(layouts[0]).all[0].encoder
+    _, directory = _encoded([Insert(**HEAD, table="T", rowid="", after=(cell(name, None),))], plan)
+    return plan.column(directory, 0).encoder
 
 
 def test_plain_values_are_converted_by_the_kernel() -> None:
     plan = plan_of()
-    _, layouts = _encoded(
+    _, directory = _encoded(
         [Insert(**HEAD, table="T", rowid="", after=tuple(cell(name, None) for name in COLUMNS))],
         plan,
     )
-    forms = {c.encoder.column_name: c.form for c in plan.bind(layouts[0]).all}
+    bound = (plan.column(directory, number) for number in range(len(COLUMNS)))
+    forms = {c.encoder.column_name: c.form for c in bound}
     assert [name for name, form in forms.items() if form is PlainForm.NONE] == ["CT"]
 
 
@@ -109,7 +110,7 @@ def test_the_hash_of_a_row_id_is_of_its_bytes_alone() -> None:
         element = b"\xee" * 33 + sizes + schema + table + row_id
         data = np.frombuffer(b"\xdd" * 3 + element + bytes(16), np.uint8)
         with np.errstate(over="ignore"):
-            return int(kernel(data, 3))
+            return int(kernel(data, 3 + 36 + len(schema) + len(table), len(row_id)))
 
     row_id = b"AAARwWAAYAAAAAOAAA"
     assert of(b"") == of(b"", b"SCHEMA") == 0

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from olr_pg.applier.statements import images
 from olr_pg.applier.statements.images import (
+    bytea_array,
     column_array,
-    column_set_kernel,
     composite_array,
     copy_buffer,
+    row_masks,
     values_size_kernel,
 )
 from olr_pg.applier.statements.net_change import Cells
@@ -114,13 +115,23 @@ def test_the_bytes_of_arrays_and_of_a_copy() -> None:
     assert values_size_kernel(length, rows, np.array([0, 2])) == 302
 
 
-def test_the_columns_that_a_row_has() -> None:
-    """NULL is had, and what is not there at all (−2) is not; place by place, 64 of them."""
+def test_the_columns_that_a_row_has(postgres_database: str) -> None:
+    """NULL is had, and what is not there at all (−2) is not; the bits are as `get_bit` has them."""
     length = np.full((3, 70), -2)
     length[1, [5, 9]] = -1, 0
     length[2, :] = 7
-    sets = np.zeros(3, np.uint64)
-    column_set_kernel(length, np.array([2, 1, 0]), np.array([9, 6, 5]), sets)
-    assert sets.tolist() == [0b111, 0b101, 0]
-    column_set_kernel(length, np.array([2]), np.arange(64), sets[1:])
-    assert sets.tolist() == [0b111, 2**64 - 1, 0]
+    cells = Cells(np.zeros(1, np.uint8), np.zeros_like(length), length)
+    masks, counts = row_masks(cells, np.array([2, 1, 0]), np.array([9, 6, 5]))
+    assert np.flatnonzero(counts).tolist() == [5, 6, 9]
+    assert counts[[5, 6, 9]].tolist() == [2, 1, 2]
+    query = (
+        "SELECT array_agg(n ORDER BY n) FILTER (WHERE get_bit(m, n) = 1)"
+        " FROM unnest(%b::bytea[]) WITH ORDINALITY AS s (m, row), generate_series(0, 69) AS n"
+        " GROUP BY row ORDER BY row"
+    )
+    with connect(postgres_database) as connection:
+        found = connection.execute(query, (Binary(bytea_array(masks)),)).fetchall()
+        assert found == [([5, 6, 9],), ([5, 9],), (None,)]
+        masks, _ = row_masks(cells, np.array([2]), np.arange(70))
+        found = connection.execute(query, (Binary(bytea_array(masks)),)).fetchall()
+    assert found == [(list(range(70)),)]

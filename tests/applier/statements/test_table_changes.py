@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from olr_pg.applier.statements.table_changes import by_name, join, raw_images, row_id
+from olr_pg.applier.statements.table_changes import by_name, join, raw_images, row_changes, row_id
 from tests.applier.conftest import Replication
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def test_rowids(made: Replication) -> None:
     assert [row_id(selection, at) for at in range(4)] == [ROWID, None, None, None]
 
 
-def test_rows_are_grouped_by_the_name_of_their_layout(made: Replication) -> None:
+def test_rows_are_grouped_by_the_names_of_their_tables(made: Replication) -> None:
+    made.transaction(made.insert({"ID": 1}, "O"), made.insert({"ID": 5}), made.delete({}, "O"))
     (chunk,) = made.selection().chunks
-    names = [f"{layout.kind.name}" for layout in chunk.layouts]
-    rows = np.flatnonzero(chunk.answers.layout >= 0)
-    found = {name: len(some) for name, some in by_name(names, chunk.answers, rows)}
-    assert found == {"INSERT": 2, "UPDATE": 1, "DELETE": 1}
-    assert dict(by_name(names, chunk.answers, rows[:1])).keys() == {"INSERT"}
+    rows = row_changes(chunk)
+    found = {name: len(some) for name, some in by_name(chunk, rows)}
+    assert found == {"S.T": 5, "S.O": 2}
+    assert dict(by_name(chunk, rows[:1])).keys() == {"S.T"}

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.applier.batches import table_writer
+from olr_pg.applier.statements.table_statements import steps
+from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.wire.elements import ColumnValue
+
+if TYPE_CHECKING:
+    from olr_pg.applier.statements.bound_statement import BoundStatement
 
 Replication = Any  # tests/applier/conftest.py
 
@@ -61,6 +68,82 @@ def test_composite_key_and_several_column_sets(replication: Replication) -> None
     )
     r.apply(batch_changes=1)
     assert _table(r, "s.c") == [("x", 1, 1, 0), ("x", 2, 0, 2), ("y", 1, 3, 3)]
+
+
+def _wide(width: int) -> str:
+    columns = ", ".join(f"c{i} varchar(20)" for i in range(width))
+    return f"CREATE TABLE s.w (id int PRIMARY KEY, {columns}) WITH (fillfactor = 30)"
+
+
+def _updates(r: Replication, width: int, sets: dict[int, list[int]]) -> list[Any]:
+    """An update of each row, which sets those columns to their own names."""
+    return [r.update({"ID": row}, {f"C{i}": f"{i}.{row}" for i in columns}, "W")
+            for row, columns in sets.items()]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [3, 8, 9, 70, 300])
+def test_updates_that_set_other_columns_are_one_statement(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Those that a row does not set stay, NULL is set, and some rows set nothing at all."""
+    r, rng = replication, Random(width)
+    r.execute(_wide(width))
+    sets = {row: rng.sample(range(width), rng.randint(0, min(width, 9))) for row in range(40)}
+    sets[0], sets[1] = [0], [width - 1]
+    r.execute("INSERT INTO s.w (id, c0, c1, c2)"
+              " SELECT i, 'old', 'old', NULL FROM generate_series(0, 39) AS i")  # fmt: skip
+    changes = _updates(r, width, sets)
+    changes += [r.update({"ID": row}, {"C1": None}, "W") for row in range(0, 40, 3)]
+    r.transaction(*changes)
+    found: list[BoundStatement] = []
+
+    def noting(*args: Any) -> list[BoundStatement]:
+        found.extend(steps(*args))
+        return found
+
+    monkeypatch.setattr(table_writer, "steps", noting)
+    r.apply()
+    assert [one.kind for one in found] == [DmlKind.UPDATE]
+    expected = []
+    for row, columns in sets.items():
+        values: list[Any] = ["old", "old", *[None] * (width - 2)]
+        for i in columns:
+            values[i] = f"{i}.{row}"
+        if row % 3 == 0:
+            values[1] = None
+        expected.append((row, *values))
+    assert _table(r, "s.w") == expected
+
+
+def test_what_an_update_does_not_set_costs_nothing(replication: Replication) -> None:
+    """No new index entries (HOT), no new copies of values outside of the row."""
+    r = replication
+    r.execute(_wide(6) + "; ALTER TABLE s.w ADD large text; CREATE INDEX ON s.w (c5);"
+              " ALTER TABLE s.w ALTER large SET STORAGE EXTERNAL;"
+              " INSERT INTO s.w (id, c5, large)"
+              " SELECT i, i, repeat('x', 5000) FROM generate_series(1, 20) AS i")  # fmt: skip
+    toast = "SELECT pg_relation_size(reltoastrelid) FROM pg_class WHERE relname = 'w'"
+    before = r.rows(toast)
+    r.transaction(*_updates(r, 6, {row: [row % 4] for row in range(1, 21)}))
+    r.transaction(r.update({"ID": 3}, {"C5": "new"}, "W"), r.update({"ID": 4}, {"LARGE": "y"}, "W"),
+                  r.update({"ID": 5}, {"C0": "new"}, "W"))  # fmt: skip
+    r.apply(batch_changes=1)
+    assert r.rows(toast) == before
+    updates = "SELECT n_tup_upd {} FROM pg_stat_user_tables WHERE relname = 'w'"
+    r.wait_for(updates.format("= 20"))
+    assert r.rows(updates.format(", n_tup_hot_upd")) == [(20, 19)]
+    assert r.rows("SELECT id, c0, c5, length(large) FROM s.w WHERE id IN (3, 4, 5) ORDER BY 1") == [
+        (3, None, "new", 5000), (4, "0.4", "4", 1), (5, "new", "5", 5000),
+    ]  # fmt: skip
+
+
+def test_updates_of_a_table_with_a_column_named_as_their_mask(replication: Replication) -> None:
+    r = replication
+    r.execute('CREATE TABLE s.w (id int PRIMARY KEY, mask0 text, "%" text)')
+    r.transaction(*(r.insert({"ID": i, "MASK0": "a", "%": "b"}, "W") for i in (1, 2)))
+    r.transaction(r.update({"ID": 1}, {"MASK0": "c"}, "W"), r.update({"ID": 2}, {"%": "d"}, "W"))
+    r.apply(batch_changes=1)
+    assert _table(r, "s.w") == [(1, "c", "b"), (2, "a", "d")]
 
 
 def test_tables_without_a_key(replication: Replication) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from olr_pg.applier.received.chunk_assembly import TOO_LARGE, ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
-from olr_pg.applier.statements.table_changes import AnswerChunk, join, raw_images, select
+from olr_pg.applier.received.change_reading import MessageReader
+from olr_pg.applier.statements.table_changes import join, raw_images, row_changes, select
 from olr_pg.applier.stopped import hold
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.transactions.change_columns import TOO_LARGE
 from olr_pg.wire.elements import Chunk, ChunkFlags, ColumnValue, encode_element
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.messages import Data, encode_answer
@@ -31,14 +31,19 @@ KEY = ("olr_pg", "S.T")
 
 def selection_of(elements: list[Element], order: ByteOrder, limit: int) -> Selection:
     """What the session makes of elements that are received one by one."""
-    reader, layouts = ChunkedRows(order, limit), LayoutReader(order)
+    reader = MessageReader(order, limit)
     parts = []
     for element in elements:
         blob = np.frombuffer(encode_answer(Data(encode_element(element, order)), order), np.uint8)
-        for answers in reader.feed(blob.copy()):
-            chunk = AnswerChunk(answers, layouts.read(answers))
-            parts.append(select(chunk, np.flatnonzero(answers.layout >= 0)))
+        parts += [select(chunk, row_changes(chunk)) for chunk in reader.feed(blob.copy())]
     return join(parts)
+
+
+def described(selection: Selection, number: int) -> list[ColumnValue]:
+    chunk = selection.chunks[int(selection.chunk[number])]
+    first, end = chunk.changes.entry_first[selection.element[number] :][:2].tolist()
+    columns = chunk.changes.value_column[first:end].tolist()
+    return [chunk.directory.columns[column].column for column in columns]
 
 
 def _chunk(scn: int, data: bytes, flags: int) -> Chunk:
@@ -81,7 +86,7 @@ def test_held_changes_come_back_as_they_were(
         assert back.commit_scn.tolist() == selection.commit_scn.tolist()
         assert back.xid.tolist() == selection.xid.tolist()
         for number in range(len(selection)):
-            assert back.layout(number).columns == selection.layout(number).columns
+            assert described(back, number) == described(selection, number)
             assert raw_images(back, number) == raw_images(selection, number)
 
 
@@ -98,7 +103,7 @@ def test_a_value_that_was_too_large_stays_refused(replication: Replication) -> N
         found = hold.first_held(connection, KEY, changes_max=10, bytes_max=1 << 20)
     assert isinstance(found, hold.HeldChanges)
     lengths = [
-        chunk.answers.value_length[chunk.answers.entry_first[element + 1] - 1]
+        chunk.changes.value_length[chunk.changes.entry_first[element + 1] - 1]
         for chunk, element in zip(
             (found.selection.chunks[i] for i in found.selection.chunk), found.selection.element,
             strict=True,
