@@ -21,6 +21,7 @@ The rooms, as the journey of a row (docs/internals/architecture.md has the funct
     monitor, observability, config, cli   status and metrics; logs; configuration; commands
     postgres, java, files, kernels, scalars, ordered_window, errors   what the others stand on
     simulator, bench   a model Oracle that writes redo, and the benchmarks
+    proving        scenarios of SQL that show whether each form of change is read right
 
 Imports go one way; the layers are in pyproject.toml.
 """

@@ -331,6 +331,8 @@ class Code(IntEnum):
     CONTROL_TOKEN_WEAK = 8017
     WORKLOAD_NOT_LIVE = 8050
     DEMO_SOURCE_FAILED = 8051
+    SQL_SCRIPT_FAILED = 8052
+    SCENARIO_INVALID = 8053
     BENCHMARK_UNKNOWN = 8100
     BENCHMARK_PROCESS_FAILED = 8101
     # the appliance itself
@@ -1766,6 +1768,14 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.DEMO_SOURCE_FAILED: ErrorEntry(
         "the demo's source has failed",
         "see what it said above; free disk space, or give the demo more of the processor",
+    ),
+    Code.SQL_SCRIPT_FAILED: ErrorEntry(
+        "a statement of a script failed, or did not fail as the script says it must",
+        "correct the statement, or name the expected error above it: -- error: ORA-00001",
+    ),
+    Code.SCENARIO_INVALID: ErrorEntry(
+        "a file is no scenario of SQL",
+        "end every statement with ; at the end of a line; docs/simulator.md lists the directives",
     ),
     Code.BENCHMARK_UNKNOWN: ErrorEntry(
         "there is no such benchmark",

@@ -24,6 +24,7 @@ from olr_pg.simulator.sessions.row_shape import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.live import LiveOptions
     from olr_pg.simulator.model.source_modes import SourceMode
     from olr_pg.simulator.oracle_net.serve import LiveServer
@@ -211,7 +212,11 @@ def simulate(
     ] = "200KB",
     switch_seconds: Annotated[
         float,
-        typer.Option(min=0.1, metavar="S", help="With --live: switch logs after this time."),
+        typer.Option(
+            min=0.1,
+            metavar="S",
+            help="With --live or --sql: switch logs after this time.",
+        ),
     ] = 2.0,
     seconds: Annotated[
         float | None,
@@ -276,6 +281,15 @@ def simulate(
             " be read, or is mended.",
         ),
     ] = 0.0,
+    sql: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Carry out the SQL of FILE instead of a workload; with --serve, take more SQL"
+            " then, of the user app with the password olr. docs/simulator.md says how sessions and"
+            " expected errors are written.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
     serve: Annotated[
         int | None,
@@ -340,7 +354,7 @@ def simulate(
         size_bytes = LOGS_PER_SIZE * int(options.rate * LOG_SECONDS)
     shape = choose_shape(
         seed,
-        workload,
+        workload if sql is None else "orders",
         version=None if version is None else COMPATIBLE[version.value],
         big_endian=big_endian,
         block_size=None if block_size is None else int(block_size),
@@ -353,6 +367,12 @@ def simulate(
     )
     server = _live_server(out, serve) if live and serve is not None else None
     with _writing_to(out):
+        if sql is not None:
+            if serve is None:
+                _print(_simulate_sql(seed, out, sql, shape), as_json=as_json)
+            else:
+                _serve_sql(seed, out, sql, shape, (serve, switch_seconds))
+            return
         if live:
             summary = simulate_live(
                 *(seed, out, interruption(), options),
@@ -381,6 +401,38 @@ def simulate(
         print_line("The database stands still; Ctrl-C again ends it.", at_once=True)
         interruption().wait()
         server.close()
+
+
+def _simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> dict[str, Any]:
+    """Carry out the SQL of a file; return what was written."""
+    from olr_pg.proving.scenario import read_scenario
+    from olr_pg.simulator.sql.recorded_files import simulate_script
+
+    scenario = read_scenario(file)
+    summary = simulate_script(seed, out, shape, scenario.steps, scenario.start)
+    return summary_record(summary, "sql", out)
+
+
+def _serve_sql(
+    seed: int, out: Path, file: Path, shape: DatabaseShape, place: tuple[int, float]
+) -> None:
+    """Carry out the SQL of a file, then take more on a port until interrupted.
+
+    Args:
+        place: the port, and the seconds after which a log is switched.
+    """
+    from olr_pg.proving.scenario import read_scenario
+    from olr_pg.simulator.oracle_net.sql_serving import SqlServer
+    from olr_pg.simulator.sql.scripts import run_script
+
+    scenario, stop = read_scenario(file), interruption()
+    port, seconds = place
+    with SqlServer(seed, out, shape, port=port, switch_seconds=seconds) as served:
+        run_script(served.database, scenario.steps)
+        print_line(f"SQL of {served.database.owner}, with the password olr")
+        _announce(served.server, out, has_rows=True)
+        flush()
+        stop.wait()
 
 
 def _check_containers(containers: int | None, workload: str, version: Release | None) -> None:
@@ -421,13 +473,14 @@ def _live_server(directory: Path, port: int) -> LiveServer:
     return LiveServer(directory, port, lambda server: _announce(server, directory))
 
 
-def _announce(server: StandIn, directory: Path) -> None:
+def _announce(server: StandIn, directory: Path, *, has_rows: bool = False) -> None:
     from pyarrow.parquet import read_metadata
 
     from olr_pg.simulator.oracle_net.serve import CONFIG, TABLES
 
     print_line(f"serving: {server.connect_string}")
-    if any(read_metadata(file).num_rows for file in (directory / TABLES).glob("*.parquet")):
+    files = (directory / TABLES).glob("*.parquet")
+    if has_rows or any(read_metadata(file).num_rows for file in files):
         print_line(f"load its rows first: olr-pg initial-load --config {directory / CONFIG}")
     print_line(f"replicate it: olr-pg run --config {directory / CONFIG}")
     flush()

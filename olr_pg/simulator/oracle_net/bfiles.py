@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.ttc_messages import LobOperation, Message, write_status
 
 if TYPE_CHECKING:

@@ -12,18 +12,19 @@ import sqlite3
 import threading
 import tomllib
 import weakref
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.dictionary.lob_delivery import CLOB, lob_delivery
 from olr_pg.scalars import format_rowid
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.sql import Query, translate
 from olr_pg.simulator.oracle_net.values import Bfile, ResultColumn, ResultType, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.model import Table
 
@@ -127,6 +128,12 @@ class Catalogue:
         """Forget everything; once is enough."""
         with self._lock:
             self._sqlite.close()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else read or change anything within the context."""
+        with self._lock:
+            yield
 
     def insert(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
         """Add rows, by column name; columns that are not named are NULL, but ROWID is made up."""

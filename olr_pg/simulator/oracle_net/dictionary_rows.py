@@ -43,13 +43,18 @@ _LOB_FLAGS: Final = {
 
 
 def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
+    """Put the tables of `snapshot` into the catalogue, with the names of binary XML."""
+    insert_xml_tokens(catalogue, snapshot.xml_tokens)
+    insert_tables(catalogue, snapshot)
+
+
+def insert_tables(catalogue: Catalogue, snapshot: Snapshot) -> None:
     """Put the tables of `snapshot` into the catalogue, with the views of table names."""
     owners = sorted({table.owner for table in snapshot.tables})
     users = {owner: FIRST_USER + number for number, owner in enumerate(owners)}
     for name, number in users.items():
         catalogue.put("USER$", USER=number, NAME=name, TYPE=1, SPARE1=0)
     insert_tablespace(catalogue, TABLESPACE, "USERS")
-    insert_xml_tokens(catalogue, snapshot.xml_tokens)
     constraints = count(FIRST_CONSTRAINT)
     for table in snapshot.tables:
         insert_table(catalogue, table, users[table.owner], constraints)

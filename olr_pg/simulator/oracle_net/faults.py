@@ -1,4 +1,4 @@
-"""Faults that are made on purpose, and the errors that Oracle would give."""
+"""Faults that are made on purpose."""
 
 from __future__ import annotations
 
@@ -7,21 +7,6 @@ from dataclasses import dataclass, field
 
 Phase = str
 """``connect``, ``execute``, ``fetch`` or ``lob``."""
-
-
-class OraError(Exception):
-    """An ORA error that the client is told.
-
-    Args:
-        code: its number.
-        text: its words.
-        offset: in the statement, in characters.
-    """
-
-    def __init__(self, code: int, text: str, offset: int = 0) -> None:
-        super().__init__(f"ORA-{code:05d}: {text}")
-        self.code = code
-        self.offset = offset
 
 
 @dataclass(slots=True)

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.scalars import format_rowid, parse_rowid
 from olr_pg.simulator.model.transactions import TRUNCATE
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.dictionary_rows import partition_name
-from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.values import ResultType, float_kind
 from olr_pg.simulator.table_files import ROWID, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.dictionary.model import Column, Table
@@ -62,8 +62,6 @@ class RowVersions:
         self._open: list[tuple[int, int]] = []
         self.unfinished: Sequence[int] = ()
         _add_functions(catalogue)
-        for owner in sorted({table.owner for table in self._tables.values()}):
-            catalogue.add_schema(owner)
         for table in self._tables.values():
             self._create(table)
         catalogue.made_when_asked |= {
@@ -72,6 +70,7 @@ class RowVersions:
         }
 
     def _create(self, table: Table) -> None:
+        self._catalogue.add_schema(table.owner)
         columns = {column.name: _kind(column) for column in table.delivered}
         self._catalogue.versioned[table.owner, table.name] = columns
         names = ", ".join(map(_quoted, columns))
@@ -84,6 +83,39 @@ class RowVersions:
             ' WHERE "/since" <= CURRENT_SCN()'
             ' AND ("/until" IS NULL OR "/until" > CURRENT_SCN())'
         )
+
+    def follow(self, tables: Iterable[Table], added: Mapping[tuple[str, str], object]) -> None:
+        """Have the tables that there are after DDL.
+
+        Args:
+            added: what older rows have in a column that was added, by the table's name and its own.
+        """
+        now = {table.full_name: table for table in tables}
+        for name, old in list(self._tables.items()):
+            if name not in now or now[name].obj != old.obj:
+                self._drop(self._tables.pop(name))
+        for name, table in now.items():
+            if name not in self._tables:
+                self._create(table)
+            elif len(self._tables[name].delivered) < len(table.delivered):
+                self._widen(self._tables[name], table, added)
+            self._tables[name] = table
+
+    def _drop(self, table: Table) -> None:
+        self._catalogue.update(f"DROP VIEW {_quoted(table.owner)}.{_quoted(table.name)}")
+        versions = _quoted(table.name + VERSIONS)
+        self._catalogue.update(f"DROP TABLE {_quoted(table.owner)}.{versions}")
+        del self._catalogue.versioned[table.owner, table.name]
+
+    def _widen(self, old: Table, table: Table, added: Mapping[tuple[str, str], object]) -> None:
+        """Give a table the columns that it has now."""
+        place = f"{_quoted(old.owner)}.{_quoted(old.name + VERSIONS)}"
+        rows = self._catalogue.rows(f"SELECT * FROM {place}")  # noqa: S608
+        new = table.delivered[len(old.delivered) :]
+        values = [added.get((table.full_name, column.name)) for column in new]
+        self._drop(old)
+        self._create(table)
+        self._catalogue.insert_many(self._insertion(table), ((*row, *values) for row in rows))
 
     def read_start(self, folder: Path, scn: int) -> None:
         """Read the rows at the start, from the simulator's Parquet files.

@@ -80,7 +80,7 @@ def served(summary: Summary, directory: Path, *, port: int, every: float) -> Ite
         archive()
     with StandIn(next(iter(states.values())), port=port) as server:
         server.containers = states if summary.others else {}
-        _write_config((summary.snapshot, *summary.others), directory, server)
+        write_config((summary.snapshot, *summary.others), directory, server)
         if every:
             archiving.start()
         try:
@@ -185,7 +185,7 @@ class LiveServer:
 
     def _open(self) -> None:
         self._server = self._open_things.enter_context(StandIn(self._state, port=self._port))
-        _write_config((self._state.snapshot,), self._directory, self._server)
+        write_config((self._state.snapshot,), self._directory, self._server)
         self._opened(self._server)
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class _Rows:
         self._truth = source if source.exists() else directory / TRUTH
         self._ddl = directory / DDL
         self._read = 0
-        self._versions = RowVersions(state.catalogue, _own(snapshot), prefix)
+        self._versions = RowVersions(state.catalogue, own_tables(snapshot), prefix)
         self._versions.read_start(directory / TABLES, snapshot.scn)
 
     def read_more(self, unfinished: Sequence[int] = ()) -> None:
@@ -237,7 +237,7 @@ class _Rows:
         self._versions.forget(scn)
 
 
-def _own(snapshot: Snapshot) -> list[Table]:
+def own_tables(snapshot: Snapshot) -> list[Table]:
     """Return the tables that are not Oracle's."""
     return [table for table in snapshot.tables if not is_oracle_schema(table.owner)]
 
@@ -250,7 +250,12 @@ def read_header(path: Path) -> LogHeader:
         return parse_log_header(file.read(block_size), file.read(block_size), path=str(path))
 
 
-def _write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn) -> None:
+def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn) -> None:
+    """Write the configuration that replicates what a server has, in containers of these tables.
+
+    Raises:
+        OlrPgError: 8002, it cannot be written.
+    """
     several = [str(one.database.con_name) for one in snapshots] if len(snapshots) > 1 else []
     document: dict[str, Any] = {
         "context": {"data": "data"},
@@ -268,7 +273,7 @@ def _write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandI
         "apply": {
             "connect-string": "embedded",
             "tables": list(
-                dict.fromkeys(table.full_name for one in snapshots for table in _own(one))
+                dict.fromkeys(table.full_name for one in snapshots for table in own_tables(one))
             ),
             "create-tables": True,
         },

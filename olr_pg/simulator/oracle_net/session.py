@@ -8,10 +8,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net import ttc_messages as msg
 from olr_pg.simulator.oracle_net.auth import PasswordCheck
 from olr_pg.simulator.oracle_net.bfiles import SessionFiles
-from olr_pg.simulator.oracle_net.faults import Faults, OraError
+from olr_pg.simulator.oracle_net.faults import Faults
 from olr_pg.simulator.oracle_net.packets import (
     DATA_FLAGS_BYTES,
     Marker,
@@ -20,9 +21,18 @@ from olr_pg.simulator.oracle_net.packets import (
     PeerGoneError,
 )
 from olr_pg.simulator.oracle_net.sql import is_query
+from olr_pg.simulator.oracle_net.sql_client import SqlClient, returned_places
 from olr_pg.simulator.oracle_net.ttc import MalformedMessageError, TtcReader, TtcWriter
 from olr_pg.simulator.oracle_net.ttc_messages import ExecuteOption, Function, LobOperation, Message
-from olr_pg.simulator.oracle_net.values import LOBS, LONGS, Bfile, Wanted, lob_of, write_value
+from olr_pg.simulator.oracle_net.values import (
+    LOBS,
+    LONGS,
+    Bfile,
+    Wanted,
+    decode_bind,
+    lob_of,
+    write_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.oracle_net.faults import Fault
     from olr_pg.simulator.oracle_net.state import OracleState
     from olr_pg.simulator.oracle_net.values import BindType, LobValue
+    from olr_pg.simulator.sql.database import SqlDatabase
 
 SERVICE: Final = "SIM"
 USER: Final = "olr"
@@ -69,7 +80,7 @@ class Cursor:
 
     sql: str
     bind_types: tuple[BindType, ...] = ()
-    binds: list[object] = field(default_factory=list)
+    returned: tuple[int, ...] = ()
     result: QueryResult | None = None
     wanted: list[Wanted] = field(default_factory=list)
     sent: int = 0
@@ -85,6 +96,7 @@ class SessionHost:
         stopping: it is being closed.
         lob_read_max: bytes of the largest piece of a LOB that was sent.
         heard: the last statements, and whether each came in a read-only transaction.
+        sql: the database whose owner may log on, and do all that SQL can; None for none.
     """
 
     def __init__(self, state: OracleState) -> None:
@@ -93,6 +105,7 @@ class SessionHost:
         self.faults = Faults()
         self.user, self.password, self.service = USER, PASSWORD, SERVICE
         self.stopping = False
+        self.sql: SqlDatabase | None = None
         self.lob_read_max = 0
         self.heard: deque[tuple[str, bool]] = deque(maxlen=_HEARD_MAX)
 
@@ -111,6 +124,7 @@ class ClientSession:
         self._user = ""
         self._reads_only = False
         self._check: PasswordCheck | None = None
+        self._sql: SqlClient | None = None
         self._calls: dict[int, Callable[[TtcReader, TtcWriter], None]] = {
             Function.AUTH_PHASE_ONE: self._auth_one,
             Function.AUTH_PHASE_TWO: self._auth_two,
@@ -119,8 +133,8 @@ class ClientSession:
             Function.REEXECUTE_AND_FETCH: self._reexecute,
             Function.FETCH: self._fetch,
             Function.LOB: self._lob,
-            Function.COMMIT: self._end_transaction,
-            Function.ROLLBACK: self._end_transaction,
+            Function.COMMIT: self._commit,
+            Function.ROLLBACK: self._roll_back,
             Function.PING: self._nothing,
             Function.LOGOFF: self._nothing,
         }
@@ -134,6 +148,9 @@ class ClientSession:
         except (PeerGoneError, InterruptedCallError):
             # Who gives up while connecting does not come back.
             return
+        finally:
+            if self._sql is not None:
+                self._sql.close()
 
     def _accept(self) -> bool:
         packet = self._stream.receive()
@@ -250,10 +267,13 @@ class ClientSession:
 
     def _auth_two(self, reader: TtcReader, out: TtcWriter) -> None:
         _, pairs = msg.read_auth(reader)
-        known = self._user.upper() == self._server.user.upper()
+        sql, user = self._server.sql, self._user.upper()
+        known = user == self._server.user.upper() or (sql is not None and user == sql.owner)
         if self._check is None or not self._check.accepts(pairs) or not known:
             raise OraError(1017, _INVALID_PASSWORD)
         self._strike("connect")
+        if sql is not None and user == sql.owner:
+            self._sql = SqlClient(sql)
         session = [
             ("AUTH_VERSION_NO", str(_version_number(self._server.state.version))),
             ("AUTH_SESSION_ID", "42"),
@@ -269,12 +289,22 @@ class ClientSession:
     def _nothing(self, _reader: TtcReader, out: TtcWriter) -> None:
         msg.write_status(out)
 
-    def _end_transaction(self, reader: TtcReader, out: TtcWriter) -> None:
+    def _commit(self, reader: TtcReader, out: TtcWriter) -> None:
         self._reads_only = False
+        if self._sql is not None:
+            self._sql.session.commit()
+        self._nothing(reader, out)
+
+    def _roll_back(self, reader: TtcReader, out: TtcWriter) -> None:
+        self._reads_only = False
+        if self._sql is not None:
+            self._sql.session.rollback()
         self._nothing(reader, out)
 
     def _execute(self, reader: TtcReader, out: TtcWriter) -> None:
-        request = msg.read_execute(reader)
+        places = returned_places if self._sql is not None else lambda _: ()
+        known = {number: cursor.sql for number, cursor in self._cursors.items()}
+        request = msg.read_execute(reader, places, known)
         number = request.cursor
         if request.sql is not None:
             if not number:
@@ -286,18 +316,32 @@ class ClientSession:
             rows = request.rows if request.options & ExecuteOption.FETCH else 0
             self._write_rows(number, cursor, rows, out)
             return
-        cursor.bind_types, cursor.binds = request.bind_types, request.binds
-        self._run(number, cursor, request.rows, out)
+        cursor.bind_types, cursor.returned = request.bind_types, request.returned
+        commits = bool(request.options & ExecuteOption.COMMIT)
+        self._run(number, cursor, request.rows, request.binds, out, commits=commits)
 
     def _reexecute(self, reader: TtcReader, out: TtcWriter) -> None:
-        number, rows = msg.read_reexecute(reader)
+        number, rows, commits = msg.read_reexecute(reader)
         cursor = self._cursor(number)
-        cursor.binds = msg.read_binds(reader, cursor.bind_types)
-        self._run(number, cursor, rows, out)
+        executions = 1 if is_query(cursor.sql) else max(rows, 1)
+        binds = msg.read_binds(reader, cursor.bind_types, executions, cursor.returned)
+        self._run(number, cursor, rows, binds, out, commits=commits)
 
-    def _run(self, number: int, cursor: Cursor, rows: int, out: TtcWriter) -> None:
+    def _run(
+        self,
+        number: int,
+        cursor: Cursor,
+        rows: int,
+        binds: list[list[bytes | None]],
+        out: TtcWriter,
+        *,
+        commits: bool,
+    ) -> None:
         self._server.heard.append((cursor.sql, self._reads_only))
         self._strike("execute", cursor.sql)
+        if self._sql is not None:
+            self._run_sql(self._sql, number, cursor, rows, binds, out, commits=commits)
+            return
         if not is_query(cursor.sql):
             if cursor.sql.upper() == _READ_ONLY:
                 self._reads_only = True
@@ -309,7 +353,36 @@ class ClientSession:
                 self._state().command(cursor.sql)
             msg.write_end(out, cursor=number)
             return
-        result = self._state().catalogue.query(cursor.sql, cursor.binds)
+        first = binds[0] if binds else []
+        values = [decode_bind(*one) for one in zip(cursor.bind_types, first, strict=True)]
+        self._answer_query(
+            number, cursor, rows, self._state().catalogue.query(cursor.sql, values), out
+        )
+
+    def _run_sql(
+        self,
+        client: SqlClient,
+        number: int,
+        cursor: Cursor,
+        rows: int,
+        binds: list[list[bytes | None]],
+        out: TtcWriter,
+        *,
+        commits: bool,
+    ) -> None:
+        outcomes = client.run(cursor.sql, cursor.bind_types, binds)
+        if outcomes[-1].is_query:
+            self._answer_query(number, cursor, rows, client.result(outcomes[-1]), out)
+            return
+        if commits:
+            client.session.commit()
+        if cursor.returned:
+            client.write_returned(out, outcomes, cursor.bind_types, cursor.returned)
+        msg.write_end(out, cursor=number, rows=sum(one.count for one in outcomes))
+
+    def _answer_query(
+        self, number: int, cursor: Cursor, rows: int, result: QueryResult, out: TtcWriter
+    ) -> None:
         cursor.result, cursor.sent = result, 0
         cursor.wanted = [Wanted(one.kind.code, one.kind.form) for one in result.columns]
         msg.write_describe(out, result.columns)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

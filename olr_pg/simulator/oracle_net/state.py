@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.scalars import decode_redo_time
 from olr_pg.simulator.model.shop_inventory import shop_inventory
-from olr_pg.simulator.oracle_net.catalogue import SYS_TABLES, VIEWS, Catalogue
-from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.oracle_net.catalogue import INVENTORY_VIEWS, SYS_TABLES, VIEWS, Catalogue
+from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary, insert_tables
 from olr_pg.simulator.oracle_net.inventory_rows import insert_inventory
 from olr_pg.simulator.oracle_net.logging_rows import alter_logging, note_unrecoverable
 from olr_pg.simulator.oracle_net.supplemental_logging import STATEMENTS, tell_logging
@@ -105,6 +105,16 @@ class OracleState:
         insert_inventory(self.catalogue, shop_inventory(snapshot))
         self._insert_facts(dbid)
         tell_logging(self.catalogue, snapshot, logging or {})
+
+    def redefine(self, snapshot: Snapshot, logging: Mapping[str, Logging]) -> None:
+        """Have other tables, as after DDL."""
+        with self.catalogue.alone():
+            self.snapshot = snapshot
+            for name in {*SYS_TABLES, *INVENTORY_VIEWS} - {"DUAL"}:
+                self.catalogue.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
+            insert_tables(self.catalogue, snapshot)
+            insert_inventory(self.catalogue, shop_inventory(snapshot))
+            tell_logging(self.catalogue, snapshot, logging)
 
     def close(self) -> None:
         """Forget everything; once is enough."""

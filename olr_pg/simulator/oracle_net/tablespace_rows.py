@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.stored_segments import ENCRYPTED
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.simulator.oracle_net.values import NATIONAL, BindType, decode_bind
+from olr_pg.simulator.oracle_net.values import NATIONAL, BindType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from olr_pg.simulator.oracle_net.ttc import TtcReader, TtcWriter
     from olr_pg.simulator.oracle_net.values import ResultColumn
@@ -41,6 +41,7 @@ class Message(IntEnum):
     ROW_DATA = 7
     PARAMETER = 8
     STATUS = 9
+    IO_VECTOR = 11
     LOB_DATA = 14
     DESCRIBE = 16
     PIGGYBACK = 17
@@ -81,6 +82,14 @@ class ExecuteOption(IntEnum):
     DEFINE = 0x10
     EXECUTE = 0x20
     FETCH = 0x40
+    COMMIT = 0x100
+
+
+BIND_IN, BIND_OUT = 32, 16
+"""Directions of a bind."""
+
+LONG_BIND: Final = 32_767
+"""A bind that may be longer comes behind the others of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,8 @@ class ExecuteRequest:
         sql: None where the cursor has it.
         rows: that may come with the answer.
         defines: how the columns are wanted; None for as they are.
-        binds: by position; None where none came.
+        binds: the bytes of each row of binds, by position; None is NULL.
+        returned: the places of the binds that get what RETURNING gives.
     """
 
     options: int
@@ -101,7 +111,8 @@ class ExecuteRequest:
     rows: int
     defines: tuple[BindType, ...] | None
     bind_types: tuple[BindType, ...]
-    binds: list[object]
+    binds: list[list[bytes | None]]
+    returned: tuple[int, ...] = ()
 
 
 class LobRequest(NamedTuple):
@@ -145,8 +156,15 @@ def read_auth(reader: TtcReader) -> tuple[str, dict[str, str]]:
     return user, values
 
 
-def read_execute(reader: TtcReader) -> ExecuteRequest:
-    """Read a full execute."""
+def read_execute(
+    reader: TtcReader, returned_by: Callable[[str], tuple[int, ...]], known: Mapping[int, str]
+) -> ExecuteRequest:
+    """Read a full execute.
+
+    Args:
+        returned_by: the places of the binds of a statement's RETURNING, which have no values.
+        known: the statements of open cursors, where they do not come.
+    """
     options, cursor = reader.integer(), reader.integer()
     has_sql = reader.byte()
     reader.skip("ibibbi")
@@ -158,30 +176,46 @@ def read_execute(reader: TtcReader) -> ExecuteRequest:
     reader.skip("ibbbibiibib")
     reader.skip("bibibbi")  # the statement's signature and id
     sql = (reader.bytes_() or b"").decode() if has_sql else None
-    reader.skip("i" * 13)
+    reader.skip("i")
+    executions = reader.integer()
+    reader.skip("i" * 5)
+    if reader.integer():  # of a query it is how many rows may come
+        executions = 1
+    reader.skip("i" * 5)
     defines = None
     types: tuple[BindType, ...] = ()
-    binds: list[object] = []
+    binds: list[list[bytes | None]] = []
+    returned = returned_by(known.get(cursor, "") if sql is None else sql) if bind_count else ()
     if options & ExecuteOption.DEFINE:
         defines = tuple(_read_type(reader) for _ in range(define_count))
     elif bind_count:
         types = tuple(_read_type(reader) for _ in range(bind_count))
-        binds = read_binds(reader, types)
-    return ExecuteRequest(options, cursor, sql, rows, defines, types, binds)
+        binds = read_binds(reader, types, max(executions, 1), returned)
+    return ExecuteRequest(options, cursor, sql, rows, defines, types, binds, returned)
 
 
-def read_reexecute(reader: TtcReader) -> tuple[int, int]:
-    """Cursor and rows of a short execute; its binds follow."""
+def read_reexecute(reader: TtcReader) -> tuple[int, int, bool]:
+    """Read a short execute: cursor, rows or executions, and whether it commits; binds follow."""
     cursor, rows = reader.integer(), reader.integer()
-    reader.skip("ii")
-    return cursor, rows
+    reader.skip("i")
+    return cursor, rows, bool(reader.integer() & 1)
 
 
-def read_binds(reader: TtcReader, types: Sequence[BindType]) -> list[object]:
-    """Read a row of bind values."""
-    if types:
-        reader.byte()
-    return [decode_bind(kind, reader.bytes_()) for kind in types]
+def read_binds(
+    reader: TtcReader, types: Sequence[BindType], executions: int, returned: Sequence[int] = ()
+) -> list[list[bytes | None]]:
+    """Read rows of bind values; those that RETURNING fills have none."""
+    given = [at for at in range(len(types)) if at not in returned]
+    order = sorted(given, key=lambda at: types[at].size > LONG_BIND)
+    rows: list[list[bytes | None]] = []
+    for _ in range(executions):
+        row: list[bytes | None] = [None] * len(types)
+        if given:
+            reader.byte()
+        for at in order:
+            row[at] = reader.bytes_()
+        rows.append(row)
+    return rows
 
 
 def read_close_cursors(reader: TtcReader) -> list[int]:
@@ -280,6 +314,12 @@ def write_describe(out: TtcWriter, columns: Sequence[ResultColumn]) -> None:
         out.integer(kind.size, 0).byte(1, min(len(column.name), 30)).sized_text(column.name)
         out.sized_bytes(b"").sized_bytes(b"").integer(number, 0)
     out.sized_bytes(b"").integer(0, 0, 0, 0).sized_bytes(b"")
+
+
+def write_bind_directions(out: TtcWriter, count: int, returned: Sequence[int]) -> None:
+    """Write which of a statement's binds get values."""
+    out.byte(Message.IO_VECTOR, 0).integer(count % 256, count // 256, 0, 0, 0, 0)
+    out.byte(*(BIND_OUT if at in returned else BIND_IN for at in range(count)))
 
 
 def write_row_header(out: TtcWriter) -> None:

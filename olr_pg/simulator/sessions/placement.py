@@ -34,6 +34,14 @@ INDEX_SPACING: Final = 1_000
 INDEXES_MAX: Final = 10
 """Indexes of a table."""
 
+MANY: Final = 16
+"""Tables from this number on have their indexes in files of their own: there may be hundreds."""
+
+TABLES_PER_FILE: Final = 60
+FURTHER_FILE: Final = 600
+INDEX_FILE: Final = 700
+"""Files of tables from `TABLES_PER_FILE` on, and of indexes from `MANY` on."""
+
 LOB_OBJECTS: Final = 60
 """Object numbers for the LOB segments and indexes of a table."""
 
@@ -102,8 +110,9 @@ def place_table(
         index_spacing: blocks from one index to the next.
         row_space, update_reserve, piece_max, row_scn: as of `SimTable`.
     """
-    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
-    dataobj, segment = obj + (7 if number % 2 else 0), 128 + number * 65_536
+    obj, relative = FIRST_OBJECT + 20 * number, _file(number)
+    place = 128 + number % TABLES_PER_FILE * 65_536
+    dataobj, segment = obj + (7 if number % 2 else 0), place
     parts = spec.partitions if spec.partitions > 1 else 0
     indexed = spec.index_organised and parts > 0
     table = SimTable(
@@ -161,16 +170,32 @@ def usn_of(dba: int) -> int:
 def _indexes(
     number: int, spec: TableSpec, scn: int, blocks: int, spacing: int
 ) -> tuple[SimIndex, ...]:
-    obj, relative = FIRST_OBJECT + 20 * number, 12 + number % 3
-    made = list[SimIndex]()
+    obj, made = FIRST_OBJECT + 20 * number, list[SimIndex]()
     for at, (columns, unique) in enumerate(spec.indexes):
-        dba = (relative << 22) + FIRST_INDEX_BLOCK + (number * INDEXES_MAX + at) * spacing
-        own = [
-            TransactionalBlock(relative, dba + 1 + block, scn, first_itl=2)
-            for block in range(blocks)
-        ]
-        made.append(SimIndex(obj + 1 + at, columns, unique, dba, own))
+        place = index_place(number, at, spacing)
+        made.append(place_index(obj + 1 + at, columns, unique, place, scn, blocks))
     return tuple(made)
+
+
+def _file(number: int) -> int:
+    """Return the file of a table, by its number from 0."""
+    further = number // TABLES_PER_FILE
+    return (FURTHER_FILE + 3 * further if further else 12) + number % 3
+
+
+def index_place(number: int, at: int, spacing: int = INDEX_SPACING) -> int:
+    """Return where the segment of the `at`-th index of a table begins."""
+    file = INDEX_FILE + number % 3 if number >= MANY else _file(number)
+    return (file << 22) + FIRST_INDEX_BLOCK + (number * INDEXES_MAX + at) * spacing
+
+
+def place_index(
+    obj: int, columns: tuple[int, ...], unique: bool, dba: int, scn: int, blocks: int = INDEX_BLOCKS
+) -> SimIndex:
+    """Make an index of which nothing is stored yet."""
+    file = dba >> 22
+    own = [TransactionalBlock(file, dba + 1 + at, scn, first_itl=2) for at in range(blocks)]
+    return SimIndex(obj, columns, unique, dba, own)
 
 
 def _lob(number: int, at: int, storage: LobStorage, table: SimTable, scn: int) -> SimLob:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.catalogue import Catalogue
-from olr_pg.simulator.oracle_net.faults import OraError
 
 SCN = 500
 

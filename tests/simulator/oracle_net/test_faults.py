@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from olr_pg.simulator.oracle_net.faults import Fault, Faults, OraError
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.oracle_net.faults import Fault, Faults
 
 
 def test_a_fault_strikes_where_its_text_is_and_as_often_as_it_says() -> None:

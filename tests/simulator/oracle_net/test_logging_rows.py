@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.catalogue import Catalogue
-from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.logging_rows import (
     alter_logging,
     insert_logging,

@@ -8,8 +8,8 @@ import pytest
 
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.scalars import format_rowid
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.catalogue import Catalogue
-from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.sql import is_query, translate
 
 

@@ -9,7 +9,7 @@ import pytest
 from olr_pg.oracle.supplemental import ALL, PRIMARY_KEY
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.simulator.oracle_net.faults import OraError
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.state import OracleState
 from olr_pg.simulator.simulation import simulate
 

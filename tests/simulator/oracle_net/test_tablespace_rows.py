@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.oracle_net.catalogue import Catalogue
 from olr_pg.simulator.oracle_net.dictionary_rows import insert_dictionary
-from olr_pg.simulator.oracle_net.faults import OraError
 from olr_pg.simulator.oracle_net.tablespace_rows import insert_tablespace, move_segment
 from tests.oracle.conftest import NOTES, ORDERS, make_snapshot
 

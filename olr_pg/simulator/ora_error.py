@@ -1,0 +1,18 @@
+"""The errors that Oracle gives."""
+
+from __future__ import annotations
+
+
+class OraError(Exception):
+    """An ORA error that the client is told.
+
+    Args:
+        code: its number.
+        text: its words.
+        offset: in the statement, in characters.
+    """
+
+    def __init__(self, code: int, text: str, offset: int = 0) -> None:
+        super().__init__(f"ORA-{code:05d}: {text}")
+        self.code = code
+        self.offset = offset

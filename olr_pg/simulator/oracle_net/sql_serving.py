@@ -1,0 +1,144 @@
+"""``olr-pg simulate --serve --sql``: a database that takes SQL, as an Oracle on a port.
+
+Its owner logs on and works in SQL; the replication's user finds the dictionary, the archived logs,
+and the rows at every SCN, as of every other simulated database.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.simulator.model.transactions import ADD_COLUMN
+from olr_pg.simulator.oracle_net.row_versions import RowVersions
+from olr_pg.simulator.oracle_net.serve import (
+    ARCHIVE_DIRECTORY,
+    LOGS,
+    own_tables,
+    read_header,
+    write_config,
+)
+from olr_pg.simulator.oracle_net.server import StandIn
+from olr_pg.simulator.oracle_net.state import ARCHIVE, OracleState
+from olr_pg.simulator.simulated_files import prepare_directory
+from olr_pg.simulator.sql.database import SqlDatabase
+from olr_pg.simulator.truth import ddl_lines, truth_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.model.transactions import Transaction
+    from olr_pg.simulator.writer.log_file import OpenLog
+
+SWITCH_SECONDS: Final = 2.0
+
+
+class SqlServer:
+    """A database that takes SQL on a port.
+
+    Args:
+        directory: gets ``logs/``, ``truth.jsonl`` and a configuration that replicates it.
+        port: 0 for any that is free.
+        switch_seconds: a log that has redo is switched after this time.
+
+    Raises:
+        OlrPgError: 8002 the directory cannot be used, 8010 the port cannot be had.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        shape: DatabaseShape,
+        *,
+        port: int = 0,
+        switch_seconds: float = SWITCH_SECONDS,
+    ) -> None:
+        self._directory = prepare_directory(directory)
+        self.database = SqlDatabase(seed, shape, self._archive)
+        database = self.database
+        start = database.snapshot(database.current_scn())
+        self._state = OracleState(start, dbid=database.instance.identity.dbid)
+        self._state.offer_directory(ARCHIVE_DIRECTORY, ARCHIVE, directory / LOGS)
+        self._rows = RowVersions(self._state.catalogue, ())
+        self._truth = (directory / "truth.jsonl").open("w", encoding="utf-8")
+        database.changed, database.committed = self._redefine, self._follow
+        self.server = StandIn(self._state, port=port)
+        self.server.sql = database
+        self._seconds, self._stopping = switch_seconds, threading.Event()
+        self._switching = threading.Thread(target=self._switch, daemon=True)
+        self._switching.start()
+        self._redefine()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Archive what is left, and close the port; once is enough."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._switching.join()
+        self.database.shut_down()
+        self.server.close()
+        self._truth.close()
+
+    def _switch(self) -> None:
+        while not self._stopping.wait(self._seconds):
+            self.database.follow_clock()
+            self.database.switch_logs()
+
+    def _archive(self, log: OpenLog, next_scn: int, time: int) -> None:
+        """Write a log, under a name that says that it is whole."""
+        folder = self._directory / LOGS
+        part = folder / f".{log.name}.part"
+        part.write_bytes(log.close(next_scn, time))
+        part.rename(folder / log.name)
+        self._state.archived(log.name, read_header(folder / log.name), moves_scn=False)
+
+    def _redefine(self) -> None:
+        """Let the dictionary show the tables that there are now."""
+        database = self.database
+        snapshot = database.snapshot(database.current_scn())
+        committed = database.take_committed()
+        added = {
+            (effect.table.full_name, effect.table.columns[effect.column].name): default.json
+            for transaction in committed
+            for effect in transaction.ddl
+            if effect.operation == ADD_COLUMN and effect.column is not None
+            if (default := effect.table.columns[effect.column].default) is not None
+        }
+        levels = {one.sim.full_name: one.sim.logging for one in database.tables.values()}
+        with self._state.catalogue.alone():
+            self._state.redefine(snapshot, levels)
+            texts = {key: text.strip('"') for key, text in added.items()}
+            self._rows.follow(own_tables(snapshot), texts)
+            self._tell(committed)
+        write_config((snapshot,), self._directory, self.server)
+
+    def _follow(self) -> None:
+        """Let flashback queries show what has committed."""
+        with self._state.catalogue.alone():
+            self._tell(self.database.take_committed())
+
+    def _tell(self, committed: Sequence[Transaction]) -> None:
+        known = {one.sim.full_name for one in self.database.tables.values()}
+        told = [
+            one for one in committed
+            if any(change.table.full_name in known for change in one.delivered) or one.ddl
+        ]  # fmt: skip
+        lines = list(truth_lines(told))
+        self._rows.read_truth(lines, ddl_lines(told))
+        self._truth.writelines(line + "\n" for line in lines)
+        self._truth.flush()
+        self._rows.unfinished = self.database.open_begins()
+        self._state.scn = self.database.current_scn()

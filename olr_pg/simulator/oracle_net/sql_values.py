@@ -1,0 +1,165 @@
+"""Values of SQL on their way to and from the driver."""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.datatypes.mapping import OracleType
+from olr_pg.datatypes.number import decode_number
+from olr_pg.simulator.fields import cells
+from olr_pg.simulator.fields.cells import Moment
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.oracle_net.values import (
+    NATIONAL,
+    NUMBER_KIND,
+    ResultColumn,
+    ResultType,
+    float_kind,
+)
+from olr_pg.simulator.sql.values import (
+    SECOND,
+    Blob,
+    Clob,
+    DateValue,
+    Duration,
+    Fixed,
+    Months,
+    Single,
+    Timestamp,
+    Value,
+    Zoned,
+    moment_of,
+    nanoseconds_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.simulator.oracle_net.values import BindType
+    from olr_pg.simulator.sql.columns import Declared
+
+_MINUTE: Final = 60 * SECOND
+_TEXT_MAX: Final = 4000
+_BINARY_INTEGER: Final = 3
+_UTF16: Final = "utf-16-be"
+
+
+def decode_value(kind: BindType, raw: bytes | None) -> Value:
+    """Decode a bind's value.
+
+    Raises:
+        OraError: ORA-03115, its type is unknown here.
+    """
+    if not raw:
+        return None
+    code = kind.code
+    if code in (OracleType.NUMBER, _BINARY_INTEGER):
+        return Decimal(decode_number(raw))
+    if code in (OracleType.VARCHAR2, OracleType.CHAR, OracleType.LONG):
+        return raw.decode(_UTF16 if kind.form == NATIONAL else "utf-8")
+    if code in (OracleType.RAW, OracleType.LONG_RAW):
+        return raw
+    if code in (OracleType.DATE, OracleType.TIMESTAMP, OracleType.TIMESTAMP_TZ):
+        return _decode_moment(code, raw)
+    if code in (OracleType.BINARY_DOUBLE, OracleType.BINARY_FLOAT):
+        return _decode_float(raw)
+    if code == OracleType.INTERVAL_DS:
+        return _decode_duration(raw)
+    if code == OracleType.INTERVAL_YM:
+        years = int.from_bytes(raw[:4], "big") - (1 << 31)
+        return Months(years * 12 + raw[4] - 60)
+    raise OraError(3115, f"unsupported network datatype or representation: {code} of a bind")
+
+
+def _decode_moment(code: int, raw: bytes) -> Value:
+    century, year, month, day, hour, minute, second = raw[:7]
+    fraction = int.from_bytes(raw[7:11], "big") if len(raw) >= 11 else 0
+    number = (century - 100) * 100 + year - 100
+    at = nanoseconds_of(Moment(number, month, day, hour - 1, minute - 1, second - 1, fraction))
+    if code == OracleType.DATE:
+        return DateValue(at // SECOND)
+    if code == OracleType.TIMESTAMP or len(raw) < 13:
+        return Timestamp(at)
+    return Zoned(at, (raw[11] - 20) * 60 + raw[12] - 60)
+
+
+def _decode_float(raw: bytes) -> Value:
+    bits = (
+        bytes(byte ^ 0xFF for byte in raw) if raw[0] < 0x80 else bytes((raw[0] & 0x7F,)) + raw[1:]
+    )
+    if len(raw) == 4:
+        return Single(struct.unpack(">f", bits)[0])
+    return float(struct.unpack(">d", bits)[0])
+
+
+def _decode_duration(raw: bytes) -> Value:
+    days = int.from_bytes(raw[:4], "big") - (1 << 31)
+    hours, minutes, seconds = (byte - 60 for byte in raw[4:7])
+    nanoseconds = int.from_bytes(raw[7:11], "big") - (1 << 31)
+    whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return Duration(whole * SECOND + nanoseconds)
+
+
+def wire_value(value: Value) -> object:
+    """Return a value as a row of a result has it: bytes, a text or a number."""
+    if isinstance(value, DateValue):
+        return cells.date(moment_of(value.seconds * SECOND)).raw
+    if isinstance(value, Timestamp):
+        return cells.timestamp(moment_of(value.nanoseconds)).raw
+    if isinstance(value, Zoned):
+        local = moment_of(value.nanoseconds + value.offset * _MINUTE)
+        return cells.timestamp_tz(moment_of(value.nanoseconds), local, value.offset).raw
+    if isinstance(value, Months):
+        return cells.interval_year_to_month(value.months).raw
+    if isinstance(value, Duration):
+        return cells.interval_day_to_second(value.nanoseconds).raw
+    return value
+
+
+def result_column(name: str, declared: Declared | None, values: Sequence[Value]) -> ResultColumn:
+    """Return how a column of a result is described."""
+    if declared is not None and declared.kind in ("NVARCHAR2", "NCHAR", "NCLOB"):
+        code = {"NCHAR": OracleType.CHAR, "NCLOB": OracleType.CLOB}.get(
+            declared.kind, OracleType.VARCHAR2
+        )
+        return ResultColumn(name, ResultType(code, _TEXT_MAX, NATIONAL))
+    if declared is not None and declared.kind == "NUMBER":
+        numbers = (*declared.numbers, 0)[:2] if declared.numbers else (0, -127)
+        kind = ResultType(OracleType.NUMBER, 22, precision=numbers[0], scale=numbers[1])
+        return ResultColumn(name, kind)
+    if declared is not None and declared.kind in _KINDS:
+        return ResultColumn(name, _KINDS[declared.kind])
+    first = next((one for one in values if one is not None), None)
+    return ResultColumn(name, _kind_of(first))
+
+
+_TEXT: Final = ResultType(OracleType.VARCHAR2, _TEXT_MAX, 1)
+_KINDS: Final[dict[str, ResultType]] = {
+    "VARCHAR2": _TEXT,
+    "CHAR": ResultType(OracleType.CHAR, 2000, 1),
+    "RAW": ResultType(OracleType.RAW, _TEXT_MAX),
+    "FLOAT": ResultType(OracleType.NUMBER, 22, precision=126, scale=-127),
+    "DATE": ResultType(OracleType.DATE, 7),
+    "TIMESTAMP": ResultType(OracleType.TIMESTAMP, 11, scale=9),
+    "TIMESTAMP WITH TIME ZONE": ResultType(OracleType.TIMESTAMP_TZ, 13, scale=9),
+    "INTERVAL YEAR TO MONTH": ResultType(OracleType.INTERVAL_YM, 5),
+    "INTERVAL DAY TO SECOND": ResultType(OracleType.INTERVAL_DS, 11),
+    "BINARY_FLOAT": float_kind(OracleType.BINARY_FLOAT),
+    "BINARY_DOUBLE": float_kind(OracleType.BINARY_DOUBLE),
+    "CLOB": ResultType(OracleType.CLOB, _TEXT_MAX, 1),
+    "BLOB": ResultType(OracleType.BLOB, _TEXT_MAX),
+}
+
+
+def _kind_of(value: Value) -> ResultType:
+    kinds = (
+        (Clob, "CLOB"), (Blob, "BLOB"), (Fixed, "CHAR"), (str, "VARCHAR2"), (bytes, "RAW"),
+        (Single, "BINARY_FLOAT"), (float, "BINARY_DOUBLE"), (DateValue, "DATE"),
+        (Timestamp, "TIMESTAMP"), (Zoned, "TIMESTAMP WITH TIME ZONE"),
+        (Months, "INTERVAL YEAR TO MONTH"), (Duration, "INTERVAL DAY TO SECOND"),
+    )  # fmt: skip
+    if isinstance(value, Decimal):
+        return NUMBER_KIND
+    return next((_KINDS[name] for kind, name in kinds if isinstance(value, kind)), _TEXT)

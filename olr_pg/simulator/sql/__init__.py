@@ -1,0 +1,1 @@
+"""SQL for the model: statements are parsed, evaluated on its rows, and written as redo."""

@@ -1,0 +1,279 @@
+"""Changes of rows: in the model, which writes their redo, and in what sessions see of them.
+
+What a statement has changed is checked at its end against keys and foreign keys, as Oracle does, so
+that a statement may swap keys. A row that another transaction holds is waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.parsing import Locking
+from olr_pg.simulator.sql.rows import StoredRow
+from olr_pg.simulator.sql.values import key_of
+from olr_pg.simulator.writer.chained_rows import ChainWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from olr_pg.simulator.fields.cells import Cell
+    from olr_pg.simulator.model.tables import Row
+    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sql.database import SqlDatabase
+    from olr_pg.simulator.sql.rows import Check, ForeignKey, Key, SqlTable, SqlTransaction, Values
+    from olr_pg.simulator.sql.values import Value
+
+WAITS: Final = Locking()
+
+ARRAY_MAX: Final = 200
+"""Rows of one record: their number is one byte."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of one statement.
+
+    Args:
+        holds: whether a row fulfils a CHECK: False where it does not.
+
+    Attributes:
+        touched: rows with their values before the statement.
+        gathered: where a dictionary, rows are put there, to be inserted together.
+    """
+
+    database: SqlDatabase
+    session: SimSession
+    transaction: SqlTransaction
+    holds: Callable[[SqlTable, Check, Values], bool | None]
+    touched: dict[StoredRow, Values | None] = field(default_factory=dict)
+    gathered: dict[SqlTable, list[Values]] | None = None
+
+    # --- rows ---
+
+    def insert(self, table: SqlTable, rows: Sequence[Values]) -> list[StoredRow]:
+        """Insert rows whose values were converted."""
+        if self.gathered is not None:
+            self.gathered.setdefault(table, []).extend(rows)
+            return []
+        for values in rows:
+            self._check_row(table, values)
+        cells = [self._cells(table, values) for values in rows]
+        made: list[Row] = []
+        at = 0
+        while at < len(cells):
+            made += self._insert_some(table, cells[at:])
+            at = len(made)
+        found: list[StoredRow] = []
+        for row, values in zip(made, rows, strict=True):
+            stored = StoredRow(table, row, None)
+            self.transaction.note(stored)
+            stored.values, stored.writer = values, self.transaction
+            table.settle(stored)
+            table.note(stored)
+            self.touched.setdefault(stored, None)
+            found.append(stored)
+        return found
+
+    def insert_gathered(self) -> int:
+        """Insert what was gathered; return how many rows."""
+        gathered, self.gathered = self.gathered or {}, None
+        return sum(len(self.insert(table, rows)) for table, rows in gathered.items())
+
+    def _insert_some(self, table: SqlTable, cells: Sequence[list[Cell | None]]) -> list[Row]:
+        """Insert the first row, and with it others that go into the same block."""
+        sim, together = table.sim, 1
+        if not sim.index_organised and not sim.lobs:
+            segment = sim.segment_of(cells[0])
+            most = min(len(cells), ARRAY_MAX)
+            while together < most and sim.segment_of(cells[together]) is segment:
+                together += 1
+            whole = [len(ChainWriter.parts(sim, row)) == 1 for row in cells[:together]]
+            together = whole.index(False) if False in whole else together
+        if together > 1:
+            made = self.session.insert_many(sim, cells[:together])
+        else:
+            row = self.session.insert(sim, cells[0])
+            made = [row] if row is not None else []
+        if not made:
+            raise OraError(1554, "out of transaction slots in transaction tables")
+        return made
+
+    def update(self, stored: StoredRow, new: Mapping[int, Value]) -> None:
+        """Update a row that is locked; the values were converted."""
+        table, old = stored.table, stored.values
+        assert old is not None
+        values = tuple(new.get(at, value) for at, value in enumerate(old))
+        self._check_row(table, values)
+        self._change(stored)
+        cells = {at: table.columns[at].cell(value) for at, value in new.items()}
+        row = stored.row
+        if not self.session.update(row, cells):
+            if any(cell is not None or old[at] is not None for at, cell in cells.items()):
+                raise OraError(
+                    3001, "unimplemented feature: the model has no redo for this change of a row"
+                )
+            self.session.lock(row)
+        elif row.deleted:  # it has moved to another partition, or leaf
+            stored.row = table.sim.live[-1]
+        stored.values = values
+        table.note(stored)
+
+    def delete(self, stored: StoredRow) -> None:
+        """Delete a row that is locked."""
+        self._change(stored)
+        if not self.session.delete(stored.row):
+            raise OraError(3001, "unimplemented feature: the model cannot delete this row")
+        stored.values = None
+
+    def _change(self, stored: StoredRow) -> None:
+        self.touched.setdefault(stored, stored.values)
+        self.transaction.note(stored)
+        stored.writer = self.transaction
+
+    def lock(self, stored: StoredRow, locking: Locking = WAITS, *, in_redo: bool = False) -> bool:
+        """Lock a row; False where another transaction has it, and `locking` skips such rows.
+
+        Raises:
+            OraError, StatementRestart: another transaction has it.
+        """
+        holder = stored.locker
+        if holder is not None and holder is not self.transaction:
+            if locking.skips:
+                return False
+
+            def is_held() -> bool:
+                return stored.locker is holder and holder.is_active
+
+            self.database.wait(self.transaction, holder, is_held, locking.seconds)
+        if in_redo and holder is None:
+            self.transaction.note(stored)
+            self.session.lock(stored.row)
+        return True
+
+    @staticmethod
+    def _cells(table: SqlTable, values: Values) -> list[Cell | None]:
+        return [column.cell(value) for column, value in zip(table.columns, values, strict=True)]
+
+    # --- constraints ---
+
+    def _check_row(self, table: SqlTable, values: Values) -> None:
+        for column, value in zip(table.columns, values, strict=True):
+            if column.not_null and value is None:
+                name = f'"{table.sim.owner}"."{table.name}"."{column.name}"'
+                raise OraError(1400, f"cannot insert NULL into ({name})")
+        for check in table.checks:
+            if self.holds(table, check, values) is False:
+                raise OraError(2290, f"check constraint ({table.sim.owner}.{check.name}) violated")
+
+    def finish(self) -> None:
+        """Check what the statement has changed against keys.
+
+        Raises:
+            OraError: ORA-00001, ORA-02291, ORA-02292.
+            StatementRestart: another transaction had to end first.
+        """
+        seen = 0
+        while seen < len(self.touched):  # what is deleted with its parent is checked, too
+            new = list(self.touched.items())[seen:]
+            seen = len(self.touched)
+            for stored, _ in new:
+                if stored.values is not None:
+                    self._check_keys(stored, stored.values)
+            for stored, before in new:
+                self._check_children(stored, before)
+
+    def _check_keys(self, stored: StoredRow, values: Values) -> None:
+        for key in stored.table.keys:
+            self._check_key(stored, key, values)
+        for foreign in stored.table.foreign_keys:
+            self._check_parent(stored.table, foreign, values)
+
+    def _check_key(self, stored: StoredRow, key: Key, values: Values) -> None:
+        wanted = key.of(values)
+        if wanted is None:
+            return
+        for other in stored.table.holders(key, wanted):
+            if other is stored:
+                continue
+            self._wait_for_change(other, lambda row: row is not None and key.of(row) == wanted)
+            if other.values is not None and key.of(other.values) == wanted:
+                owner = stored.table.sim.owner
+                raise OraError(1, f"unique constraint ({owner}.{key.name}) violated")
+
+    def _wait_for_change(self, other: StoredRow, concerns: Callable[[Values | None], bool]) -> None:
+        """Wait for another transaction's change of a row, if it is about what concerns us."""
+        writer = other.writer
+        if writer is None or writer is self.transaction:
+            return
+        if not (concerns(other.values) or concerns(other.committed)):
+            return
+        self.database.wait(
+            self.transaction, writer, lambda: other.writer is writer and writer.is_active
+        )
+
+    def _check_parent(self, table: SqlTable, foreign: ForeignKey, values: Values) -> None:
+        if any(values[at] is None for at in foreign.columns):
+            return
+        parent, key = foreign.parent, foreign.parent_key
+        wanted = _referenced(foreign, values) or ()
+
+        def is_parent(row: Values | None) -> bool:
+            return row is not None and key.of(row) == wanted
+
+        for other in parent.holders(key, wanted):
+            self._wait_for_change(other, is_parent)
+            if is_parent(other.values):
+                return
+        raise OraError(
+            2291,
+            f"integrity constraint ({table.sim.owner}.{foreign.name}) violated - parent key not"
+            " found",
+        )
+
+    def _check_children(self, stored: StoredRow, before: Values | None) -> None:
+        table = stored.table
+        for child, foreign in table.children:
+            if foreign.parent is not table:
+                continue
+            key = foreign.parent_key
+            old = None if before is None else key.of(before)
+            if old is None or (stored.values is not None and key.of(stored.values) == old):
+                continue
+            if any(
+                other.values is not None and key.of(other.values) == old
+                for other in table.holders(key, old)
+            ):
+                continue
+            self._release_children(child, foreign, old, is_deleted=stored.values is None)
+
+    def _release_children(
+        self, child: SqlTable, foreign: ForeignKey, old: tuple[Any, ...], *, is_deleted: bool
+    ) -> None:
+        """Delete or change the rows that refer to a key that is gone, or refuse."""
+
+        def refers(row: Values | None) -> bool:
+            return row is not None and _referenced(foreign, row) == old
+
+        for other in list(child.present):
+            self._wait_for_change(other, refers)
+            if not refers(other.values):
+                continue
+            if not (is_deleted and foreign.on_delete):
+                raise OraError(
+                    2292,
+                    f"integrity constraint ({child.sim.owner}.{foreign.name}) violated - child"
+                    " record found",
+                )
+            self.lock(other)
+            if foreign.on_delete == "CASCADE":
+                self.delete(other)
+            else:
+                self.update(other, dict.fromkeys(foreign.columns))
+
+
+def _referenced(foreign: ForeignKey, values: Values) -> tuple[Any, ...] | None:
+    """Return the parent's key that a child's row names; None where a column of it is NULL."""
+    found = tuple(key_of(values[at]) for at in foreign.columns)
+    return None if None in found else found

@@ -1,0 +1,272 @@
+"""A database that SQL is run in: its instance, its tables, its locks, and the time.
+
+One lock guards everything: a statement has the database to itself until it waits for another
+session's transaction. Waiting gives the lock up; behind it the statement begins anew, as Oracle
+restarts a statement whose row has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from olr_pg.dictionary.model import Snapshot
+from olr_pg.simulator.database_start import start_containers, start_instance, start_session
+from olr_pg.simulator.model.structure import table_structure
+from olr_pg.simulator.model.transactions import Transaction
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+from olr_pg.simulator.sql.parsing import tree_of
+from olr_pg.simulator.sql.queries import Planner
+from olr_pg.simulator.sql.scopes import Scope
+from olr_pg.simulator.sql.values import DAY, SECOND, Timestamp, days_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.model.tables import Logging
+    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sql.rows import Check, SqlTable, SqlTransaction
+    from olr_pg.simulator.sql.scopes import Compiled
+    from olr_pg.simulator.sql.sequences import SqlSequence
+    from olr_pg.simulator.writer.instance import LogSink
+
+OWNER: Final = "APP"
+"""The schema that statements work in."""
+
+
+class StatementRestart(Exception):  # noqa: N818 - no error: the statement begins anew
+    """A statement has waited for a lock, and begins anew."""
+
+
+class SqlDatabase:
+    """The database.
+
+    Args:
+        seed: decides how its redo is written.
+        archive: takes each log that ends.
+        owner: the schema.
+
+    Attributes:
+        lock: whoever has it may look and change; waited with for others.
+        definitions: how often tables have changed: plans hold until then.
+        undo_scn: the oldest SCN that tables can be read as of.
+        start: the dictionary when recording began; None before.
+        changed: called, under the lock, after each DDL.
+        committed: called, under the lock, after each COMMIT with changes.
+    """
+
+    def __init__(
+        self, seed: int, shape: DatabaseShape, archive: LogSink, *, owner: str = OWNER
+    ) -> None:
+        rng = Random(seed)  # noqa: S311 - reproducible, not secret
+        self.seed, self.shape, self.owner = seed, shape, owner
+        self.logging: Logging = shape.logging[0]
+        self.instance = start_instance(seed, rng, shape, archive)
+        self.container = start_containers(self.instance, shape)[0]
+        self.dictionary = SysDictionary(owner, shape.start_scn)
+        self.tables: dict[str, SqlTable] = {}
+        self.sequences: dict[str, SqlSequence] = {}
+        self.indexes: dict[str, tuple[SqlTable, int]] = {}
+        self.tables_made = 0
+        self.sessions_made = 0
+        self.lock = threading.Condition(threading.RLock())
+        self.planner = Planner(self)
+        self.undo_scn = 0
+        self.definitions = 0
+        self.closing = False
+        self.start: Snapshot | None = None
+        self.changed: Callable[[], None] = lambda: None
+        self.committed: Callable[[], None] = lambda: None
+        self._waits = 0
+        self._checks: dict[tuple[SqlTable, Check], Any] = {}
+
+    def check_condition(self, table: SqlTable, check: Check) -> Compiled:
+        """Return the condition of a CHECK, as a function of a context and a row."""
+        if (table, check) not in self._checks:
+            scope = Scope()
+            scope.add(table.name, [one.name for one in table.columns])
+            text = f"SELECT 1 FROM DUAL WHERE {check.condition}"  # noqa: S608
+            condition = tree_of(text).args["where"].this
+            self._checks[table, check] = self.planner.compiler(scope).compile(condition)
+        return self._checks[table, check]
+
+    def definitions_changed(self) -> None:
+        """Let plans be made anew; tell whoever wants to know."""
+        self.definitions += 1
+        self._checks.clear()
+        self.changed()
+
+    # --- names ---
+
+    def table(self, name: str) -> SqlTable:
+        """Return a table.
+
+        Raises:
+            OraError: ORA-00942, there is none.
+        """
+        if name not in self.tables:
+            raise OraError(942, f'table or view "{self.owner}"."{name}" does not exist')
+        return self.tables[name]
+
+    def is_sequence(self, name: str) -> bool:
+        """Tell whether there is a sequence."""
+        return name in self.sequences
+
+    def check_scn(self, scn: int) -> None:
+        """Check an SCN that tables are to be read as of.
+
+        Raises:
+            OraError: ORA-08181, it has not been yet; ORA-01555, it is too long ago.
+        """
+        if scn > self.instance.scn:
+            raise OraError(8181, "specified number is not a valid system change number")
+        if scn < self.undo_scn:
+            raise OraError(
+                1555, 'snapshot too old: rollback segment number 7 with name "" too small'
+            )
+
+    # --- time ---
+
+    def current_scn(self) -> int:
+        """Return the current SCN: what commits from now on has a higher one."""
+        with self.lock:
+            scn = self.instance.scn
+            self.instance.advance_scn()
+            return scn
+
+    def now(self) -> Timestamp:
+        """Return the time of the database's clock."""
+        at = self.instance.clock.astimezone(UTC)
+        seconds = (at.hour * 60 + at.minute) * 60 + at.second
+        nanoseconds = seconds * SECOND + at.microsecond * 1000
+        return Timestamp(days_of(at.year, at.month, at.day) * DAY + nanoseconds)
+
+    def follow_clock(self) -> None:
+        """Let the database's clock show the time; it never goes back."""
+        with self.lock:
+            self.instance.clock = max(self.instance.clock, datetime.now(UTC))
+
+    def open_begins(self) -> list[int]:
+        """Return the begin SCNs of the transactions that are open."""
+        with self.lock:
+            segments = self.container.every_segment()
+            holders = [slot.holder for one in segments for slot in one.slots]
+            begins = [one.begin_scn for one in holders if isinstance(one, Transaction)]
+            return [scn for scn in begins if scn]
+
+    # --- sessions and logs ---
+
+    def connect(self) -> SimSession:
+        """Return a session of the model."""
+        with self.lock:
+            number, threads = self.sessions_made, self.instance.threads
+            self.sessions_made += 1
+            thread = threads[number % len(threads)]
+            return start_session(self.instance, self.container, thread, number, self.dictionary)
+
+    def switch_logs(self) -> None:
+        """Archive what every redo thread's log holds; an empty log stays."""
+        with self.lock:
+            for thread in self.instance.threads:
+                thread.flush()
+                if thread.log.blocks:
+                    thread.switch()
+
+    def shut_down(self) -> None:
+        """Archive every log; what is open stays open. Sessions that wait get an error."""
+        with self.lock:
+            self.closing = True
+            self.lock.notify_all()
+            self.instance.shut_down()
+
+    def snapshot(self, scn: int) -> Snapshot:
+        """Return the dictionary as it is now, as of an SCN."""
+        sims = [table.sim for table in self.tables.values()]
+        described = [*sims, *self.dictionary.tables.values()]
+        return Snapshot(
+            scn,
+            self.instance.describe(self.container),
+            tuple(table.describe() for table in described),
+            self.dictionary.rows(sims),
+            structure=table_structure(sims),
+        )
+
+    def begin_recording(self) -> Snapshot:
+        """Begin what is recorded: the rows and tables of now are there at the start.
+
+        Returns:
+            The dictionary.
+        """
+        with self.lock:
+            self.switch_logs()
+            scn = self.current_scn()
+            self.instance.committed.clear()
+            for table in self.tables.values():
+                table.sim.at_start = {
+                    row.rowid or table.sim.key_text(row.cells): dict(enumerate(row.cells))
+                    for row in table.sim.live
+                }
+            self.start = self.snapshot(scn)
+            return self.start
+
+    def take_committed(self) -> list[Transaction]:
+        """Return the transactions that have committed since the last call, in commit order."""
+        with self.lock:
+            taken, self.instance.committed = self.instance.committed, []
+            return taken
+
+    # --- waiting ---
+
+    def wait(
+        self,
+        waiter: SqlTransaction,
+        holder: SqlTransaction,
+        is_held: Callable[[], bool],
+        seconds: float | None = None,
+    ) -> None:
+        """Wait until another transaction does not hold something any more.
+
+        Args:
+            is_held: whether it does.
+            seconds: for which is waited; None for ever.
+
+        Raises:
+            StatementRestart: it does not.
+            OraError: ORA-00054 and ORA-30006, it still does; ORA-00060, both wait for each other;
+                ORA-01012, the database is closed.
+        """
+        if seconds == 0:
+            raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+        self._waits += 1
+        waiter.waits_for, waiter.waits_since = holder, self._waits
+        self._break_deadlock(waiter)
+        end = None if seconds is None else time.monotonic() + seconds
+        self.lock.notify_all()
+        try:
+            while is_held() and not waiter.is_victim and not self.closing:
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise OraError(30006, "resource busy; acquire with WAIT timeout expired")
+                self.lock.wait(left)
+        finally:
+            waiter.waits_for = None
+        if waiter.is_victim:
+            waiter.is_victim = False
+            raise OraError(60, "deadlock detected while waiting for resource")
+        if self.closing:
+            raise OraError(1012, "not logged on")
+        raise StatementRestart
+
+    def _break_deadlock(self, waiter: SqlTransaction) -> None:
+        """Fail the statement that has waited longest, where transactions wait in a circle."""
+        circle, at = [waiter], waiter.waits_for
+        while at is not None and at not in circle:
+            circle.append(at)
+            at = at.waits_for
+        if at is waiter:
+            min(circle, key=lambda one: one.waits_since).is_victim = True

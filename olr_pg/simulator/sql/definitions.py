@@ -1,0 +1,410 @@
+"""DDL and what is like it: it commits what the session has open, changes definitions, and commits.
+
+Its rows of SYS tables are written as redo by the session's transaction, as those of the generator's
+DDL are (`sessions.ddl_statements`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from olr_pg.simulator.model.tables import SimColumn
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sessions.placement import (
+    FIRST_OBJECT,
+    INDEXES_MAX,
+    TableSpec,
+    index_place,
+    place_index,
+    place_table,
+)
+from olr_pg.simulator.sql.columns import SqlColumn, lob_storage
+from olr_pg.simulator.sql.rows import Check, ForeignKey, Key, SqlTable
+from olr_pg.simulator.sql.sequences import SqlSequence
+from olr_pg.simulator.sql.table_definitions import (
+    Constraint,
+    TableDefinition,
+    Words,
+    read_column,
+    read_constraint,
+    read_logging,
+    read_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.simulator.sessions.session import SimSession
+    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+    from olr_pg.simulator.sql.database import SqlDatabase
+    from olr_pg.simulator.sql.statements import Outcome
+    from olr_pg.simulator.sql.values import Value
+
+CREATE_TABLE: Final = 1
+DROP_TABLE: Final = 12
+"""Command codes of V$SQLCOMMAND."""
+
+DEFINITIONS: Final = frozenset(
+    ("CREATE", "ALTER", "DROP", "TRUNCATE", "GRANT", "COMMENT", "SET", "PURGE")
+)
+_WITHOUT_EFFECT: Final = (
+    ("GRANT",), ("COMMENT",), ("PURGE",), ("ALTER", "SESSION"), ("SET", "TRANSACTION", "READ",
+    "WRITE"), ("SET", "ROLE"),
+)  # fmt: skip
+
+
+class Definer(Protocol):
+    """The session that DDL is of."""
+
+    database: SqlDatabase
+    sim: SimSession
+
+    def commit(self) -> None:
+        """COMMIT."""
+
+    def execute(self, text: str, binds: Sequence[Value] = ()) -> Outcome:
+        """Carry out a statement."""
+
+    def execute_many(self, text: str, rows: Sequence[Sequence[Value]]) -> Outcome:
+        """Carry out a statement for each row of binds."""
+
+
+def is_definition(first: str) -> bool:
+    """Tell by its first word whether a statement is DDL, or the like."""
+    return first in DEFINITIONS
+
+
+def define(session: Definer, text: str) -> None:
+    """Carry out DDL.
+
+    Raises:
+        OraError: it cannot be carried out, or is unknown.
+    """
+    words = Words(text.strip().rstrip(";"))
+    if words.take("ALTER", "SYSTEM"):
+        if words.take("SWITCH", "LOGFILE") or words.take("ARCHIVE", "LOG", "CURRENT"):
+            session.database.switch_logs()
+            return
+        raise words.unknown()
+    if words.take("SET", "TRANSACTION", "NAME"):
+        session.sim.name_transaction(words.tokens[words.at].text)
+        return
+    for known in _WITHOUT_EFFECT:
+        if words.take(*known):
+            if known[0] not in ("SET", "ALTER"):
+                session.commit()
+            return
+    _Definitions(session, words).carry_out()
+
+
+class _Definitions:
+    """A DDL statement that is being carried out."""
+
+    def __init__(self, session: Definer, words: Words) -> None:
+        self._session, self._words = session, words
+        self._database, self._sim = session.database, session.sim
+
+    def carry_out(self) -> None:
+        words = self._words
+        statements: tuple[tuple[tuple[str, ...], Callable[[], None]], ...] = (
+            (("CREATE", "TABLE"), self._create_table),
+            (("CREATE", "SEQUENCE"), self._create_sequence),
+            (("CREATE", "INDEX"), self._create_index),
+            (("CREATE", "UNIQUE", "INDEX"), lambda: self._create_index(unique=True)),
+            (("DROP", "TABLE"), self._drop_table),
+            (("DROP", "SEQUENCE"), self._drop_sequence),
+            (("DROP", "INDEX"), self._drop_index),
+            (("TRUNCATE", "TABLE"), self._truncate),
+            (("ALTER", "TABLE"), self._alter_table),
+        )
+        self._session.commit()
+        for known, do in statements:
+            if words.take(*known):
+                do()
+                self._database.definitions_changed()
+                return
+        raise words.unknown()
+
+    # --- tables ---
+
+    def _create_table(self) -> None:
+        words, database = self._words, self._database
+        name = words.name()
+        if name in database.tables or name in database.sequences:
+            raise OraError(955, "name is already used by an existing object")
+        found = read_table(words)
+        rows: list[tuple[Value, ...]] = []
+        if found.query:
+            rows = self._columns_of_query(found)
+        if not found.columns:
+            raise OraError(904, ": invalid identifier")
+        table = self._place(name, found)
+        dictionary = self._sim.ddl.begin(table.sim)
+        assert dictionary is not None
+        dictionary.create_table(self._sim.rows, table.sim)
+        self._sim.ddl.end(table.sim, CREATE_TABLE, words.text)
+        database.tables[name] = table
+        database.container.tables.append(table.sim)
+        for constraint in found.constraints:
+            self._constrain(table, constraint)
+        if rows:
+            marks = ", ".join(f":{at}" for at in range(len(found.columns)))
+            self._session.execute_many(f'INSERT INTO "{name}" VALUES ({marks})', rows)  # noqa: S608
+            self._session.commit()
+
+    def _columns_of_query(self, found: TableDefinition) -> list[tuple[Value, ...]]:
+        """Give a table the columns of a query; return the query's rows."""
+        outcome = self._session.execute(found.query)
+        for column, declared in zip(outcome.columns, outcome.declared, strict=True):
+            if declared is None:
+                raise OraError(
+                    998, "must name this expression with a column alias: the stand-in creates a"
+                    " table as a query of columns only"
+                )  # fmt: skip
+            storage = lob_storage(declared.kind)
+            found.columns.append(SqlColumn(column, declared, storage=storage))
+        return outcome.rows
+
+    def _place(self, name: str, found: TableDefinition) -> SqlTable:
+        database = self._database
+        primary = next((one for one in found.constraints if one.kind == "PRIMARY"), None)
+        columns = [
+            _not_null(one) if primary and one.name in primary.columns else one
+            for one in found.columns
+        ]
+        key = self._positions(columns, primary.columns if primary else ())
+        if (found.index_organised and key != tuple(range(len(key)))) or (
+            found.index_organised and not key
+        ):
+            raise OraError(
+                25175, "no PRIMARY KEY constraint found: the stand-in wants its columns first"
+            )
+        partition = (
+            self._positions(columns, [found.partition_column])[0] if (found.partition_column) else 0
+        )
+        unique = [one for one in found.constraints if one.kind == "UNIQUE"]
+        indexes = [] if found.index_organised or not key else [(key, True)]
+        indexes += [(self._positions(columns, one.columns), True) for one in unique]
+        spec = TableSpec(
+            database.owner, name, tuple(one.simulated() for one in columns), key,
+            found.logging or database.logging, tuple(indexes),
+            row_dependencies=found.row_dependencies, partitions=found.partitions,
+            partition_column=partition, index_organised=found.index_organised,
+        )  # fmt: skip
+        row_scn = database.shape.redo.row_scn_size if found.row_dependencies else 0
+        number, database.tables_made = database.tables_made, database.tables_made + 1
+        sim = place_table(number, spec, database.instance.scn, row_scn=row_scn)
+        return SqlTable(sim, columns)
+
+    @staticmethod
+    def _positions(columns: Sequence[SqlColumn], names: Sequence[str]) -> tuple[int, ...]:
+        known = [one.name for one in columns]
+        for name in names:
+            if name not in known:
+                raise OraError(904, f'"{name}": invalid identifier')
+        return tuple(known.index(name) for name in names)
+
+    def _drop_table(self) -> None:
+        words, database = self._words, self._database
+        table = database.table(words.name())
+        cascades = words.take("CASCADE", "CONSTRAINTS")
+        others = [child for child, _ in table.children if child is not table]
+        if others and not cascades:
+            raise OraError(2449, "unique/primary keys in table referenced by foreign keys")
+        dictionary = self._begin(table)
+        dictionary.drop_table(self._sim.rows, table.sim)
+        self._sim.ddl.end(table.sim, DROP_TABLE, words.text)
+        for child in others:
+            child.foreign_keys = [one for one in child.foreign_keys if one.parent is not table]
+        for foreign in table.foreign_keys:
+            foreign.parent.children = [
+                one for one in foreign.parent.children if one[0] is not table
+            ]
+        del database.tables[table.name]
+        database.container.tables.remove(table.sim)
+
+    def _begin(self, table: SqlTable) -> SysDictionary:
+        if any(one.writer or one.locker for one in table.present):
+            raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+        dictionary = self._sim.ddl.begin(table.sim)
+        if dictionary is None:
+            raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+        return dictionary
+
+    def _truncate(self) -> None:
+        table = self._database.table(self._words.name())
+        if any(child is not table for child, _ in table.children):
+            raise OraError(2266, "unique/primary keys in table referenced by enabled foreign keys")
+        if any(one.writer or one.locker for one in table.present):
+            raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+        if not self._sim.ddl.truncate(table.sim):
+            raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+        scn = self._database.instance.scn - 1
+        for stored in list(table.present):
+            stored.values = None
+            stored.since.append(scn)
+            stored.were.append(None)
+            table.settle(stored)
+
+    def _alter_table(self) -> None:
+        words = self._words
+        table = self._database.table(words.name())
+        if words.take("ADD", "SUPPLEMENTAL", "LOG", "DATA"):
+            table.sim.logging = read_logging(words)
+        elif words.take("ADD", "CONSTRAINT"):
+            words.at -= 1
+            self._constrain(table, read_constraint(words))
+        elif words.peek() == "ADD" and words.peek(1) in ("PRIMARY", "UNIQUE", "CHECK", "FOREIGN"):
+            words.expect("ADD")
+            self._constrain(table, read_constraint(words))
+        elif words.take("ADD"):
+            self._add_columns(table)
+        elif words.take("DROP", "CONSTRAINT"):
+            self._drop_constraint(table, words.name())
+        else:
+            raise words.unknown()
+
+    def _add_columns(self, table: SqlTable) -> None:
+        words, found = self._words, TableDefinition()
+        in_brackets = words.take("(")
+        read_column(words, found)
+        while in_brackets and words.take(","):
+            read_column(words, found)
+        for column in found.columns:
+            self._add_column(table, column)
+        for constraint in found.constraints:
+            self._constrain(table, constraint)
+
+    def _add_column(self, table: SqlTable, column: SqlColumn) -> None:
+        if table.position(column.name) is not None:
+            raise OraError(1430, "column being added already exists in table")
+        value: Value = None
+        if column.default:
+            if not column.not_null:
+                raise OraError(
+                    3001, "unimplemented feature: the stand-in adds a column with a DEFAULT as"
+                    " NOT NULL only"
+                )  # fmt: skip
+            outcome = self._session.execute(f"SELECT {column.default} FROM DUAL")  # noqa: S608
+            value = column.converted(outcome.rows[0][0], table.name)
+        elif column.not_null and table.present:
+            raise OraError(1758, "table must be empty to add mandatory (NOT NULL) column")
+        sim = column.simulated()
+        if value is not None:
+            sim = SimColumn(sim.name, sim.type, sim.nullable, column.cell(value))
+        if any(one.writer or one.locker for one in table.present) or not (
+            self._sim.ddl.add_column(table.sim, sim)
+        ):
+            raise OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+        table.columns = (*table.columns, column)
+        table.map_values(lambda values: (*values, value))
+
+    # --- constraints, indexes, sequences ---
+
+    def _constrain(self, table: SqlTable, one: Constraint) -> None:
+        number = 8_000 + len(table.keys) + len(table.checks) + len(table.foreign_keys)
+        name = one.name or f"SYS_C{number + 100 * self._database.tables_made:07d}"
+        columns = self._positions(table.columns, one.columns)
+        if one.kind == "CHECK":
+            check = Check(name, one.condition)
+            self._database.check_condition(table, check)
+            table.checks.append(check)
+        elif one.kind == "FOREIGN":
+            self._refer(table, one, name, columns)
+        else:
+            self._add_key(table, Key(name, columns, one.kind == "PRIMARY"))
+
+    def _add_key(self, table: SqlTable, key: Key) -> None:
+        if key.is_primary and table.primary_key is not None:
+            raise OraError(2260, "table can have only one primary key")
+        found = [key.of(one.values) for one in table.present if one.values is not None]
+        wanted = [one for one in found if one is not None]
+        if len(wanted) != len(set(wanted)):
+            raise OraError(2299, f"cannot validate ({table.sim.owner}.{key.name}) - duplicate keys")
+        table.add_key(key)
+
+    def _refer(self, table: SqlTable, one: Constraint, name: str, columns: tuple[int, ...]) -> None:
+        parent = table if one.parent == table.name else self._database.table(one.parent)
+        wanted = self._positions(parent.columns, one.parent_columns)
+        keys = [key for key in parent.keys if
+                (key.columns == wanted if wanted else key.is_primary)]  # fmt: skip
+        if not keys or len(keys[0].columns) != len(columns):
+            raise OraError(2270, "no matching unique or primary key for this column-list")
+        foreign = ForeignKey(name, columns, parent, keys[0], one.on_delete)
+        table.foreign_keys.append(foreign)
+        parent.children.append((table, foreign))
+
+    def _drop_constraint(self, table: SqlTable, name: str) -> None:
+        for key in table.keys:
+            if key.name == name and not key.is_primary:
+                table.drop_key(key)
+                return
+        kept = len(table.checks), len(table.foreign_keys)
+        table.checks = [one for one in table.checks if one.name != name]
+        for foreign in [one for one in table.foreign_keys if one.name == name]:
+            table.foreign_keys.remove(foreign)
+            foreign.parent.children.remove((table, foreign))
+        if kept == (len(table.checks), len(table.foreign_keys)):
+            raise OraError(2443, "Cannot drop constraint - nonexistent constraint")
+
+    def _create_index(self, *, unique: bool = False) -> None:
+        words, database = self._words, self._database
+        name = words.name()
+        words.expect("ON")
+        table = database.table(words.name())
+        columns = self._positions(table.columns, words.names())
+        sim = table.sim
+        if any(index.columns == columns for index in sim.indexes):
+            raise OraError(1408, "such column list already indexed")
+        if any(at in sim.lobs for at in columns):
+            raise OraError(2327, "cannot create index on expression with datatype LOB")
+        if len(sim.indexes) >= INDEXES_MAX - 1 or sim.index_organised:
+            raise OraError(3001, "unimplemented feature: the model has no such index")
+        if unique:
+            self._add_key(table, Key(name, columns))
+        place = index_place((sim.obj - FIRST_OBJECT) // 20, len(sim.indexes))
+        obj = database.container.take_object()
+        index = place_index(obj, columns, unique, place, database.instance.scn)
+        sim.indexes = (*sim.indexes, index)
+        database.indexes[name] = table, obj
+
+    def _drop_index(self) -> None:
+        name, database = self._words.name(), self._database
+        if name not in database.indexes:
+            raise OraError(1418, "specified index does not exist")
+        table, obj = database.indexes.pop(name)
+        table.sim.indexes = tuple(one for one in table.sim.indexes if one.obj != obj)
+        for key in [one for one in table.keys if one.name == name]:
+            table.drop_key(key)
+
+    def _create_sequence(self) -> None:
+        words, database = self._words, self._database
+        name = words.name()
+        if name in database.sequences or name in database.tables:
+            raise OraError(955, "name is already used by an existing object")
+        found = SqlSequence(name)
+        while not words.done:
+            if words.take("START", "WITH"):
+                found.following = words.number()
+            elif words.take("INCREMENT", "BY"):
+                found.increment = words.number()
+            elif words.take("CACHE"):
+                found.cache = words.number()
+            elif words.take("MAXVALUE"):
+                found.maximum = words.number()
+            elif words.peek() in ("NOCACHE", "NOCYCLE", "ORDER", "NOORDER", "NOMAXVALUE"):
+                words.at += 1
+            else:
+                raise words.unknown()
+        database.sequences[name] = found
+
+    def _drop_sequence(self) -> None:
+        name = self._words.name()
+        if name not in self._database.sequences:
+            raise OraError(2289, "sequence does not exist")
+        del self._database.sequences[name]
+
+
+def _not_null(column: SqlColumn) -> SqlColumn:
+    return replace(column, not_null=True)

@@ -1,0 +1,280 @@
+"""The rows of a table as sessions see them: what has committed, at every SCN, and what has not.
+
+A row knows its values now, who has changed them without a commit, and what they were since which
+SCN. So a session reads what others have committed and what it has changed itself, and a flashback
+query reads any moment. A transaction knows what it has changed, so that it can be taken back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from olr_pg.simulator.sql.values import Value, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from olr_pg.simulator.model.tables import Row, SimTable
+    from olr_pg.simulator.sql.columns import SqlColumn
+
+Values = tuple[Value, ...]
+
+
+@dataclass(slots=True, eq=False)
+class StoredRow:
+    """A row.
+
+    Attributes:
+        row: the model's.
+        values: now; None where it is deleted.
+        writer: the transaction that has changed it and not ended.
+        locker: the transaction that holds its lock.
+        since: SCNs of commits, in order, and `were` the values from each of them on.
+    """
+
+    table: SqlTable
+    row: Row
+    values: Values | None
+    writer: SqlTransaction | None = None
+    locker: SqlTransaction | None = None
+    since: list[int] = field(default_factory=list)
+    were: list[Values | None] = field(default_factory=list)
+
+    @property
+    def committed(self) -> Values | None:
+        """The values that the last commit left; None where there was no row."""
+        return self.were[-1] if self.were else None
+
+    def seen_by(self, reader: SqlTransaction | None) -> Values | None:
+        """Return the values that a session sees now; None where it sees no row."""
+        return self.values if self.writer is None or self.writer is reader else self.committed
+
+    def as_of(self, scn: int) -> Values | None:
+        """Return the values at an SCN."""
+        at = bisect_right(self.since, scn)
+        return self.were[at - 1] if at else None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A primary or unique key; `columns` are 0-based."""
+
+    name: str
+    columns: tuple[int, ...]
+    is_primary: bool = False
+
+    def of(self, values: Values) -> tuple[Any, ...] | None:
+        """Return a row's key; None where it is not in the index: every column is NULL."""
+        found = tuple(key_of(values[at]) for at in self.columns)
+        return None if all(one is None for one in found) else found
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key.
+
+    Attributes:
+        columns, parent_columns: 0-based, in the same order.
+        on_delete: ``CASCADE``, ``SET NULL``, or empty.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    parent: SqlTable
+    parent_key: Key
+    on_delete: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK constraint: its name and its condition's text."""
+
+    name: str
+    condition: str
+
+
+class SqlTable:
+    """A table of SQL.
+
+    Args:
+        sim: the model's.
+
+    Attributes:
+        present: rows that some session sees.
+        gone: rows that only flashback queries see.
+    """
+
+    def __init__(self, sim: SimTable, columns: Sequence[SqlColumn]) -> None:
+        self.sim = sim
+        self.columns = tuple(columns)
+        self.keys: list[Key] = []
+        self.foreign_keys: list[ForeignKey] = []
+        self.checks: list[Check] = []
+        self.children: list[tuple[SqlTable, ForeignKey]] = []
+        self.present: dict[StoredRow, None] = {}
+        self.gone: list[StoredRow] = []
+        self._had: dict[Key, dict[tuple[Any, ...], dict[StoredRow, None]]] = {}
+
+    @property
+    def name(self) -> str:
+        """Its name, without its owner."""
+        return self.sim.name
+
+    @property
+    def full_name(self) -> str:
+        """``OWNER.NAME``."""
+        return self.sim.full_name
+
+    def position(self, name: str) -> int | None:
+        """Return the 0-based number of a column, None where there is none."""
+        return next((at for at, one in enumerate(self.columns) if one.name == name), None)
+
+    @property
+    def primary_key(self) -> Key | None:
+        """Its primary key."""
+        return next((key for key in self.keys if key.is_primary), None)
+
+    def add_key(self, key: Key) -> None:
+        """Add a unique key; the rows that are there are in it."""
+        self.keys.append(key)
+        self._had[key] = defaultdict(dict)
+        for stored in self.present:
+            for values in (stored.values, stored.committed):
+                self._note(key, stored, values)
+
+    def drop_key(self, key: Key) -> None:
+        """Forget a key."""
+        self.keys.remove(key)
+        del self._had[key]
+
+    def _note(self, key: Key, stored: StoredRow, values: Values | None) -> None:
+        found = None if values is None else key.of(values)
+        if found is not None:
+            self._had[key][found][stored] = None
+
+    def note(self, stored: StoredRow) -> None:
+        """Let a row be found by its present keys."""
+        for key in self.keys:
+            self._note(key, stored, stored.values)
+
+    def holders(self, key: Key, wanted: tuple[Any, ...]) -> list[StoredRow]:
+        """Return rows that have, or had before a change without commit, a key."""
+        found = self._had[key].get(wanted)
+        return [] if found is None else [one for one in found if one in self.present]
+
+    def scan(
+        self, reader: SqlTransaction | None, scn: int | None = None
+    ) -> Iterator[tuple[StoredRow, Values]]:
+        """Yield the rows that a session sees, or that there were at an SCN."""
+        if scn is None:
+            for stored in list(self.present):
+                values = stored.seen_by(reader)
+                if values is not None:
+                    yield stored, values
+            return
+        for stored in (*self.gone, *self.present):
+            values = stored.as_of(scn)
+            if values is not None:
+                yield stored, values
+
+    def settle(self, stored: StoredRow) -> None:
+        """Keep a row where it belongs after a commit or a rollback."""
+        if stored.values is None and stored.writer is None:
+            self.present.pop(stored, None)
+            for key in self.keys:
+                for values in stored.were:
+                    found = None if values is None else key.of(values)
+                    if found is not None:
+                        self._had[key].get(found, {}).pop(stored, None)
+            if stored.were:
+                self.gone.append(stored)
+        else:
+            self.present[stored] = None
+
+    def forget(self, scn: int) -> None:
+        """Forget what no row was any more at an SCN."""
+        self.gone = [one for one in self.gone if one.since[-1] > scn]
+        for stored in self.present:
+            at = bisect_right(stored.since, scn) - 1
+            if at > 0:
+                del stored.since[:at], stored.were[:at]
+
+    def map_values(self, change: Any) -> None:
+        """Give all versions of all rows other columns, as DDL does."""
+        for stored in (*self.present, *self.gone):
+            stored.values = None if stored.values is None else change(stored.values)
+            stored.were = [None if one is None else change(one) for one in stored.were]
+
+
+class Entry(NamedTuple):
+    """A change or a lock of a row, with what there was before."""
+
+    stored: StoredRow
+    row: Row
+    values: Values | None
+    writer: SqlTransaction | None
+    locker: SqlTransaction | None
+
+
+class Mark(NamedTuple):
+    """A place in a transaction: how many entries, and how much undo in the model."""
+
+    entries: int
+    undo: int
+
+
+@dataclass(slots=True, eq=False)
+class SqlTransaction:
+    """A transaction.
+
+    Attributes:
+        savepoints: by name, in the order in which they were set.
+        waits_for: the transaction whose end it waits for.
+        waits_since: counts waits, to tell which came first.
+        is_victim: a deadlock is broken by the failure of its statement.
+        is_active: it has not ended.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    savepoints: dict[str, Mark] = field(default_factory=dict)
+    waits_for: SqlTransaction | None = None
+    waits_since: int = 0
+    is_victim: bool = False
+    is_active: bool = True
+    tables_locked: set[str] = field(default_factory=set)
+
+    def note(self, stored: StoredRow) -> None:
+        """Note what a row is before it is changed or locked, and take its lock."""
+        own = stored.row, stored.values, stored.writer, stored.locker
+        self.entries.append(Entry(stored, *own))
+        stored.locker = self
+
+    def take_back(self, entries: int) -> None:
+        """Give rows back what they were, down to so many entries."""
+        while len(self.entries) > entries:
+            entry = self.entries.pop()
+            stored = entry.stored
+            stored.row, stored.values = entry.row, entry.values
+            stored.writer, stored.locker = entry.writer, entry.locker
+            stored.table.settle(stored)
+
+    def end(self, commit_scn: int | None) -> None:
+        """End it: what it has changed holds from an SCN on, or is taken back for None."""
+        if commit_scn is None:
+            self.take_back(0)
+        for stored in {entry.stored: None for entry in self.entries}:
+            if stored.writer is self:
+                stored.writer = None
+                assert commit_scn is not None
+                if stored.values != stored.committed or not stored.were:
+                    stored.since.append(commit_scn)
+                    stored.were.append(stored.values)
+                stored.table.settle(stored)
+            if stored.locker is self:
+                stored.locker = None
+        self.entries.clear()
+        self.savepoints.clear()
+        self.is_active = False

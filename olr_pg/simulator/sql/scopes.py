@@ -1,0 +1,113 @@
+"""What names mean in a query: its sources, their columns, and those of the queries around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from olr_pg.simulator.ora_error import OraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.simulator.sql.rows import SqlTransaction
+    from olr_pg.simulator.sql.values import Timestamp, Value
+
+Env = list[Any]
+"""The rows that an expression is computed of: a `Context`, then the row of each source. A row is
+a tuple of its values; that of a table has its `StoredRow` behind them."""
+
+Compiled = Any
+"""An expression as a function from an `Env` to its value."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What a statement's expressions need beside rows.
+
+    Attributes:
+        reader: the session's transaction.
+        binds: by place.
+        now: the time of the statement.
+        user: whose schema it is.
+        next_value: takes the next value of a sequence; `current_value` gives the session's last.
+        rownum: of the row that is being looked at; `level` of a hierarchy.
+        drawn: the values of sequences for this row.
+    """
+
+    reader: SqlTransaction | None
+    binds: Sequence[Value]
+    now: Timestamp
+    user: str
+    next_value: Callable[[str], Value]
+    current_value: Callable[[str], Value]
+    scn: Callable[[], int]
+    rownum: int = 0
+    level: int = 0
+    drawn: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table, a subquery or the like in FROM.
+
+    Attributes:
+        alias: by which its columns are called.
+        slot: of its row in an `Env`.
+        has_rowid: its rows have their `StoredRow` behind their values.
+    """
+
+    alias: str
+    columns: tuple[str, ...]
+    slot: int
+    has_rowid: bool = False
+
+
+@dataclass(slots=True)
+class Scope:
+    """The sources of one query, within those of another."""
+
+    parent: Scope | None = None
+    sources: list[Source] = field(default_factory=list)
+    joined: dict[str, list[Source]] = field(default_factory=dict)
+    """Columns of USING: they belong to no single source."""
+
+    @property
+    def depth(self) -> int:
+        """The number of slots that are taken."""
+        own = 1 + len(self.sources)
+        return own if self.parent is None else self.parent.depth + len(self.sources)
+
+    def add(self, alias: str, columns: Sequence[str], *, has_rowid: bool = False) -> Source:
+        """Add a source."""
+        source = Source(alias, tuple(columns), self.depth, has_rowid)
+        self.sources.append(source)
+        return source
+
+    def find(self, name: str, alias: str = "") -> tuple[Source, int] | None:
+        """Return the source and the place of a column, here or around; None where there is none.
+
+        Raises:
+            OraError: ORA-00918, several sources have it.
+        """
+        found = [
+            (source, source.columns.index(name))
+            for source in self.sources
+            if name in source.columns and alias in ("", source.alias)
+        ]
+        if len(found) > 1 and name not in self.joined:
+            raise OraError(918, f"column ambiguously defined: {name}")
+        if found:
+            return found[0]
+        return None if self.parent is None else self.parent.find(name, alias)
+
+    def rowid(self, alias: str = "") -> Source | None:
+        """Return the source whose ROWID is meant; None where there is none."""
+        found = [one for one in self.sources if one.has_rowid and alias in ("", one.alias)]
+        if len(found) == 1:
+            return found[0]
+        return None if self.parent is None else self.parent.rowid(alias)
+
+    def is_own(self, slot: int) -> bool:
+        """Tell whether a slot is of this query."""
+        return any(one.slot == slot for one in self.sources)

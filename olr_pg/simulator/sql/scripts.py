@@ -1,0 +1,132 @@
+"""A script of several sessions, carried out in the order in which it stands.
+
+A statement may wait for another session's lock: then the script goes on, and the statement ends
+when it gets the lock. A session that waits takes its next statement only after that.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.session import SqlSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from olr_pg.simulator.sql.database import SqlDatabase
+
+
+class Step(Protocol):
+    """A statement of a script.
+
+    Attributes:
+        session: its name.
+        errors: the numbers of the ORA errors of which one must come; empty for none.
+        line: where it stands in the script, from 1.
+    """
+
+    @property
+    def session(self) -> str: ...  # noqa: D102
+
+    @property
+    def text(self) -> str: ...  # noqa: D102
+
+    @property
+    def errors(self) -> tuple[int, ...]: ...  # noqa: D102
+
+    @property
+    def line(self) -> int: ...  # noqa: D102
+
+
+class _Worker:
+    """A session with a thread of its own."""
+
+    def __init__(self, database: SqlDatabase, failed: Callable[[Step, str], None]) -> None:
+        self.sql = SqlSession(database)
+        self._database, self._failed = database, failed
+        self._step: Step | None = None
+        self._ends = False
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether its last statement has ended."""
+        return self._step is None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether its statement waits for another session."""
+        transaction = self.sql.transaction
+        return transaction is not None and transaction.waits_for is not None
+
+    def run(self, step: Step) -> None:
+        """Carry a statement out; return once it has ended, or waits for another session."""
+        lock = self._database.lock
+        with lock:
+            lock.wait_for(lambda: self.is_idle)
+            self._step = step
+            lock.notify_all()
+            lock.wait_for(lambda: self.is_idle or self.is_waiting)
+
+    def close(self) -> None:
+        """Roll back what is open, and end the thread."""
+        lock = self._database.lock
+        with lock:
+            lock.wait_for(lambda: self.is_idle)
+            self._ends = True
+            lock.notify_all()
+        self._thread.join()
+
+    def _work(self) -> None:
+        lock = self._database.lock
+        while True:
+            with lock:
+                lock.wait_for(lambda: self._step is not None or self._ends)
+                step = self._step
+            if step is None:
+                self.sql.close()
+                return
+            try:
+                self.sql.execute(step.text)
+            except OraError as error:
+                if error.code not in step.errors:
+                    self._failed(step, str(error))
+            else:
+                if step.errors:
+                    self._failed(step, "it did not fail, but should have")
+            with lock:
+                self._step = None
+                lock.notify_all()
+
+
+def run_script(database: SqlDatabase, steps: Iterable[Step]) -> None:
+    """Carry out a script; what its sessions have open at its end is rolled back.
+
+    Raises:
+        OlrPgError: 8052, a statement failed that should not have, or the other way round.
+    """
+    failures: list[str] = []
+
+    def failed(step: Step, reason: str) -> None:
+        failures.append(f"line {step.line}: {reason}")
+
+    workers: dict[str, _Worker] = {}
+    try:
+        for step in steps:
+            if step.session not in workers:
+                workers[step.session] = _Worker(database, failed)
+            workers[step.session].run(step)
+            if failures:
+                break
+    finally:
+        for worker in workers.values():
+            if worker.is_idle:
+                worker.close()
+        for worker in workers.values():
+            worker.close()
+    if failures:
+        raise OlrPgError(Code.SQL_SCRIPT_FAILED, failures[0])

@@ -1,0 +1,313 @@
+"""CREATE TABLE and what ALTER TABLE adds, read word by word.
+
+sqlglot leaves most of Oracle's DDL unread; what is read here is what the stand-in carries out, and
+every other word is an error that names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from sqlglot.tokenizer_core import TokenType
+
+from olr_pg.simulator.model.tables import Logging
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.columns import SqlColumn, lob_storage
+from olr_pg.simulator.sql.declarations import read_type
+from olr_pg.simulator.sql.parsing import Token, name_of, tokens_of, word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_IGNORED: Final = {
+    "TABLESPACE": 1, "PCTFREE": 1, "PCTUSED": 1, "INITRANS": 1, "LOGGING": 0, "NOCOMPRESS": 0,
+    "NOPARALLEL": 0, "NOCACHE": 0, "CACHE": 0, "NOROWDEPENDENCIES": 0, "MONITORING": 0,
+    "INMEMORY": 0,
+}  # fmt: skip
+"""Clauses without a meaning here, and how many words follow them."""
+
+
+@dataclass(slots=True)
+class Constraint:
+    """A constraint as it is declared.
+
+    Attributes:
+        kind: ``PRIMARY``, ``UNIQUE``, ``FOREIGN`` or ``CHECK``.
+        parent: of a foreign key, and its columns, if they are named.
+    """
+
+    kind: str
+    name: str = ""
+    columns: tuple[str, ...] = ()
+    condition: str = ""
+    parent: str = ""
+    parent_columns: tuple[str, ...] = ()
+    on_delete: str = ""
+
+
+@dataclass(slots=True)
+class TableDefinition:
+    """A table as it is declared."""
+
+    columns: list[SqlColumn] = field(default_factory=list)
+    constraints: list[Constraint] = field(default_factory=list)
+    index_organised: bool = False
+    row_dependencies: bool = False
+    partitions: int = 1
+    partition_column: str = ""
+    logging: Logging | None = None
+    query: str = ""
+
+
+class Words:
+    """The words of a statement, read one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: Sequence[Token] = tokens_of(text.strip().rstrip(";"))
+        self.at = 0
+
+    @property
+    def done(self) -> bool:
+        """Tell whether everything was read."""
+        return self.at >= len(self.tokens)
+
+    def peek(self, ahead: int = 0) -> str:
+        """Return a word without reading it; empty behind the end."""
+        at = self.at + ahead
+        return "" if at >= len(self.tokens) else word(self.tokens[at])
+
+    def take(self, *words: str) -> bool:
+        """Read words if they come next."""
+        if all(self.peek(at) == one for at, one in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        """Read words that must come.
+
+        Raises:
+            OraError: ORA-00905, others come.
+        """
+        if not self.take(*words):
+            raise self.unknown()
+
+    def name(self) -> str:
+        """Read a name; of one with an owner the last part."""
+        if self.done:
+            raise OraError(903, "invalid table name")
+        found = name_of(self.tokens[self.at])
+        self.at += 1
+        return self.name() if self.take(".") else found
+
+    def names(self) -> tuple[str, ...]:
+        """Read names in brackets."""
+        self.expect("(")
+        found = [self.name()]
+        while self.take(","):
+            found.append(self.name())
+        self.expect(")")
+        return tuple(found)
+
+    def number(self) -> int:
+        """Read an integer."""
+        sign = -1 if self.take("-") else 1
+        text = self.peek()
+        if not text.isdigit():
+            raise self.unknown()
+        self.at += 1
+        return sign * int(text)
+
+    def bracket(self) -> str:
+        """Read what stands in brackets, as text."""
+        self.expect("(")
+        start, depth = self.at, 1
+        while depth:
+            if self.done:
+                raise OraError(907, "missing right parenthesis")
+            kind = self.tokens[self.at].kind
+            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+            self.at += 1
+        return self.text_of(start, self.at - 1)
+
+    def text_of(self, start: int, end: int) -> str:
+        """Return the text of words."""
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end + 1]
+
+    def unknown(self) -> OraError:
+        """Return the error of a word that is not expected."""
+        if self.done:
+            return OraError(905, "missing keyword")
+        text = self.tokens[self.at].text
+        return OraError(922, f"missing or invalid option: the stand-in does not know {text} here")
+
+
+def read_table(words: Words) -> TableDefinition:
+    """Read CREATE TABLE, behind the table's name.
+
+    Raises:
+        OraError: it has a word that is unknown.
+    """
+    found = TableDefinition()
+    if words.peek() == "(":
+        words.expect("(")
+        _read_item(words, found)
+        while words.take(","):
+            _read_item(words, found)
+        words.expect(")")
+    while not words.done:
+        if words.take("AS"):
+            found.query = words.text_of(words.at, len(words.tokens))
+            words.at = len(words.tokens)
+        else:
+            _read_clause(words, found)
+    return found
+
+
+def _read_item(words: Words, found: TableDefinition) -> None:
+    if words.take("SUPPLEMENTAL", "LOG", "DATA"):
+        found.logging = read_logging(words)
+    elif words.peek() in ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"):
+        found.constraints.append(read_constraint(words))
+    else:
+        read_column(words, found)
+
+
+def read_logging(words: Words) -> Logging:
+    """Read (ALL) COLUMNS, or (PRIMARY KEY) COLUMNS."""
+    kind = words.bracket().upper().split()
+    words.expect("COLUMNS")
+    if kind == ["ALL"]:
+        return Logging.ALL
+    if kind == ["PRIMARY", "KEY"]:
+        return Logging.PRIMARY_KEY
+    raise OraError(922, "missing or invalid option: the stand-in logs ALL or PRIMARY KEY columns")
+
+
+def read_column(words: Words, found: TableDefinition) -> None:
+    """Read the definition of a column, with its constraints.
+
+    Raises:
+        OraError: it has a word that is unknown.
+    """
+    name = words.name()
+    if any(one.name == name for one in found.columns):
+        raise OraError(957, "duplicate column name")
+    if words.done:
+        raise OraError(902, "invalid datatype")
+    declared, words.at = read_type(words.tokens, words.at)
+    column = SqlColumn(name, declared, storage=lob_storage(declared.kind))
+    if words.take("DEFAULT"):
+        start, depth = words.at, 0
+        while not words.done:
+            depth += (words.peek() == "(") - (words.peek() == ")")
+            ends = (
+                "",
+                ",",
+                "NOT",
+                "NULL",
+                "CONSTRAINT",
+                "PRIMARY",
+                "UNIQUE",
+                "CHECK",
+                "REFERENCES",
+            )
+            if words.at > start and not depth and words.peek() in ends:
+                break
+            if depth < 0:
+                break
+            words.at += 1
+        column = replace(column, default=words.text_of(start, words.at))
+    while words.peek() not in ("", ",", ")"):
+        label = words.name() if words.take("CONSTRAINT") else ""
+        if words.take("NOT", "NULL"):
+            column = replace(column, not_null=True)
+        elif words.take("NULL") or words.take("ENABLE"):
+            continue
+        else:
+            constraint = _read_constraint_kind(words, label, (name,))
+            found.constraints.append(constraint)
+    found.columns.append(column)
+
+
+def read_constraint(words: Words) -> Constraint:
+    """Read a constraint of a table.
+
+    Raises:
+        OraError: it has a word that is unknown.
+    """
+    name = words.name() if words.take("CONSTRAINT") else ""
+    return _read_constraint_kind(words, name, ())
+
+
+def _read_constraint_kind(words: Words, name: str, columns: tuple[str, ...]) -> Constraint:
+    if words.take("PRIMARY", "KEY"):
+        found = Constraint("PRIMARY", name, columns or words.names())
+    elif words.take("UNIQUE"):
+        found = Constraint("UNIQUE", name, columns or words.names())
+    elif words.take("CHECK"):
+        found = Constraint("CHECK", name, condition=words.bracket())
+    elif words.peek() in ("FOREIGN", "REFERENCES"):
+        if words.take("FOREIGN", "KEY"):
+            columns = words.names()
+        words.expect("REFERENCES")
+        found = Constraint("FOREIGN", name, columns, parent=words.name())
+        if words.peek() == "(":
+            found.parent_columns = words.names()
+        if words.take("ON", "DELETE"):
+            found.on_delete = "CASCADE" if words.take("CASCADE") else "SET NULL"
+            if found.on_delete == "SET NULL":
+                words.expect("SET", "NULL")
+    else:
+        raise words.unknown()
+    words.take("ENABLE")
+    if words.take("USING", "INDEX") and words.take("TABLESPACE"):
+        words.name()
+    return found
+
+
+def _read_clause(words: Words, found: TableDefinition) -> None:
+    if words.peek() in _IGNORED:
+        words.at += 1 + _IGNORED[words.peek()]
+    elif words.take("ORGANIZATION", "INDEX"):
+        found.index_organised = True
+    elif words.take("ORGANIZATION", "HEAP") or words.take("SEGMENT", "CREATION"):
+        if words.peek() in ("IMMEDIATE", "DEFERRED"):
+            words.at += 1
+    elif words.take("ROWDEPENDENCIES"):
+        found.row_dependencies = True
+    elif words.take("PARTITION", "BY", "HASH"):
+        (found.partition_column,) = words.names()
+        words.expect("PARTITIONS")
+        found.partitions = words.number()
+    elif words.take("LOB"):
+        names = words.names()
+        words.expect("STORE", "AS")
+        _read_lob_storage(words, found, names)
+    else:
+        raise words.unknown()
+
+
+def _read_lob_storage(words: Words, found: TableDefinition, names: Sequence[str]) -> None:
+    options: dict[str, bool | int] = {}
+    if words.peek() in ("SECUREFILE", "BASICFILE"):
+        options["securefile"] = words.peek() == "SECUREFILE"
+        words.at += 1
+    if words.take("("):
+        while not words.take(")"):
+            if words.peek() in ("ENABLE", "DISABLE"):
+                options["in_row"] = words.peek() == "ENABLE"
+                words.at += 1
+                words.expect("STORAGE", "IN", "ROW")
+            elif words.peek() in ("TABLESPACE", "CHUNK", "NOCACHE", "CACHE", "LOGGING"):
+                words.at += 2 if words.peek() in ("TABLESPACE", "CHUNK") else 1
+            else:
+                raise words.unknown()
+    for at, column in enumerate(found.columns):
+        if column.name in names:
+            storage = lob_storage(column.declared.kind, **options)
+            if storage is None:
+                raise OraError(22853, "invalid LOB storage option specification")
+            found.columns[at] = replace(column, storage=storage)

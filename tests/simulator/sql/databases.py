@@ -1,0 +1,151 @@
+"""A database that takes SQL, for tests: its rows, and what decoding its logs makes of them."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.simulator.database_shape import demo_shape
+from olr_pg.simulator.fields.cells import Cell
+from olr_pg.simulator.model.lobs import LobDraft, content_text
+from olr_pg.simulator.simulated_files import log_files
+from olr_pg.simulator.sql.database import SqlDatabase
+from olr_pg.simulator.sql.session import SqlSession
+from tests.replicator.decoded_seeds import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.simulator.database_shape import DatabaseShape
+    from olr_pg.simulator.sql.columns import SqlColumn
+    from olr_pg.simulator.sql.rows import SqlTable
+    from olr_pg.simulator.sql.values import Value
+
+Rows = dict[str, dict[str, Any]]
+"""Rows by ROWID, or by key, with their values as JSON by column."""
+
+
+class Recorded:
+    """A database whose logs are in a folder."""
+
+    def __init__(self, folder: Path, seed: int = 1, shape: DatabaseShape | None = None) -> None:
+        self.folder = folder
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        self.logs: list[Path] = []
+        archive = log_files(folder / "logs", self.logs)
+        self.database = SqlDatabase(seed, shape or demo_shape(), archive)
+        self.session = SqlSession(self.database)
+
+    def run(self, *statements: str) -> int:
+        """Carry statements out; how many rows the last one concerned."""
+        return [self.session.execute(one).count for one in statements][-1]
+
+    def rows(self, query: str, *binds: Value) -> list[tuple[Any, ...]]:
+        return [tuple(map(plain, row)) for row in self.session.execute(query, binds).rows]
+
+    def start(self) -> None:
+        """From here on changes are judged."""
+        start = self.database.begin_recording()
+        write_snapshot(start, str(self.folder / "dictionary.json"))
+        for log in self.logs:
+            log.unlink()
+        self.logs.clear()
+        self.first = {name: rows_at(one, start.scn) for name, one in self.database.tables.items()}
+
+    def decode(self) -> list[dict[str, Any]]:
+        """What the logs say, once the database is shut down."""
+        from olr_pg.replicator.decode_once import decode_logs
+
+        self.database.shut_down()
+        source = Source(self.folder, load_snapshot(str(self.folder / "dictionary.json")))
+        lines = source.lines(decode_logs(source.snapshot, [log.path for log in source.logs]))
+        return [json.loads(line, parse_float=Decimal, parse_int=Decimal)
+                for line in lines.splitlines()]  # fmt: skip
+
+    def check_replay(self) -> int:
+        """Rows at the start and decoded changes are the rows at each commit; how many commits."""
+        rows = {table: dict(found) for table, found in self.first.items()}
+        commits, decoded = 0, self.decode()
+        following = [*(int(one["commit_scn"]) for one in decoded[1:]), 0][: len(decoded)]
+        for change, next_scn in zip(decoded, following, strict=True):
+            if change["op"] in ("insert", "update", "delete"):
+                _carry_out(rows, change, self.database.tables)
+            elif change["op"] == "commit":
+                commits += 1
+                scn = int(change["commit_scn"])
+                if scn == next_scn:  # several commits may have one SCN
+                    continue
+                for name, table in self.database.tables.items():
+                    if name in rows:
+                        assert rows[name] == rows_at(table, scn), (name, scn)
+        for name, table in self.database.tables.items():
+            if name in rows:
+                assert rows[name] == rows_at(table, self.database.instance.scn), name
+        return commits
+
+
+def _carry_out(rows: dict[str, Rows], change: dict[str, Any], tables: dict[str, SqlTable]) -> None:
+    name = change["table"].partition(".")[2]
+    table, own = tables[name], rows[name]
+
+    def identity(image: dict[str, Any]) -> str:
+        if change.get("rowid"):
+            return str(change["rowid"])
+        key = table.primary_key
+        assert key is not None
+        return ",".join(
+            json.dumps(image[table.columns[at].name], default=str) for at in key.columns
+        )
+
+    if change["op"] == "insert":
+        found = identity(change["after"])
+        assert found not in own, change
+        own[found] = {one.name: None for one in table.columns} | change["after"]
+        return
+    found = identity(change["before"])
+    old = own.pop(found)
+    for column, value in change["before"].items():
+        assert old[column] == value, change
+    if change["op"] == "update":
+        own[identity(old | change["after"])] = old | change["after"]
+
+
+def rows_at(table: SqlTable, scn: int) -> Rows:
+    """The rows at an SCN, as `olr-pg decode` prints values."""
+    found: Rows = {}
+    for stored, values in table.scan(None, scn):
+        image = {
+            column.name: _json(column, value)
+            for column, value in zip(table.columns, values, strict=True)
+        }
+        key = table.primary_key
+        if table.sim.index_organised and key is not None:
+            parts = [image[table.columns[at].name] for at in key.columns]
+            found[",".join(json.dumps(one, default=str) for one in parts)] = image
+        else:
+            found[stored.row.rowid] = image
+    return found
+
+
+def _json(column: SqlColumn, value: Value) -> Any:
+    cell = column.cell(value)
+    if cell is None:
+        return None
+    text = cell.json
+    if isinstance(cell, LobDraft):
+        assert column.storage is not None
+        text = content_text(column.storage.kind, cell.content)
+    assert isinstance(cell, Cell)
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def plain(value: Any) -> Any:
+    """A value as a test writes it."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else value
+    if isinstance(value, str):
+        return str(value)
+    return bytes(value) if isinstance(value, bytes) else value
