@@ -17,6 +17,15 @@ TableOption = Annotated[
         "--table", metavar="OWNER.NAME", help="Only this table of `apply.tables`; may be repeated."
     ),
 ]
+AcceptOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accept",
+        metavar="NAME",
+        help="Accept that the target lacks this of the source, such as 'trigger SHOP.*';"
+        " repeatable.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -45,11 +45,12 @@ class Limits(Section):
         description="seconds that one request may take to come in, or TLS to be agreed on",
     )
     silent_seconds: float | None = Field(
-        default=None,
+        default=3_600.0,
         gt=0,
         le=86_400 * 7,
-        description="seconds that the client that replicates may ask for nothing before it is"
-        " ended and its place is free; null is as long as it likes",
+        description="seconds that the client that replicates may ask for nothing, or read nothing,"
+        " before its connection is closed and its place is free; what it has not confirmed is"
+        " delivered again; null is as long as it likes",
     )
     request_bytes: int = Field(
         default=_MIB, ge=1024, le=64 * _MIB, description="bytes of the largest request"

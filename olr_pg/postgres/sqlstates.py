@@ -20,7 +20,9 @@ DEFECT    the table stops              lists it, goes on           ends as a def
 ========= ============================ =========================== ==============================
 
 Errors without an SQLSTATE are those of the connection. libpq does not pass on the SQLSTATE of a
-server that refuses a connection, so that its words are looked at (`_WORDS`).
+server that refuses a connection, so that its words are looked at (`_WORDS`). They are English only
+where the server's ``lc_messages`` is; in other languages the form of the message still says that
+the server answered (`is_answer`), and its words are passed on as they are.
 """
 
 from __future__ import annotations
@@ -132,7 +134,16 @@ CLASSES: Final[dict[str, Meant]] = {
 }
 """By class, the first two letters."""
 
+_REJECTED: Final = Meant(
+    Meaning.AWAY,
+    Code.POSTGRES_UNREACHABLE,
+    "PostgreSQL answered, and refused the connection for the reason it gives in its own language:"
+    " check user, password, database and limits of connections, pg_hba.conf, and whether the server"
+    " is starting up",
+)
+
 CODES: Final[dict[str, Meant]] = {
+    "08004": _REJECTED,
     "25006": Meant(Meaning.AWAY, Code.TARGET_READ_ONLY),
     # These two end the session, not the server.
     "25P03": _TIME_LIMIT,
@@ -183,6 +194,7 @@ _LOCKED: Final = "55P03"
 _OUT_OF_MEMORY: Final = "53200"
 _FORBIDDEN: Final = "42501"
 _NOT_MADE: Final = "08001"
+_REFUSED_BY_SERVER: Final = "08004"
 
 _WORDS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (state, re.compile("|".join(words)))
@@ -218,6 +230,8 @@ _CONNECTING: Final = (
     "failed to resolve",
     "connection timeout",
 )
+_SEVERITY: Final = re.compile(r" failed: [^:\n]{1,40}:  \S")
+"""What libpq makes of a server's message: its severity, in any language, and two spaces."""
 _FATAL: Final = frozenset({"FATAL", "PANIC"})
 _ASIDES: Final = (
     "connection failed: ",
@@ -245,7 +259,14 @@ def state_of(error: psycopg.Error) -> str | None:
     for state, words in _WORDS:
         if words.search(text):
             return state
+    if is_answer(error):
+        return _REFUSED_BY_SERVER
     return _NOT_MADE if text.startswith(_CONNECTING) else _LOST
+
+
+def is_answer(error: psycopg.Error) -> bool:
+    """Tell whether the server said so itself, in whatever language, also of a login."""
+    return error.sqlstate is not None or _SEVERITY.search(str(error)) is not None
 
 
 def meant(error: psycopg.Error) -> Meant:

@@ -231,3 +231,26 @@ def test_a_data_directory_is_one_process_alone(
     # Nobody is left that has it.
     again = start_cli("run", "--config", path.name, "--no-apply", "--log-format", "json")
     next_event(again, "status page")
+
+
+def test_a_run_without_any_log_is_no_success(
+    tmp_path: Path, cli: Callable[..., subprocess.CompletedProcess[str]], postgres_database: str
+) -> None:
+    made = cli("simulate", "--seed", "5", "--size", "10KB", "--out", tmp_path / "sim")
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "empty").mkdir()
+    document = {
+        "context": {"data": str(tmp_path / "data")},
+        "source": {
+            "kind": "offline",
+            "dictionary": str(tmp_path / "sim/dictionary.json"),
+            "logs": str(tmp_path / "empty"),
+        },
+        "target": {"address": "127.0.0.1:0"},
+        "apply": {"connect-string": postgres_database, "tables": ["*.*"]},
+        "status": {"enabled": False},
+    }
+    (tmp_path / "olr.json").write_text(json.dumps(document), "utf-8")
+    ended = cli("run", "--once", "--config", tmp_path / "olr.json")
+    assert ended.returncode == 3
+    assert "OLR-02001" in ended.stderr

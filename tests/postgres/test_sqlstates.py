@@ -14,7 +14,15 @@ from psycopg.conninfo import make_conninfo
 from olr_pg.applier.stopped.refused_changes import RefusedError, refused
 from olr_pg.cli.group import coded
 from olr_pg.errors import Code
-from olr_pg.postgres.sqlstates import CLASSES, CODES, Meaning, meant, meant_by, state_of
+from olr_pg.postgres.sqlstates import (
+    CLASSES,
+    CODES,
+    Meaning,
+    is_answer,
+    meant,
+    meant_by,
+    state_of,
+)
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.trial import CREATED, FAILED, run_statements, tried
 from tests.postgres.errors_brought_about import SETUP, STATEMENTS, postgresql_codes
@@ -310,8 +318,26 @@ def test_what_the_driver_refuses_itself(connection: Connection[Any]) -> None:
         ('FATAL:  no pg_hba.conf entry for host "10.0.0.1", user "x"', "28000"),
         ('FATAL:  database "x" is not currently accepting connections', "3D000"),
         ("FATAL:  terminating connection due to administrator command", "57P01"),
+        # As PostgreSQL 15 with these languages said it.
+        ("FATAL:  Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen", "08004"),
+        ('ВАЖНО:  пользователь "x" не прошёл проверку подлинности (по паролю)', "08004"),
     ],
 )
 def test_words_of_servers_that_refuse(words: str, state: str) -> None:
     error = psycopg.OperationalError(f'connection failed: connection to "x" failed: {words}')
     assert state_of(error) == state
+    assert is_answer(error)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Connection refused\n\tIs the server running on that host and accepting connections?",
+        "server closed the connection unexpectedly\n\tThis probably means the server terminated",
+        "timeout expired",
+        "SSL error: certificate verify failed",
+    ],
+)
+def test_words_of_libpq_are_no_answer(words: str) -> None:
+    error = psycopg.OperationalError(f'connection failed: connection to "x" failed: {words}')
+    assert not is_answer(error)

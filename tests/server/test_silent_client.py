@@ -54,11 +54,19 @@ def test_a_silent_client_is_ended_and_its_transactions_are_ready_again(
         assert server.refusals.counts() == {"OLR-04053": 1}
 
 
+def test_a_client_that_goes_silent_is_ended_within_an_hour_unless_otherwise_told() -> None:
+    assert Limits().silent_seconds == 3_600
+
+
 def test_a_silent_client_is_told_of_also_without_a_time_out(
-    server: Listener, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(silence, "WARN_SECONDS", 0.0)
-    with RawClient(server.address) as client:
+    limits = Limits.model_validate({"silent-seconds": None})
+    with (
+        Listener(MemorySource(COUNT), checkpoint, limits=limits) as server,
+        RawClient(server.address) as client,
+    ):
         client.begin()
         assert len(client.commits(2)) == 2
         warning = server.silence

@@ -42,6 +42,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
+from olr_pg.postgres import embedded
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.simulator.simulation import simulate
 from tests.simulation.children import _forks, _say_into
@@ -363,8 +364,10 @@ class Course:
     def _draw_database(self) -> None:
         for setting in ROLE_SETTINGS:
             if self.rng.random() < SELDOM / 2:
-                self.execute(f"ALTER ROLE {self.role} {setting.format(role=self.role)}")
-                self.drawn.properties.append(setting)
+                with suppress(psycopg.errors.FeatureNotSupported):
+                    # Not every client_encoding goes with that of every database.
+                    self.execute(f"ALTER ROLE {self.role} {setting.format(role=self.role)}")
+                    self.drawn.properties.append(setting)
         for extra in DATABASE_EXTRAS:
             if self.rng.random() < SELDOM / 2:
                 self.execute(extra.format(role=self.role, database=self.name))
@@ -539,13 +542,25 @@ def prepare_cluster(cluster: EmbeddedPostgres) -> None:
             "max_prepared_transactions = 5", "fsync = off", "wal_level = logical",
             "scram_iterations = 1", "autovacuum = off",
         ):  # fmt: skip
-            connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+            with suppress(psycopg.errors.UndefinedObject):  # of later versions
+                connection.execute(f"ALTER SYSTEM SET {setting}".encode())
     pid = cluster.pid
     assert pid is not None
     os.kill(pid, 9)
     while not cluster.is_gone():
         time.sleep(0.05)
     cluster.revive()
+
+
+def use_binaries(folder: Path) -> None:
+    """Take another PostgreSQL than the packaged one, which may be too old for `builtin`."""
+    run = embedded._Tools._run
+
+    def run_older(tools: Any, program: str, *arguments: Any, cwd: Path) -> None:
+        run(tools, program, *(one for one in arguments if "builtin" not in str(one)), cwd=cwd)
+
+    embedded.packaged_installation = lambda: folder
+    embedded._Tools._run = run_older  # type: ignore[method-assign,assignment]
 
 
 def run_seed(seed: int, folder: Path, cluster: EmbeddedPostgres) -> Drawn:
@@ -571,8 +586,11 @@ def main() -> int:
     )
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--binaries", type=Path, help="another PostgreSQL: the folder with bin/")
     parser.add_argument("--keep", type=Path, help="a folder for what failing seeds leave behind")
     options = parser.parse_args()
+    if options.binaries is not None:
+        use_binaries(options.binaries)
     failed, codes = 0, Counter[str]()
     home = Path(tempfile.mkdtemp(prefix="olr-pg-unfit-"))
     cluster = start_embedded(home)

@@ -33,6 +33,7 @@ from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.steady_time import steady_time
 from olr_pg.postgres.bounded_connection import BoundedConnection
 from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.sqlstates import is_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -231,7 +232,7 @@ class StatementWatch:
             self._blocked = tuple(self._name_blockers(silent, found))
         except psycopg.Error as error:
             self._disconnect()
-            if not _is_answer(error):
+            if not is_answer(error):
                 self._answered_nobody(silent)
                 return
             found = None  # it answers, but does not let us look
@@ -323,8 +324,3 @@ class ConnectionWatch(StatementWatch):
         if self.blocked and not self._is_told:
             self._is_told = True
             _log.warning("a statement of this command waits", error=self.blocked[0].error)
-
-
-def _is_answer(error: psycopg.Error) -> bool:
-    """Tell whether PostgreSQL said so itself; what it says of a login comes as text only."""
-    return error.sqlstate is not None or "FATAL" in str(error)

@@ -142,6 +142,36 @@ JOIN pg_publication p ON (p.pubupdate OR p.pubdelete) AND (p.puballtables
 GROUP BY 1, 2 ORDER BY 1, 2
 """
 )
+# PostgreSQL refuses updates and deletes where a row filter needs other columns than the replica
+# identity has, or a column list lacks some of these; beside the whole row it takes no list.
+_NARROWED: Final = (
+    _PARTS  # noqa: S608 - constants alone
+    + """
+SELECT n.nspname::text, c.relname::text, p.pubname::text,
+    c.relreplident <> 'f' AND key.columns <> '{}' AND EXISTS (
+        SELECT FROM regexp_matches(r.prqual::text, ':varattno ([0-9]+)', 'g') used
+        WHERE used[1]::int2 <> ALL(key.columns)) AS filter,
+    r.prattrs IS NOT NULL AND (c.relreplident = 'f' OR NOT key.columns <@ r.prattrs::int2[]) AS list
+FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_publication_rel r ON r.prrelid = c.oid
+JOIN pg_publication p ON p.oid = r.prpubid AND (p.pubupdate OR p.pubdelete)
+CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(k), '{}') AS columns
+    FROM pg_index x CROSS JOIN unnest(x.indkey::int2[]) k
+    WHERE x.indrelid = c.oid AND x.indisvalid AND CASE c.relreplident
+        WHEN 'i' THEN x.indisreplident WHEN 'd' THEN x.indisprimary ELSE false END
+) key
+ORDER BY 1, 2, 3
+"""
+)
+_METHODS: Final = (
+    _PARTS
+    + """
+SELECT n.nspname::text, c.relname::text, a.amname::text
+FROM part JOIN pg_class c ON c.oid = part.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_am a ON a.oid = c.relam AND a.amname <> 'heap' WHERE c.relkind = 'r' ORDER BY 1, 2
+"""
+)
 
 
 def suspicious(
@@ -166,6 +196,8 @@ def check_kind(
     yield from _partitions(connection, target)
     yield from _triggers(connection, settings, target)
     yield from _publications(connection, target)
+    yield from _narrowed(connection, target)
+    yield from _methods(connection, target)
 
 
 def check_firing(
@@ -417,6 +449,45 @@ def _publications(connection: Connection[Any], target: TargetTable) -> Iterator[
                 " PostgreSQL refuses updates and deletes",
                 f"ALTER TABLE {_quoted(schema, name)} REPLICA IDENTITY FULL;",
             )
+        )
+
+
+def _narrowed(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+    """Name publications whose row filter or column list keeps changes from being made."""
+    for schema, name, publication, filters, lists in connection.execute(
+        _NARROWED, {"table": target.oid}
+    ):
+        quoted = _quoted(schema, name)
+        by = sql.Identifier(publication).as_string()
+        if lists:
+            yield Unfit(
+                error(
+                    PUBLISHED,
+                    f"{publication} publishes a list of columns of {schema}.{name} that does not go"
+                    " with its replica identity: PostgreSQL refuses updates and deletes",
+                    f"ALTER PUBLICATION {by} DROP TABLE {quoted};"
+                    f" ALTER PUBLICATION {by} ADD TABLE {quoted};",
+                )
+            )
+        elif filters:
+            yield Unfit(
+                error(
+                    PUBLISHED,
+                    f"the row filter of {publication} for {schema}.{name} needs columns that are"
+                    " not in its replica identity: PostgreSQL refuses updates and deletes",
+                    f"ALTER TABLE {quoted} REPLICA IDENTITY FULL;",
+                )
+            )
+
+
+def _methods(connection: Connection[Any], target: TargetTable) -> Iterator[Unfit]:
+    """Name tables and partitions that PostgreSQL's own kind of table is not."""
+    for schema, name, method in connection.execute(_METHODS, {"table": target.oid}):
+        yield warned_of(
+            KIND,
+            f"{schema}.{name} has the access method {method}: it may refuse updates, deletes or"
+            " INSERT ... ON CONFLICT, which stops the table",
+            f"ALTER TABLE {_quoted(schema, name)} SET ACCESS METHOD heap;",
         )
 
 

@@ -10,7 +10,7 @@ import typer
 from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
+from olr_pg.cli.shared_options import AcceptOption, JsonOption, read_config, spark_session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,15 +48,7 @@ def cutover(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
     ] = False,
-    accept: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--accept",
-            metavar="NAME",
-            help="Accept that the target lacks this of the source, such as 'trigger SHOP.*';"
-            " repeatable.",
-        ),
-    ] = None,
+    accept: AcceptOption = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget the steps so far and begin anew.")
     ] = False,

@@ -10,7 +10,7 @@ from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
-from olr_pg.cli.shared_options import JsonOption, read_config, spark_session_of
+from olr_pg.cli.shared_options import AcceptOption, JsonOption, read_config, spark_session_of
 from olr_pg.cli.signals import ends_within
 
 if TYPE_CHECKING:
@@ -34,15 +34,7 @@ def migrate(
     cutover: Annotated[
         bool, typer.Option("--cutover", help="Cut over, once the target is ready.")
     ] = False,
-    accept: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--accept",
-            metavar="NAME",
-            help="Accept that the target lacks this of the source, such as 'trigger SHOP.*';"
-            " repeatable.",
-        ),
-    ] = None,
+    accept: AcceptOption = None,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:

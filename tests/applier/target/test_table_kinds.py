@@ -137,6 +137,26 @@ CASES = {
         "CREATE TABLE s.p PARTITION OF s.r DEFAULT; CREATE PUBLICATION p FOR TABLE s.r",
         "postgres.publications", _ERROR, "s.p is published by p",
     ),
+    "a row filter": Case(
+        "CREATE TABLE s.r (id int PRIMARY KEY, v int);"
+        "CREATE PUBLICATION p FOR TABLE s.r WHERE (v > 1 AND id > 0)",
+        "postgres.publications", _ERROR, "for s.r needs columns that are not in its replica",
+    ),
+    "a list without the key": Case(
+        "CREATE TABLE s.r (id int PRIMARY KEY, v int); CREATE PUBLICATION p FOR TABLE s.r (v)",
+        "postgres.publications", _ERROR, "a list of columns of s.r that does not go with",
+    ),
+    "a list beside the whole row": Case(
+        "CREATE TABLE s.r (id int PRIMARY KEY, v int); ALTER TABLE s.r REPLICA IDENTITY FULL;"
+        "CREATE PUBLICATION p FOR TABLE s.r (id)",
+        "postgres.publications", _ERROR, "a list of columns of s.r that does not go with",
+    ),
+    "another access method": Case(
+        "CREATE ACCESS METHOD mine TYPE TABLE HANDLER heap_tableam_handler;"
+        "CREATE TABLE s.r (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+        "CREATE TABLE s.p PARTITION OF s.r DEFAULT USING mine",
+        "postgres.kind", _WARNING, "s.p has the access method mine",
+    ),
 }  # fmt: skip
 
 
@@ -201,6 +221,8 @@ CLEAN = {
     "CREATE RULE x AS ON DELETE TO s.r DO INSTEAD NOTHING;"
     "CREATE TABLE s.q (id int REFERENCES s.r)",
     "published with a key": _PLAIN + "CREATE PUBLICATION p FOR ALL TABLES",
+    "published in part": "CREATE TABLE s.r (id int PRIMARY KEY, v int);"
+    "CREATE PUBLICATION p FOR TABLE s.r (id) WHERE (id > 1)",
     "published inserts": "CREATE TABLE s.r (id int);"
     "CREATE PUBLICATION p FOR ALL TABLES WITH (publish = insert)",
     "row security for others": _PLAIN + "ALTER TABLE s.r ENABLE ROW LEVEL SECURITY",
