@@ -177,15 +177,29 @@ class _Assessor:
         return (found.obstacle or "") if found is not None else ""
 
     def _trigger(self, one: SchemaObject) -> Item:
+        made = self._made("trigger", one)
+        if made is not None:
+            return made
         found = self._triggers.get(one.full_name)
         body = found.body if found else ""
         what = f"{found.kind} {found.event} on {found.table or found.base}" if found else ""
         return code_item("TRIGGER", one.full_name, body, what.lower())
 
     def _code(self, one: SchemaObject) -> Item:
+        made = self._made(one.kind.lower(), one)
+        if made is not None:
+            return made
         text = self._sources.get((one.kind, one.full_name))
         remark = "its source cannot be read" if text is None else ""
         return code_item(one.kind, one.full_name, text or "", remark)
+
+    def _made(self, kind: str, one: SchemaObject) -> Item | None:
+        """Tell of code that is translated; None of what is not."""
+        found = next((part for part in self._by_name[kind, one.full_name] if part.runs), None)
+        if found is None:
+            return None
+        remarks = (found.remark,) if found.remark else ()
+        return _plain(one, Carrier.CONVERTED, *remarks)
 
     def _constraints(self) -> Iterator[Item]:
         for one in self._inventory.constraints:

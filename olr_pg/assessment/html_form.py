@@ -90,6 +90,7 @@ def _head(report: Report, title: str) -> Iterator[str]:
         (f"{by_itself}", "carried over by olr_pg"),
         (f"{len(report.items) - by_itself}", "need a hand"),
         (duration(report.minutes), "estimated work by hand"),
+        (f"{report.cost_units:,} ({report.level})", "ora2pg's cost units, level"),
         (f"{len(replicated)}", "tables replicated"),
         (decimal(report.replicated_bytes), "to be loaded"),
     ]
@@ -101,7 +102,9 @@ def _head(report: Report, title: str) -> Iterator[str]:
     yield (
         '<p class="soft">The estimate is made by rule: minutes for each line of code, each'
         " construct that PostgreSQL lacks, and each thing that is made by hand. It is a number to"
-        " compare and to plan with, not a measurement.</p>\n"
+        " compare and to plan with, not a measurement. A cost unit is five minutes, as in ora2pg."
+        " Level A needs no rewriting, B up to five days, C more; 1 has no code, 2 triggers and 3"
+        " routines that are carried over, 4 triggers or views to rewrite, 5 routines.</p>\n"
     )
 
 
@@ -177,7 +180,7 @@ def _tag(effort: Effort) -> str:
 
 def _causes(report: Report) -> Iterator[str]:
     if report.causes:
-        yield '<h2 id="causes">Reasons that stop more than one thing</h2>'
+        yield '<h2 id="causes">What each reason stops, with what needs that</h2>'
         rows = ((str(count), _text(reason)) for count, reason in report.causes)
         yield from _grid((("Count", True), ("Reason", False)), rows)
 

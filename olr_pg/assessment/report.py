@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -171,6 +172,13 @@ class CatchUp(NamedTuple):
 
 
 _DAY_SECONDS: Final = 86_400
+NEEDED: Final = re.compile(r"it needs (.+), which is not made")
+_UNIT_MINUTES: Final = 5
+_DAY_MINUTES, _FEW_DAYS = 8 * 60, 5
+_ROUTINES: Final = frozenset(
+    {"FUNCTION", "PROCEDURE", "PACKAGE", "PACKAGE BODY", "TYPE", "TYPE BODY"}
+)
+_WRITTEN: Final = _ROUTINES | {"TRIGGER", "VIEW", "MATERIALIZED VIEW"}
 
 NOT_LOOKED_AT: Final = (
     ("privileges on single columns", "DBA_COL_PRIVS"),
@@ -214,15 +222,41 @@ class Report(NamedTuple):
 
     @property
     def causes(self) -> list[tuple[int, str]]:
-        """Count the reasons that stop more than one thing, the most frequent first."""
-        counts = Counter(
-            reason
-            for item in self.items
-            if item.carrier is Carrier.BY_HAND
-            for reason in item.reasons[:1]
-        )
+        """Count the things that each reason stops, with those that need them; most first.
+
+        What needs a thing that is not made names the first cause (`schema.trial`): it counts for
+        the reason of that.
+        """
+        stopped = [item for item in self.items if item.carrier is Carrier.BY_HAND and item.reasons]
+        reasons = {item.name: item.reasons[0] for item in stopped}
+        counts = Counter[str]()
+        for item in stopped:
+            needed = NEEDED.fullmatch(item.reasons[0])
+            counts[reasons.get(needed[1], item.reasons[0]) if needed else item.reasons[0]] += 1
         ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
         return [(count, reason) for reason, count in ordered if count > 1]
+
+    @property
+    def cost_units(self) -> int:
+        """Return the estimate in ora2pg's cost units, of five minutes each."""
+        return -(-self.minutes // _UNIT_MINUTES)
+
+    @property
+    def level(self) -> str:
+        """Return the estimate as ora2pg's level: a letter for the cost, a digit for the kind.
+
+        A is what nobody has to rewrite, B is up to five days of it, C is more. 1 has no code, 2 has
+        triggers and 3 routines that nobody rewrites, 4 has triggers or views to be rewritten, 5
+        routines.
+        """
+        rewritten = {item.kind for item in self.items if item.minutes and item.kind in _WRITTEN}
+        kinds = {item.kind for item in self.items}
+        if rewritten:
+            days = self.minutes / _DAY_MINUTES
+            return ("B" if days <= _FEW_DAYS else "C") + ("5" if rewritten & _ROUTINES else "4")
+        if kinds & _ROUTINES:
+            return "A3"
+        return "A2" if "TRIGGER" in kinds else "A1"
 
     @property
     def altered(self) -> list[Item]:

@@ -24,7 +24,10 @@ def report_lines(report: Report) -> Iterator[str]:
     schemas = ", ".join(report.owners)
     version = named_version(report.version) or "version unknown"
     yield f"{report.database}: Oracle {version}, schemas {schemas}"
-    yield f"Estimate of the work by hand: {duration(report.minutes)}"
+    yield (
+        f"Estimate of the work by hand: {duration(report.minutes)}"
+        f" ({report.cost_units} cost units and level {report.level}, as ora2pg counts)"
+    )
     yield from report.time_lines()
     yield ""
     for count in report.counts:
@@ -32,7 +35,7 @@ def report_lines(report: Report) -> Iterator[str]:
         yield f"{count.kind}: {count.total}{work}"
     yield ""
     if report.causes:
-        yield "Reasons that stop more than one thing:"
+        yield "What each reason stops, with what needs that:"
         yield from (f"{count}: {reason}" for count, reason in report.causes[:CAUSES_MAX])
         yield ""
     yield "By hand, the most work first:"
@@ -107,6 +110,18 @@ def json_pieces(report: Report) -> Iterator[bytes]:
     yield b"}\n"
 
 
+def csv_lines(report: Report) -> Iterator[str]:
+    """Write a line of CSV for each thing (RFC 4180), below one with the names of its values."""
+    names = ("kind", "name", "status", "carried over", "effort", "minutes", "cost units", "reasons")
+    yield ",".join(names)
+    for item in report.items:
+        values = (
+            *(item.kind, item.name, item.status, item.carrier.title, item.effort.name.lower()),
+            *(str(item.minutes), f"{item.minutes / 5:g}", "; ".join(item.reasons)),
+        )
+        yield ",".join('"' + value.replace('"', '""') + '"' for value in values)
+
+
 def _item_json(item: Item) -> dict[str, Any]:
     return item._asdict() | {"carrier": item.carrier.title, "effort": item.effort.name.lower()}
 
@@ -124,6 +139,8 @@ def _facts_json(report: Report) -> dict[str, Any]:
         "scn": report.scn,
         "owners": list(report.owners),
         "minutes": report.minutes,
+        "cost_units": report.cost_units,
+        "level": report.level,
         "load_seconds": report.load_seconds,
         "redo_bytes_per_day": report.redo_per_day,
         "counts": [one._asdict() for one in report.counts],

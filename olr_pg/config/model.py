@@ -189,6 +189,11 @@ class Apply(Section):
         description="names of schemas, tables, columns and all else that nothing maps: in lower"
         " case as PostgreSQL folds them, or as the dictionary has them",
     )
+    contexts: dict[str, Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]] = Field(
+        default_factory=dict,
+        description="an object: application context to the first part of PostgreSQL settings: with"
+        " {\"APP_CTX\": \"app\"}, SYS_CONTEXT('APP_CTX', 'X') becomes current_setting('app.x')",
+    )
     types: TypesSection = Field(
         default_factory=TypesSection, description="an object: types of new tables, by Oracle's type"
     )
@@ -308,6 +313,7 @@ class Apply(Section):
             blob=types.blob,
             keep_names=self.names == "kept",
             columns={pattern: one.choice for pattern, one in self.columns.items()},
+            contexts={name.upper(): setting for name, setting in self.contexts.items()},
         )
 
     @property

@@ -90,6 +90,8 @@ class Choices:
             of it decides.
         owners: what the patterns call an owner, where that is not its name: that of one of several
             containers.
+        contexts: by application contexts (SYS_CONTEXT), in upper case, the first part of the names
+            of the settings that have their values.
     """
 
     integers: Integers = "fitting"
@@ -102,6 +104,7 @@ class Choices:
     keep_names: bool = False
     columns: Mapping[str, ColumnChoice] = field(default_factory=dict)
     owners: Mapping[str, str] = field(default_factory=dict)
+    contexts: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, name: str, *, column: bool = False) -> str:
         """Return what is called `name` in the source, in the target."""

@@ -272,6 +272,7 @@ class Trigger(Owned):
         kind: TRIGGER_TYPE, such as ``BEFORE EACH ROW``; event: TRIGGERING_EVENT.
         base: BASE_OBJECT_TYPE: ``TABLE``, ``VIEW``, ``SCHEMA``, ``DATABASE``.
         when: WHEN_CLAUSE; body: TRIGGER_BODY.
+        head: what stands before the body (DBA_SOURCE); empty where nobody told.
     """
 
     kind: str = ""
@@ -280,6 +281,7 @@ class Trigger(Owned):
     table_owner: str = ""
     table: str = ""
     when: str = ""
+    head: str = ""
     body: str = ""
     enabled: bool = True
 

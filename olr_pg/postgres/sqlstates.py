@@ -314,6 +314,11 @@ def is_duplicate(error: psycopg.Error) -> bool:
     return error.sqlstate in _DUPLICATES
 
 
+def is_malformed(error: psycopg.Error) -> bool:
+    """Tell whether a statement's form, names or types are wrong, whatever the rows are."""
+    return (error.sqlstate or "").startswith("42")
+
+
 def is_missing(error: psycopg.Error) -> bool:
     """Tell whether a table, schema, role or other object does not exist."""
     return error.sqlstate in _MISSING

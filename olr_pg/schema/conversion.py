@@ -9,6 +9,7 @@ from psycopg import sql
 
 from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.schema.own_failures import each_safely
+from olr_pg.schema.plsql.routines import routine_statement, trigger_statement
 from olr_pg.schema.presence import (
     has_constraint,
     has_foreign_key,
@@ -17,8 +18,8 @@ from olr_pg.schema.presence import (
     has_privilege,
     has_relation,
     has_schema,
-    has_trigger,
 )
+from olr_pg.schema.relation_columns import reference_obstacle
 from olr_pg.schema.relations import Relations
 from olr_pg.schema.statement import KINDS, Statement
 from olr_pg.schema.structure_statements import (
@@ -37,7 +38,7 @@ from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.translation import translate_expression, translate_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.dictionary.inventory import (
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
         InventoryView,
         MaterializedView,
         Owned,
+        Trigger,
+        UnitSource,
     )
     from olr_pg.dictionary.structure import OnDelete
     from olr_pg.schema.relations import Relation
@@ -107,6 +110,7 @@ class _Converter:
         for index in own:
             if (index.table_owner, index.table) in self._materialized:
                 yield from self._safe_index(index)
+        yield from self._code()
         yield from self._grants()
         yield from self._by_hand()
 
@@ -257,6 +261,11 @@ class _Converter:
             raise UntranslatableError(f"it refers to {where} outside of these schemas")
         rule = cast("OnDelete", one.delete_rule.lower() or "no action")
         parent_columns = _columns(parent, one.parent_columns)
+        for own, other in zip(one.columns, one.parent_columns, strict=True):
+            told = f"{one.parent_owner}.{one.parent_table}.{other}"
+            obstacle = reference_obstacle(relation.columns[own], parent.columns[other], told)
+            if obstacle:
+                raise UntranslatableError(obstacle)
         statement = foreign_key_statement(
             sql.Identifier(relation.schema, relation.name),
             self._relations.name(one.name),
@@ -389,6 +398,21 @@ class _Converter:
             return made.refused(str(error))
         return made._replace(sql=f"CREATE MATERIALIZED VIEW {target} AS\n{text}\nWITH NO DATA")
 
+    def _code(self) -> Iterator[Statement]:
+        """Make the triggers, functions and procedures that have a translation."""
+        for source in self._inventory.sources:
+            make: Callable[[], list[Statement]] = partial(self._routine, source)
+            yield from each_safely(source.kind.lower(), source.full_name, source.text, make)
+        for trigger in self._inventory.triggers:
+            make = partial(self._trigger, trigger)
+            yield from each_safely("trigger", trigger.full_name, trigger.body, make)
+
+    def _routine(self, source: UnitSource) -> list[Statement]:
+        return [routine_statement(source, self._relations)]
+
+    def _trigger(self, trigger: Trigger) -> list[Statement]:
+        return [trigger_statement(trigger, self._relations)]
+
     def _grants(self) -> Iterator[Statement]:
         for one in self._inventory.grants:
             relation = self._relations.find(one.owner, one.name)
@@ -429,23 +453,6 @@ class _Converter:
                 "PostgreSQL has no synonyms: set search_path, or make a view",
                 f"CREATE SYNONYM {synonym.full_name} FOR {where}",
                 what="synonym",
-            )
-        for trigger in found.triggers:
-            on = f"{trigger.table_owner}.{trigger.table}" if trigger.table else trigger.base
-            relation = self._table(trigger.table_owner, trigger.table) if trigger.table else None
-            name = self._relations.name(trigger.name)
-            yield Statement(
-                *("by hand", trigger.full_name, "", "its body is PL/SQL"),
-                f"CREATE TRIGGER {trigger.full_name} {trigger.kind} {trigger.event} ON {on}\n"
-                + (f"WHEN ({trigger.when})\n" if trigger.when else "")
-                + trigger.body,
-                present=has_trigger(_quoted(relation), name) if relation else "",
-                what="trigger",
-            )
-        for source in found.sources:
-            yield Statement(
-                *("by hand", source.full_name, "", "it is PL/SQL", source.text),
-                what=source.kind.lower(),
             )
         for job in found.jobs:
             yield Statement(

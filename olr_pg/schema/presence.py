@@ -83,6 +83,15 @@ def has_trigger(target: str, name: str) -> str:
     return _exists("pg_trigger", "tgrelid", target, f"tgname = {literal(name)}")
 
 
+def has_routine(schema: str, name: str) -> str:
+    """Return the query that tells whether a schema has a function or procedure of that name."""
+    return (
+        "SELECT EXISTS (SELECT FROM pg_proc WHERE"  # noqa: S608 - quoted
+        f" pronamespace = to_regnamespace({literal(_quoted(schema))}) AND proname = {literal(name)}"
+        ")"
+    )
+
+
 def has_comment(target: str, column: str = "") -> str:
     """Tell whether a table, view or column has a comment, whoever wrote it."""
     number = "0"

@@ -118,6 +118,22 @@ class RelationColumn(NamedTuple):
         return f"(CASE WHEN {sql} THEN {true} WHEN NOT {sql} THEN {false} END)", ""
 
 
+def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name: str) -> str:
+    """Say why a foreign key cannot join two columns: PostgreSQL has no = that its index knows.
+
+    Args:
+        parent_name: ``OWNER.TABLE.COLUMN`` of what is referred to.
+    """
+    if own.made is None or parent.made is None:
+        return ""
+    if own.made.kind is not PgKind.NUMERIC or parent.made.kind not in _INTEGERS:
+        return ""
+    return (
+        f"its column {own.name} is {own.made.name} and refers to a {parent.made.name}: choose one"
+        f' type for both in `apply.columns`: "{parent_name}": {{"type": "numeric"}}'
+    )
+
+
 def relation_column(
     settings: ApplierSettings, table: str, column: InventoryColumn, name: str
 ) -> RelationColumn:

@@ -136,6 +136,14 @@ class Relations:
         key = self._behind(owner, name)
         return target_name(self._settings, *key) if key in self._sequences else None
 
+    def context(self, name: str) -> str:
+        """Return the first part of the settings of an application context; empty without one."""
+        return self._settings.choices.contexts.get(name, "")
+
+    def code_name(self, owner: str, name: str) -> tuple[str, str]:
+        """Return schema and name of a function or procedure in the target."""
+        return target_name(self._settings, owner, name)
+
     def is_code(self, owner: str, name: str) -> bool:
         """Tell whether a name is that of a function or package of the source."""
         return self._behind(owner, name) in self._code

@@ -20,6 +20,9 @@ KINDS: Final = (
     "view",
     "view comment",
     "materialized view",
+    "function",
+    "procedure",
+    "trigger",
     "grant",
     "by hand",
 )
@@ -41,6 +44,7 @@ class Statement(NamedTuple):
         present: a query that tells whether the target has it: one boolean.
         what: the source's kind of object, where `kind` does not say it.
         remark: what is otherwise in the target, of a statement that runs.
+        trial: a query that a trial runs behind it, which must not fail by its form.
         role: the role that a grant names; empty for PUBLIC.
     """
 
@@ -53,6 +57,7 @@ class Statement(NamedTuple):
     what: str = ""
     remark: str = ""
     role: str = ""
+    trial: str = ""
 
     @property
     def runs(self) -> bool:

@@ -50,7 +50,7 @@ def translate_expression(
     Raises:
         UntranslatableError: with the reason, also where it is a defect of the translation.
     """
-    return _guarded(lambda: _expression(text, relations, owner, relation))
+    return guarded(lambda: _expression(text, relations, owner, relation))
 
 
 def translate_value(
@@ -72,13 +72,17 @@ def translate_value(
 
     def translate() -> str:
         translator, node = _value(text, relations, owner, relation)
-        return column.writing(_assigned(translator, node, column.fact.kind))
+        return column.writing(assigned(translator, node, column.fact.kind))
 
-    return _guarded(translate)
+    return guarded(translate)
 
 
-def _assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
-    """Return a value as Oracle converts it when it goes into a column."""
+def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
+    """Return a value as Oracle converts it when it goes into a column or variable.
+
+    Raises:
+        UntranslatableError: how depends on the session's settings, or it cannot be.
+    """
     if t.is_null(node):
         return t.sql(node)
     if wanted in NUMBERS and isinstance(node, exp.Literal):
@@ -105,11 +109,15 @@ def translate_query(text: str, relations: Relations, owner: str) -> tuple[str, s
     Raises:
         UntranslatableError: with the reason, also where it is a defect of the translation.
     """
-    return _guarded(lambda: _query(text, relations, owner))
+    return guarded(lambda: _query(text, relations, owner))
 
 
-def _guarded(translate: Callable[[], _Found]) -> _Found:
-    """Translate; whatever a text does to the parser or to the translation, it has a reason."""
+def guarded(translate: Callable[[], _Found]) -> _Found:
+    """Translate; whatever a text does to the parser or to the translation, it has a reason.
+
+    Raises:
+        UntranslatableError: with the reason, also where it is a defect of the translation.
+    """
     try:
         with no_warnings():
             return translate()
@@ -121,7 +129,8 @@ def _guarded(translate: Callable[[], _Found]) -> _Found:
         raise UntranslatableError(failure_reason(error)) from error
 
 
-def _translator(relations: Relations, owner: str, scope: Scope) -> Translator:
+def translator_of(relations: Relations, owner: str, scope: Scope) -> Translator:
+    """Make a translator for what stands where these names are known."""
     made = Translator(relations, owner, scope)
     made.translate_frame = lambda node: translate_frame(made, node)
     made.translate = lambda node: translate_part(made, node)
@@ -145,9 +154,9 @@ def _value(
     if isinstance(value, exp.Alias):
         raise UntranslatableError("it is no single expression")
     sources = [Source(relation.source, "", relation.columns)] if relation is not None else []
-    translator = _translator(relations, owner, Scope(sources))
+    translator = translator_of(relations, owner, Scope(sources))
     holder = exp.Paren(this=value)
-    _refuse(holder)
+    refuse_unknown(holder)
     translate_part(translator, value)
     check_kept(holder)
     return translator, holder.this
@@ -157,15 +166,19 @@ def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
     tree = parse_oracle(text)
     if not isinstance(tree, exp.Query):
         raise UntranslatableError("it is no query")
-    translator = _translator(relations, owner, Scope())
-    _refuse(tree)
+    translator = translator_of(relations, owner, Scope())
+    refuse_unknown(tree)
     translate_frame(translator, tree)
     check_kept(tree)
     return translator.sql(tree), translator.read
 
 
-def _refuse(tree: exp.Expr) -> None:
-    """Refuse the constructs that PostgreSQL has no like of."""
+def refuse_unknown(tree: exp.Expr) -> None:
+    """Refuse the constructs that PostgreSQL has no like of.
+
+    Raises:
+        UntranslatableError: with the reason.
+    """
     for node in tree.walk():
         reason = REFUSED_NODES.get(type(node))
         if reason is not None:

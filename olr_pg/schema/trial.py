@@ -10,6 +10,7 @@ from olr_pg.observability.redaction import mask
 from olr_pg.postgres.later_constraints import run_statement
 from olr_pg.postgres.sqlstates import (
     is_duplicate,
+    is_malformed,
     is_missing,
     is_of_statement,
     is_out_of_memory,
@@ -130,6 +131,8 @@ class _Trial:
             if _is_of_all(error, self._connection):
                 raise
         else:
+            for at in tried_here.intersection(batch):
+                self._statements[at] = _proved(self._connection, self._statements[at])
             return
         for at in batch:
             judged = self._statements[at] if self._lacks(at) else self._tried(at)
@@ -147,7 +150,7 @@ def _is_of_all(error: psycopg.Error, connection: Connection[Any]) -> bool:
 def _try(connection: Connection[Any], one: Statement) -> Statement:
     """Return the statement as this server runs it, or as refused."""
     try:
-        return one._replace(sql=run_statement(connection, one.sql))
+        made = one._replace(sql=run_statement(connection, one.sql))
     except psycopg.Error as error:
         if _is_of_all(error, connection):
             raise
@@ -155,6 +158,21 @@ def _try(connection: Connection[Any], one: Statement) -> Statement:
         if is_transient(error) or (is_duplicate(error) and not one.present):
             return one
         return one.refused(_said(error))
+    return _proved(connection, made)
+
+
+def _proved(connection: Connection[Any], one: Statement) -> Statement:
+    """Return what is made as it is, or as refused where using it shows that its form is wrong."""
+    if not one.trial:
+        return one
+    try:
+        with connection.transaction():
+            connection.execute(one.trial.encode())
+    except psycopg.Error as error:
+        if _is_of_all(error, connection):
+            raise
+        return one.refused(_said(error)) if is_malformed(error) else one
+    return one
 
 
 def _said(error: psycopg.Error) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,8 +12,8 @@ import pytest
 
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.html_form import html_pieces
-from olr_pg.assessment.report import Carrier, Effort, MeasuredRates, RedoRates, Report
-from olr_pg.assessment.text_form import report_json, report_lines, whole_report
+from olr_pg.assessment.report import Carrier, Effort, Item, MeasuredRates, RedoRates, Report
+from olr_pg.assessment.text_form import csv_lines, report_json, report_lines, whole_report
 from olr_pg.cli.migration.assess import _write as write_report
 from olr_pg.datatypes.choices import Choices
 from olr_pg.dictionary.inventory import Inventory, InventoryView, LogDay, SchemaObject
@@ -147,6 +148,48 @@ def test_the_times_are_told_with_their_basis(report: Report) -> None:
     assert "never: the source makes more redo" in "\n".join(report_lines(slow))
 
 
+def test_the_report_as_csv_has_every_thing(report: Report) -> None:
+    rows = list(csv.DictReader("\r\n".join(csv_lines(report)).splitlines()))
+    assert [(row["kind"], row["name"]) for row in rows] == [(i.kind, i.name) for i in report.items]
+    assert sum(int(row["minutes"]) for row in rows) == report.minutes
+
+
+def _by_hand(name: str, reason: str, kind: str = "VIEW", minutes: int = 60) -> Item:
+    effort = Effort.MEDIUM if minutes else Effort.NONE
+    carrier = Carrier.BY_HAND if minutes else Carrier.CONVERTED
+    return Item(kind, name, carrier, effort, minutes, (reason,))
+
+
+def test_a_reason_counts_what_needs_the_thing_that_it_stops(report: Report) -> None:
+    items = [
+        _by_hand("S.A", "no way"),
+        _by_hand("S.B", "it needs S.A, which is not made"),
+        _by_hand("S.C", "it needs S.A, which is not made"),
+        *(_by_hand(f"S.D{n}", "other") for n in range(2)),
+    ]
+    assert report._replace(items=items).causes == [(3, "no way"), (2, "other")]
+
+
+@pytest.mark.parametrize(
+    ("items", "level"),
+    [
+        ((("TABLE", 0),), "A1"),
+        ((("TRIGGER", 0), ("VIEW", 0)), "A2"),
+        ((("TRIGGER", 0), ("FUNCTION", 0)), "A3"),
+        ((("VIEW", 60), ("FUNCTION", 0)), "B4"),
+        ((("PACKAGE BODY", 60),), "B5"),
+        ((("PACKAGE BODY", 6 * 480),), "C5"),
+        ((("TRIGGER", 6 * 480),), "C4"),
+    ],
+)
+def test_the_level_is_that_of_ora2pg(
+    report: Report, items: tuple[tuple[str, int], ...], level: str
+) -> None:
+    found = report._replace(items=[_by_hand("S.A", "why", *one) for one in items])
+    assert found.level == level
+    assert found.cost_units == -(-found.minutes // 5)
+
+
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -194,7 +237,9 @@ def test_a_report_is_written_over_no_link_to_something_else(report: Report, tmp_
     assert (tmp_path / "other").read_text() == "theirs"
     (tmp_path / "report.json").unlink()
     write_report(report, tmp_path)
-    assert {"report.html", "report.json", "report.txt"} < {one.name for one in tmp_path.iterdir()}
+    assert {"report.html", "report.json", "report.csv", "report.txt"} < {
+        one.name for one in tmp_path.iterdir()
+    }
 
 
 def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot) -> None:

@@ -158,7 +158,7 @@ def schema() -> Inventory:
         "SYNONYM": (Synonym(**of_shop, name="SYN", target_owner="SHOP", target="T"),),
         "TRIGGER": (
             Trigger(**of_shop, name="TRG", kind="BEFORE EACH ROW", event="INSERT",
-                    table_owner="SHOP", table="T", body="BEGIN :NEW.i := 1; END;"),
+                    table_owner="SHOP", table="T", body="BEGIN :NEW.b := TRIM(:NEW.b); END;"),
         ),
         "JOB": (
             SchedulerJob(**of_shop, name="JOB1", kind="PLSQL_BLOCK", action="p1;",

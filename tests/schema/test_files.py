@@ -25,7 +25,7 @@ def test_files_are_numbered_in_the_order_in_which_they_run(tmp_path: Path) -> No
     kinds = ("grant", "table", "schema")
     paths = write_files([Statement(kind, "S.X", "SELECT 1") for kind in kinds], tmp_path)
     names = [path.name for path in paths]
-    assert names == ["01-schema.sql", "03-table.sql", "16-grant.sql", "all.sql"]
+    assert names == ["01-schema.sql", "03-table.sql", "19-grant.sql", "all.sql"]
     assert (tmp_path / "all.sql").read_text().splitlines()[1:] == [f"\\ir {n}" for n in names[:-1]]
     assert not (tmp_path / "99-foreign-key.sql").exists()
     assert (tmp_path / "99-mine.sql").exists()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from olr_pg.datatypes.choices import Choices, ColumnChoice
 from olr_pg.dictionary.inventory import (
     Constraint,
     IndexPart,
@@ -246,3 +248,44 @@ def test_long_names_of_keys_stay_apart(target: psycopg.Connection[Any]) -> None:
     statements = tried(target, convert(found, SETTINGS))
     assert {one.state for one in run_statements(target, statements)} == {CREATED}
     assert {one.state for one in run_statements(target, statements)} == {PRESENT}
+
+
+def test_a_foreign_key_between_numbers_of_other_types_says_what_to_choose(
+    target: psycopg.Connection[Any],
+) -> None:
+    """NUMBER(3) is a smallint and NUMBER a numeric; the other way round PostgreSQL takes it."""
+    small, plain = column("A", "NUMBER", precision=3, scale=0), column("B", "NUMBER")
+    inventory = Inventory(
+        owners=("K",),
+        tables=(_table("X", small, plain),),
+        constraints=(
+            _constraint("X", "X_A", "unique", "A"),
+            _constraint("X", "X_B", "unique", "B"),
+            *(
+                _constraint("X", name, "foreign key", own, parent_owner="K", parent_table="X",
+                            parent_columns=(other,), delete_rule="NO ACTION")
+                for name, own, other in (("GOOD", "A", "B"), ("BAD", "B", "A"))
+            ),
+        ),
+    )  # fmt: skip
+    found = {
+        one.statement.name: one for one in run_statements(target, convert(inventory, SETTINGS))
+    }
+    assert found["K.X.GOOD"].state == CREATED
+    assert '"K.X.A": {"type": "numeric"}' in found["K.X.BAD"].reason
+    choices = Choices(columns={"K.X.A": ColumnChoice(type_name="numeric")})
+    chosen = replace(SETTINGS, choices=choices)
+    assert all(one.runs for one in convert(inventory, chosen))
+
+
+def test_own_contexts_become_settings(target: psycopg.Connection[Any]) -> None:
+    text = "SELECT SYS_CONTEXT('Bank_Ctx', 'USER_ID') u FROM dual"
+    view = InventoryView(owner="K", name="W", text=text, columns=(WORD,))
+    inventory = Inventory(owners=("K",), views=(view,))
+    (refused,) = (one for one in convert(inventory, SETTINGS) if one.kind == "view")
+    assert "apply.contexts" in refused.reason
+    mapped = replace(SETTINGS, choices=Choices(contexts={"BANK_CTX": "bank"}))
+    run_statements(target, convert(inventory, mapped))
+    assert target.execute("SELECT * FROM k.w").fetchone() == (None,)
+    target.execute("SET bank.user_id = '7'")
+    assert target.execute("SELECT * FROM k.w").fetchone() == ("7",)

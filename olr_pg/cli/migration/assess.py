@@ -24,7 +24,7 @@ def assess(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Also write report.html, report.json, report.txt."
+            "--out", "-o", metavar="DIR", help="Also write report.html, .json, .csv and .txt."
         ),
     ] = None,
     owner: Annotated[
@@ -99,13 +99,14 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
 
 def _write(report: Report, out: Path) -> None:
     from olr_pg.assessment.html_form import html_pieces
-    from olr_pg.assessment.text_form import json_pieces, whole_report
+    from olr_pg.assessment.text_form import csv_lines, json_pieces, whole_report
     from olr_pg.errors import Code, OlrPgError, system_reason
     from olr_pg.files.owned import written_whole
 
     pieces: dict[str, Iterator[bytes]] = {
         "report.html": (piece.encode() for piece in html_pieces(report)),
         "report.json": json_pieces(report),
+        "report.csv": (f"{line}\r\n".encode() for line in csv_lines(report)),
         "report.txt": (f"{line}\n".encode() for line in whole_report(report)),
     }
     try:

@@ -7,6 +7,7 @@ are LONG (DATA_DEFAULT, SEARCH_CONDITION, HIGH_VALUE, TEXT, TRIGGER_BODY) are re
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,6 +55,7 @@ _FIRST_WITH_FULL: Final = (18,)
 """The release that brought VERSION_FULL, which names the release update."""
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _PUBLIC: Final = "PUBLIC"
+_BODY: Final = re.compile(r"\b(?:DECLARE|BEGIN|CALL|COMPOUND)\b", re.IGNORECASE)
 _ON, _YES = "ENABLED", "YES"
 
 
@@ -235,6 +237,7 @@ class _Reader:
             )
 
     def _triggers(self) -> Iterator[Trigger]:
+        heads = self._trigger_heads()
         for row in self._sorted(views.TRIGGERS, "TRIGGER_NAME"):
             yield Trigger(
                 owner=row[OWNER],
@@ -245,14 +248,28 @@ class _Reader:
                 table_owner=row["TABLE_OWNER"],
                 table=row["TABLE_NAME"],
                 when=row["WHEN_CLAUSE"],
+                head=heads.get((row[OWNER], row["TRIGGER_NAME"]), ""),
                 body=row["TRIGGER_BODY"],
                 enabled=row["STATUS"] == _ON,
             )
 
+    @cached_property
+    def _units(self) -> dict[tuple[str, ...], list[Row]]:
+        return grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
+
+    def _trigger_heads(self) -> dict[tuple[str, str], str]:
+        """Return what stands before the body of each trigger: UPDATE OF is told nowhere else."""
+        return {
+            (owner, name): _BODY.split(
+                "".join(row["TEXT"] for row in sorted(lines, key=itemgetter("LINE"))), maxsplit=1
+            )[0]
+            for (owner, kind, name), lines in self._units.items()
+            if kind == "TRIGGER"
+        }
+
     def _sources(self) -> Iterator[UnitSource]:
         """Put the lines together; triggers, which are there too, have been read already."""
-        units = grouped(self._views.rows(views.SOURCE), "TYPE", "NAME")
-        for (owner, kind, name), lines in sorted(units.items()):
+        for (owner, kind, name), lines in sorted(self._units.items()):
             if kind != "TRIGGER":
                 ordered = sorted(lines, key=lambda row: row["LINE"])
                 text = "".join(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.translating import Function, UntranslatableError
-from olr_pg.schema.value_kinds import FLOAT, INTEGER, NUMBER, TEXTS, Fact, ValueKind
+from olr_pg.schema.value_kinds import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    TEXTS,
+    Fact,
+    ValueKind,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +97,16 @@ def _median(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     return f"CAST(PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {value}) AS NUMERIC)", NUMBER
 
 
+def _mode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    value = arguments[0]
+    found = f"MODE() WITHIN GROUP (ORDER BY {t.sql(value)})"
+    return found, t.fact(value)._replace(filled=False)
+
+
+def _of_conditions(name: str) -> CallRule:
+    return lambda t, arguments: (f"{name}({t.sql(arguments[0])})", BOOLEAN)
+
+
 def _grouping(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     return f"GROUPING({', '.join(map(t.sql, arguments))})", _COUNTED
 
@@ -98,6 +116,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "APPROX_COUNT_DISTINCT": Function(
         lambda t, arguments: (f"COUNT(DISTINCT {t.sql(arguments[0])})", _COUNTED)
     ),
+    "BOOLEAN_AND_AGG": Function(_of_conditions("BOOL_AND")),
+    "BOOLEAN_OR_AGG": Function(_of_conditions("BOOL_OR")),
+    "EVERY": Function(_of_conditions("BOOL_AND")),
     "AVG": Function(_of_numbers("AVG")),
     "CORR": Function(_of_pairs("CORR"), 2, 2),
     "COUNT": Function(_count),
@@ -108,7 +129,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "MAX": Function(_extreme("MAX")),
     "MEDIAN": Function(_median),
     "MIN": Function(_extreme("MIN")),
-    "REGR_SLOPE": Function(_of_pairs("REGR_SLOPE"), 2, 2),
+    **{
+        name: Function(_of_pairs(name), 2, 2)
+        for name in (
+            *("REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE"),
+            *("REGR_SXX", "REGR_SXY", "REGR_SYY"),
+        )
+    },
+    "STATS_MODE": Function(_mode),
     "STDDEV": Function(_spread("STDDEV")),
     "STDDEV_POP": Function(_of_numbers("STDDEV_POP")),
     "STDDEV_SAMP": Function(_of_numbers("STDDEV_SAMP")),
@@ -118,7 +146,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "VAR_SAMP": Function(_of_numbers("VAR_SAMP")),
 }
 
-_NOT_OVER: Final = frozenset({"MEDIAN", "GROUPING", "GROUPING_ID", "APPROX_COUNT_DISTINCT"})
+_NOT_OVER: Final = frozenset(
+    {"STATS_MODE", "MEDIAN", "GROUPING", "GROUPING_ID", "APPROX_COUNT_DISTINCT"}
+)
 
 
 def is_aggregate(node: exp.Expr) -> bool:

@@ -79,6 +79,7 @@ _NOW: Final = "CAST(DATE_TRUNC('second', STATEMENT_TIMESTAMP()) AS TIMESTAMP)"
 _NOW_DATE: Final = Fact(ValueKind.DATE, filled=True)
 _NOW_ZONED: Final = TIMESTAMPTZ._replace(filled=True, exact=True)
 _LOCAL: Final = "CAST(STATEMENT_TIMESTAMP() AS TIMESTAMP)"
+_OFFSET: Final = re.compile(r"[+-]?\d{1,2}:\d\d")
 _ENGLISH: Final = re.compile(r"\s*NLS_DATE_LANGUAGE\s*=\s*'?(AMERICAN|ENGLISH)'?\s*", re.IGNORECASE)
 _ZONE: Final = re.compile(r"(?<=\d)\s*([+-]\d\d?:\d\d|\s[A-Za-z_/]+)$")
 
@@ -393,7 +394,9 @@ def _from_zone(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 def _zone_name(zone: str) -> str:
     """Write a zone for PostgreSQL, which takes an offset in a text the other way round."""
-    return f"INTERVAL '{zone}'" if zone[:1] in "+-" else "'" + zone.replace("'", "''") + "'"
+    if _OFFSET.fullmatch(zone.strip()):
+        return f"INTERVAL '{zone.strip()}'"
+    return "'" + zone.replace("'", "''") + "'"
 
 
 def _at_zone(t: Translator, node: exp.Expr) -> Translated:

@@ -85,6 +85,11 @@ def _bits(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     return f"({left} & {right})", INTEGER
 
 
+def _bits_to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    bits = reversed(list(enumerate(reversed([t.number(one) for one in arguments]))))
+    return f"({' + '.join(f'{bit} * {2**place}' for place, bit in bits)})", INTEGER
+
+
 def _to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if len(arguments) == 1:
         return t.number(arguments[0]), NUMBER
@@ -150,7 +155,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ATAN2": Function(of_numbers("CAST(ATAN2({}, {}) AS NUMERIC)", NUMBER), 2, 2),
     "BITAND": Function(_bits, 2, 2),
     "CEIL": Function(of_numbers("CEIL({})", INTEGER)),
+    "BIN_TO_NUM": Function(_bits_to_number, 1, 255),
     "COS": Function(of_numbers("CAST(COS({}) AS NUMERIC)", NUMBER)),
+    "COSH": Function(of_numbers("CAST(COSH({}) AS NUMERIC)", NUMBER)),
     "EXP": Function(of_numbers("EXP({})", NUMBER)),
     "FLOOR": Function(of_numbers("FLOOR({})", INTEGER)),
     "GREATEST": Function(_extreme("GREATEST"), 1, 255),
@@ -163,9 +170,12 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "REMAINDER": Function(_remainder, 2, 2),
     "SIGN": Function(of_numbers("SIGN({})", INTEGER)),
     "SIN": Function(of_numbers("CAST(SIN({}) AS NUMERIC)", NUMBER)),
+    "SINH": Function(of_numbers("CAST(SINH({}) AS NUMERIC)", NUMBER)),
     "SQRT": Function(of_numbers("SQRT({})", NUMBER)),
     "TAN": Function(of_numbers("CAST(TAN({}) AS NUMERIC)", NUMBER)),
+    "TANH": Function(of_numbers("CAST(TANH({}) AS NUMERIC)", NUMBER)),
     "TO_BINARY_DOUBLE": Function(of_numbers("CAST({} AS DOUBLE PRECISION)", FLOAT)),
+    "TO_BINARY_FLOAT": Function(of_numbers("CAST({} AS REAL)", FLOAT)),
     "TO_NUMBER": Function(_to_number, 1, 2),
     "WIDTH_BUCKET": Function(_bucket, 4, 4),
 }

@@ -7,6 +7,7 @@ cuts the fractions of arguments that are places or lengths.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -16,6 +17,7 @@ from olr_pg.schema.translating import (
     Function,
     UntranslatableError,
     constant,
+    of_numbers,
     of_text,
     string_literal,
 )
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 _MOST: Final = 255
 """The most arguments that any function of Oracle takes."""
 
+_UNIT: Final = re.compile(r"\\(?:\\|([0-9A-Fa-f]{4}))")
+_SETTING: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+_QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
 _AT: Final = '"instr at"'
 
 
@@ -280,9 +285,13 @@ def _to_char_of_text(t: Translator, arguments: Sequence[exp.Expr]) -> Translated
 def _context(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     names = [(t.literal(one) or "").upper() for one in arguments[:2]]
     found = _CONTEXT.get(names[1]) if names[0] == "USERENV" else None
-    if found is None:
-        raise UntranslatableError(f"SYS_CONTEXT of {', '.join(names)}")
-    return found, TEXT
+    if found is not None:
+        return found, TEXT
+    setting = t.relations.context(names[0])
+    if setting and _SETTING.fullmatch(names[1]):
+        return t.nonempty(f"CURRENT_SETTING('{setting}.{names[1].lower()}', TRUE)")
+    advice = "" if names[0] == "USERENV" else ": name a setting for it in `apply.contexts`"
+    raise UntranslatableError(f"SYS_CONTEXT of {', '.join(names)}{advice}")
 
 
 _CONTEXT: Final = {
@@ -313,6 +322,23 @@ def _hash(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     raise UntranslatableError(f"STANDARD_HASH by {method}: PostgreSQL has MD5 and SHA-2")
 
 
+def _to_bytes(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    if t.kind(arguments[0]) is not ValueKind.RAW:
+        raise UntranslatableError("TO_BLOB of what is no RAW")
+    return t.sql(arguments[0]), RAW
+
+
+def _unicode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """UNISTR: UTF-16 units as four hexadecimal digits behind a backslash."""
+    given = t.sql(arguments[0])
+    if not _QUOTED.fullmatch(given):
+        raise UntranslatableError("UNISTR of a text that is no literal")
+    text = given[1:-1].replace("''", "'")
+    units = _UNIT.sub(lambda found: chr(int(found[1] or "5C", 16)), text)
+    shown = units.encode("utf-16", "surrogatepass").decode("utf-16").replace("'", "''")
+    return f"'{shown}'", TEXT._replace(filled=bool(shown))
+
+
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     exp.Literal: _literal,
     exp.DPipe: _concatenation,
@@ -337,10 +363,17 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "LOWER": Function(_case("LOWER")),
     "LPAD": Function(_pad("LPAD"), 2, 3),
     "LTRIM": Function(_strip("LTRIM"), 1, 2),
+    "NCHR": Function(of_numbers("CHR(CAST({} AS INT))", TEXT)),
+    "NLS_INITCAP": Function(_case("INITCAP")),
+    "NLS_LOWER": Function(_case("LOWER")),
+    "NLS_UPPER": Function(_case("UPPER")),
     "NULLIF": Function(_nullif, 2, 2),
     "NVL": Function(_nvl, 2, 2),
     "NVL2": Function(_nvl2, 3, 3),
     "RAWTOHEX": Function(
+        lambda t, arguments: (f"UPPER(ENCODE({t.sql(arguments[0])}, 'hex'))", TEXT)
+    ),
+    "RAWTONHEX": Function(
         lambda t, arguments: (f"UPPER(ENCODE({t.sql(arguments[0])}, 'hex'))", TEXT)
     ),
     "REPLACE": Function(_replace, 2, 3),
@@ -353,12 +386,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SYS_GUID": Function(
         constant("UUID_SEND(GEN_RANDOM_UUID())", Fact(ValueKind.RAW, filled=True)), 0, 0
     ),
+    "TO_BLOB": Function(_to_bytes),
     "TO_CLOB": Function(_to_char_of_text),
     "TO_NCHAR": Function(_to_char_of_text),
     "TO_NCLOB": Function(_to_char_of_text),
     "TRANSLATE": Function(
         lambda t, arguments: t.nonempty(f"TRANSLATE({', '.join(map(t.text, arguments))})"), 3, 3
     ),
+    "UNISTR": Function(_unicode),
     "UPPER": Function(_case("UPPER")),
     "UTL_RAW.CAST_TO_RAW": Function(of_text("CONVERT_TO({}, 'UTF8')", RAW)),
     "UTL_RAW.CAST_TO_VARCHAR2": Function(

@@ -1,0 +1,200 @@
+"""Functions of Oracle that are not translated, each with what a person would do.
+
+Together with the functions that are, these are all of Oracle's SQL Language Reference, 12c to 26ai;
+a test has their list.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_APPROXIMATE: Final = (
+    "PostgreSQL has the exact aggregate: COUNT(DISTINCT …), PERCENTILE_CONT or SUM"
+)
+_BYTES: Final = "it counts bytes of the source's character set: use the function of characters"
+_COLLECTION: Final = "a nested table: an array, or a table of its own"
+_CONTAINER: Final = "containers of Oracle: PostgreSQL has none"
+_DOMAIN: Final = "a domain's function: CREATE DOMAIN with a check, and a function of your own"
+_DST: Final = "versions of Oracle's time zones"
+_HIERARCHY: Final = "an analytic view: a view with GROUP BY"
+_MINING: Final = "data mining in the database: do it in the application"
+_MODEL: Final = "a function of MODEL: rewrite the query, or do it in the application"
+_OBJECT: Final = "an object type's reference or type: a foreign key, or a column with the kind"
+_ROWID: Final = "a ROWID: rows of PostgreSQL have no lasting address; use the key"
+_SCN: Final = "an SCN: PostgreSQL keeps no old rows; a column with the time"
+_SORT: Final = "a linguistic order: COLLATE with a collation of PostgreSQL"
+_STATISTICS: Final = "a statistical test: do it in the application"
+_UUID: Final = "a UUID as text or RAW: the type uuid and GEN_RANDOM_UUID()"
+_VECTOR: Final = "vectors: the extension pgvector"
+_XML_CHANGE: Final = "a change within a document: XMLTABLE and XMLELEMENT, or the application"
+
+REFUSED_FUNCTIONS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("APPROX_COUNT", "APPROX_COUNT_DISTINCT_AGG", "APPROX_COUNT_DISTINCT_DETAIL"),
+            *("APPROX_MEDIAN", "APPROX_PERCENTILE", "APPROX_PERCENTILE_AGG", "APPROX_RANK"),
+            *("APPROX_PERCENTILE_DETAIL", "APPROX_SUM", "TO_APPROX_COUNT_DISTINCT"),
+            "TO_APPROX_PERCENTILE",
+        ),
+        _APPROXIMATE,
+    ),
+    **dict.fromkeys(
+        (
+            *("INSTRB", "INSTRC", "INSTR2", "INSTR4", "LENGTHC", "LENGTH2", "LENGTH4"),
+            *("SUBSTRB", "SUBSTRC", "SUBSTR2", "SUBSTR4"),
+        ),
+        _BYTES,
+    ),
+    **dict.fromkeys(
+        ("CARDINALITY", "COLLECT", "POWERMULTISET", "POWERMULTISET_BY_CARDINALITY", "SET"),
+        _COLLECTION,
+    ),
+    **dict.fromkeys(
+        (
+            *("CON_DBID_TO_ID", "CON_GUID_TO_ID", "CON_ID_TO_CON_NAME", "CON_ID_TO_DBID"),
+            *("CON_ID_TO_GUID", "CON_ID_TO_UID", "CON_NAME_TO_ID", "CON_UID_TO_ID"),
+        ),
+        _CONTAINER,
+    ),
+    **dict.fromkeys(
+        ("DOMAIN_CHECK", "DOMAIN_CHECK_TYPE", "DOMAIN_DISPLAY", "DOMAIN_NAME", "DOMAIN_ORDER"),
+        _DOMAIN,
+    ),
+    **dict.fromkeys(("ORA_DST_AFFECTED", "ORA_DST_CONVERT", "ORA_DST_ERROR"), _DST),
+    **dict.fromkeys(
+        (
+            *("CUBE_TABLE", "HIER_CAPTION", "HIER_CHILD_COUNT", "HIER_COLUMN", "HIER_DEPTH"),
+            *("HIER_DESCRIPTION", "HIER_LAG", "HIER_LEAD", "HIER_LEVEL", "HIER_MEMBER_NAME"),
+            *("HIER_MEMBER_UNIQUE_NAME", "HIER_PARENT"),
+        ),
+        _HIERARCHY,
+    ),
+    **dict.fromkeys(
+        (
+            *("CLUSTER_DETAILS", "CLUSTER_DISTANCE", "CLUSTER_ID", "CLUSTER_PROBABILITY"),
+            *("CLUSTER_SET", "FEATURE_COMPARE", "FEATURE_DETAILS", "FEATURE_ID", "FEATURE_SET"),
+            *("FEATURE_VALUE", "ORA_DM_PARTITION_NAME", "PREDICTION", "PREDICTION_BOUNDS"),
+            *("PREDICTION_COST", "PREDICTION_DETAILS", "PREDICTION_PROBABILITY"),
+            "PREDICTION_SET",
+        ),
+        _MINING,
+    ),
+    **dict.fromkeys(("CV", "ITERATION_NUMBER", "PRESENTNNV", "PRESENTV", "PREVIOUS"), _MODEL),
+    **dict.fromkeys(
+        ("DEREF", "MAKE_REF", "REF", "REFTOHEX", "SYS_TYPEID", "TREAT", "VALUE"), _OBJECT
+    ),
+    **dict.fromkeys(
+        (
+            *("CHARTOROWID", "DATAOBJ_TO_MAT_PARTITION", "DATAOBJ_TO_PARTITION", "ROWIDTOCHAR"),
+            *("ROWIDTONCHAR", "SYS_OP_ZONE_ID"),
+        ),
+        _ROWID,
+    ),
+    **dict.fromkeys(("SCN_TO_TIMESTAMP", "TIMESTAMP_TO_SCN"), _SCN),
+    **dict.fromkeys(("COLLATION", "NLSSORT", "NLS_COLLATION_ID", "NLS_COLLATION_NAME"), _SORT),
+    **dict.fromkeys(
+        (
+            *("CORR_K", "CORR_S", "STATS_BINOMIAL_TEST", "STATS_CROSSTAB", "STATS_F_TEST"),
+            *("KURTOSIS_POP", "KURTOSIS_SAMP", "SKEWNESS_POP", "SKEWNESS_SAMP"),
+            *("STATS_KS_TEST", "STATS_MW_TEST", "STATS_ONE_WAY_ANOVA", "STATS_T_TEST_INDEP"),
+            *("STATS_T_TEST_INDEPU", "STATS_T_TEST_ONE", "STATS_T_TEST_PAIRED", "STATS_WSR_TEST"),
+        ),
+        _STATISTICS,
+    ),
+    **dict.fromkeys(("IS_UUID", "RAW_TO_UUID", "UUID", "UUID_TO_RAW"), _UUID),
+    **dict.fromkeys(
+        (
+            *("COSINE_DISTANCE", "FROM_VECTOR", "HAMMING_DISTANCE", "INNER_PRODUCT"),
+            *("JACCARD_DISTANCE", "L1_DISTANCE", "L2_DISTANCE", "TO_VECTOR", "VECTOR"),
+            *("VECTOR_CHUNKS", "VECTOR_DIMENSION_COUNT", "VECTOR_DIMENSION_FORMAT"),
+            *("VECTOR_DIMS", "VECTOR_DISTANCE", "VECTOR_EMBEDDING", "VECTOR_NORM"),
+            "VECTOR_SERIALIZE",
+        ),
+        _VECTOR,
+    ),
+    **dict.fromkeys(
+        (
+            *("APPENDCHILDXML", "DELETEXML", "INSERTCHILDXML", "INSERTCHILDXMLAFTER"),
+            *("INSERTCHILDXMLBEFORE", "INSERTXMLAFTER", "INSERTXMLBEFORE", "UPDATEXML"),
+            *("XMLDIFF", "XMLPATCH", "XMLTRANSFORM"),
+        ),
+        _XML_CHANGE,
+    ),
+    **dict.fromkeys(
+        (
+            "BITMAP_BIT_POSITION",
+            "BITMAP_BUCKET_NUMBER",
+            "BITMAP_CONSTRUCT_AGG",
+            "BITMAP_COUNT",
+            "BITMAP_OR_AGG",
+        ),
+        "a bitmap of distinct values: COUNT(DISTINCT …)",
+    ),
+    **dict.fromkeys(
+        ("BIT_AND_AGG", "BIT_OR_AGG", "BIT_XOR_AGG"),
+        "an aggregate of bits: BIT_AND, BIT_OR and BIT_XOR of a bigint",
+    ),
+    **dict.fromkeys(
+        (
+            "JSON_DATAGUIDE",
+            "JSON_MERGEPATCH",
+            "JSON_SCALAR",
+            "JSON_SERIALIZE",
+            "JSON_TRANSFORM",
+            "JSON",
+        ),
+        "a function of JSON documents: the operators and functions of jsonb",
+    ),
+    **dict.fromkeys(
+        ("NLS_CHARSET_DECL_LEN", "NLS_CHARSET_ID", "NLS_CHARSET_NAME"),
+        "character sets of Oracle: a database of PostgreSQL has one",
+    ),
+    **dict.fromkeys(
+        ("ASCIISTR", "COMPOSE", "CONVERT", "DECOMPOSE", "TO_MULTI_BYTE", "TO_SINGLE_BYTE"),
+        "another form of a text: NORMALIZE, CONVERT_TO or TRANSLATE",
+    ),
+    **dict.fromkeys(("DEPTH", "PATH"), "a path in Oracle's XML repository: a table of files"),
+    **dict.fromkeys(
+        (
+            "SYS_DBURIGEN",
+            "SYS_XMLAGG",
+            "SYS_XMLGEN",
+            "XMLCAST",
+            "XMLCDATA",
+            "XMLCOLATTVAL",
+            "XMLCOMMENT",
+            "XMLEXISTS",
+            "XMLISVALID",
+            "XMLPARSE",
+            "XMLPI",
+            "XMLQUERY",
+            "XMLROOT",
+            "XMLSEQUENCE",
+            "XMLSERIALIZE",
+        ),
+        "a function of XML documents: XMLTABLE, XPATH or XMLSERIALIZE of PostgreSQL",
+    ),
+    "BFILENAME": "a file outside the database: keep its path, or its bytes",
+    "CHECKSUM": "a checksum of rows: MD5 of an aggregate",
+    "CONTAINS": "a text index: tsvector and @@",
+    "DUMP": "Oracle's inner form of a value",
+    "FUZZY_MATCH": "a fuzzy comparison: the extensions pg_trgm and fuzzystrmatch",
+    "GROUP_ID": "the number of a duplicate group: name each group once",
+    "NEW_TIME": "American time zones: AT TIME ZONE with their names",
+    "ORA_HASH": "Oracle's hash: PostgreSQL has others (HASHTEXT), with other numbers",
+    "ORA_INVOKING_USER": "the invoker: SESSION_USER",
+    "ORA_INVOKING_USERID": "the invoker: SESSION_USER",
+    "PHONIC_ENCODE": "a phonetic code: the extension fuzzystrmatch",
+    "ROUND_TIES_TO_EVEN": "rounding to even: ROUND of a double precision",
+    "SHARD_CHUNK_ID": "shards of Oracle",
+    "SOUNDEX": "a phonetic code: the extension fuzzystrmatch has soundex()",
+    "TIME_BUCKET": "a bucket of times: DATE_BIN",
+    "TO_BOOLEAN": "a text as a boolean: CAST, or CASE",
+    "TO_LOB": "a LONG as a LOB: the column is text already",
+    "TO_UTC_TIMESTAMP_TZ": "a time in ISO 8601: CAST AS TIMESTAMPTZ",
+    "TZ_OFFSET": "the offset of a zone: pg_timezone_names",
+    "USERENV": "SYS_CONTEXT('USERENV', …) has the same",
+    "VALIDATE_CONVERSION": "a trial conversion: PG_INPUT_IS_VALID from PostgreSQL 16 on",
+    "WM_CONCAT": "undocumented: LISTAGG(…) WITHIN GROUP (ORDER BY …), or STRING_AGG with an order",
+}
+"""Name → what it is, and what takes its place."""

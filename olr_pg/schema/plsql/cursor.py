@@ -1,0 +1,127 @@
+"""A cursor over the tokens of PL/SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sqlglot.dialects.oracle import Oracle
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from olr_pg.schema.translating import UntranslatableError
+
+_RANGE: Final = re.compile(r"('(?:[^']|'')*'|--[^\n]*|/\*.*?\*/)|\.\.", re.DOTALL)
+_TEXTS: Final = (TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.RAW_STRING)
+_EVENTS: Final = {
+    "INSERTING": "(TG_OP = 'INSERT')",
+    "UPDATING": "(TG_OP = 'UPDATE')",
+    "DELETING": "(TG_OP = 'DELETE')",
+}
+_NAMES: Final = re.compile(r"[A-Z_][\w$#]*")
+
+
+class Cursor:
+    """Reads the tokens of a unit one after the other.
+
+    Raises:
+        UntranslatableError: the text has no tokens of PL/SQL.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = _RANGE.sub(lambda found: found[1] or " .. ", text)
+        try:
+            self._tokens = Oracle().tokenize(self.text)
+        except TokenError as error:
+            raise UntranslatableError("it cannot be read as PL/SQL") from error
+        self._at = 0
+
+    def word(self, ahead: int = 0) -> str:
+        """Return a word or sign in upper case; empty for a text, a quoted name, or the end."""
+        at = self._at + ahead
+        if at >= len(self._tokens):
+            return ""
+        token = self._tokens[at]
+        hidden = token.token_type in _TEXTS or token.token_type is TokenType.IDENTIFIER
+        return "" if hidden else token.text.upper()
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether all is read."""
+        return self._at >= len(self._tokens)
+
+    def take(self, *words: str) -> bool:
+        """Step over these words, if they are next."""
+        if any(self.word(ahead) != word for ahead, word in enumerate(words)):
+            return False
+        self._at += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Step over these words.
+
+        Raises:
+            UntranslatableError: something else is next.
+        """
+        if not self.take(*words):
+            raise UntranslatableError(f"{self._here()} where {' '.join(words)} is expected")
+
+    def name(self) -> str:
+        """Read a name, as Oracle keeps it."""
+        if self.is_done:
+            raise UntranslatableError("it ends in the middle")
+        token = self._tokens[self._at]
+        is_quoted = token.token_type is TokenType.IDENTIFIER
+        if not is_quoted and not _NAMES.fullmatch(token.text.upper()):
+            raise UntranslatableError(f"{self._here()} where a name is expected")
+        self._at += 1
+        return str(token.text) if is_quoted else str(token.text).upper()
+
+    def path(self) -> list[str]:
+        """Read names with dots between them; the colon before NEW and OLD is left out."""
+        self.take(":")
+        names = [self.name()]
+        while self.take("."):
+            names.append(self.name())
+        return names
+
+    def until(self, *ends: str) -> str:
+        """Read the text before the first of some words that is in no brackets and no CASE.
+
+        Raises:
+            UntranslatableError: none of them comes.
+        """
+        begin, depth = self._at, 0
+        while not self.is_done:
+            word = self.word()
+            if depth == 0 and word in ends:
+                return self._between(begin, self._at)
+            depth += {"(": 1, "CASE": 1, ")": -1, "END": -1}.get(word, 0)
+            self._at += 1
+        raise UntranslatableError(f"it ends before {' or '.join(ends)}")
+
+    def list_until(self, *ends: str) -> list[str]:
+        """Read texts with commas between them, and step over the end."""
+        found = [self.until(",", *ends)]
+        while self.take(","):
+            found.append(self.until(",", *ends))
+        self._at += 1
+        return found
+
+    def _between(self, begin: int, end: int) -> str:
+        """Return the text of tokens without comments, nor the colons before NEW and OLD."""
+        pieces, before = list[str](), None
+        for at in range(begin, end):
+            token = self._tokens[at]
+            after = self._tokens[at + 1].text.upper() if at + 1 < end else ""
+            if token.token_type is TokenType.COLON and after in ("NEW", "OLD"):
+                continue
+            gap = before is None or token.start == before + 1
+            pieces.append("" if gap else " ")
+            word = self.text[token.start : token.end + 1]
+            pieces.append(_EVENTS.get(word.upper(), word))
+            before = token.end
+        return "".join(pieces).strip()
+
+    def _here(self) -> str:
+        return "the end" if self.is_done else f"{self._tokens[self._at].text!r}"

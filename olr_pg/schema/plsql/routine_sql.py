@@ -1,0 +1,161 @@
+"""Expressions, queries and changes within a routine, which know its variables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from olr_pg.schema.oracle_parser import parse_oracle
+from olr_pg.schema.parts import check_kept
+from olr_pg.schema.plsql.changes import translate_change
+from olr_pg.schema.queries import translate_frame
+from olr_pg.schema.relation_columns import RelationColumn
+from olr_pg.schema.scopes import Scope, Source
+from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translation import assigned, guarded, refuse_unknown, translator_of
+from olr_pg.schema.value_kinds import NUMBERS, TEXT, ValueKind
+
+if TYPE_CHECKING:
+    from olr_pg.schema.plsql.types import Typed
+    from olr_pg.schema.queries import Output
+    from olr_pg.schema.relations import Relations
+    from olr_pg.schema.translating import Translator
+    from olr_pg.schema.value_kinds import Fact
+
+_EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
+"""What INSERTING, UPDATING and DELETING ask."""
+
+
+class _Names(Scope):
+    """The variables, and the records, whose columns are named with the record alone."""
+
+    def having(self, name: str) -> tuple[Source, RelationColumn] | None:
+        variables = self.sources[0]
+        return (variables, variables.columns[name]) if name in variables.columns else None
+
+
+class RoutineSql:
+    """Translates what stands within a routine.
+
+    Attributes:
+        types: of the variables, by their names in Oracle.
+        records: NEW, OLD, and the rows of loops, by their names.
+        is_pure: so far it has read neither rows, nor the time, nor a sequence.
+        reads_only: so far it has changed nothing, no sequence either.
+    """
+
+    def __init__(self, relations: Relations, owner: str) -> None:
+        self.relations = relations
+        self.owner = owner
+        self.types: dict[str, Typed] = {}
+        self.records: dict[str, Source] = {}
+        self.is_pure = True
+        self.reads_only = True
+
+    def value(self, text: str, wanted: Fact | None = None) -> str:
+        """Translate an expression, as a value of a kind.
+
+        Raises:
+            UntranslatableError: with the reason.
+        """
+
+        def translate() -> str:
+            tree = parse_oracle(f"SELECT {text}")
+            if not isinstance(tree, exp.Select) or len(tree.selects) != 1:
+                raise UntranslatableError("it is no single expression")
+            if tree.args.get("from_") or isinstance(tree.selects[0], exp.Alias):
+                raise UntranslatableError("it is no single expression")
+            t = self._translator()
+            holder = exp.Paren(this=tree.selects[0])
+            refuse_unknown(holder)
+            t.translate(holder.this)
+            check_kept(holder)
+            if wanted is None:
+                return t.sql(holder.this)
+            return assigned(t, holder.this, wanted.kind)
+
+        return self._seen(guarded(translate))
+
+    def query(self, text: str) -> tuple[str, list[Output]]:
+        """Translate a query; return its columns, too.
+
+        Raises:
+            UntranslatableError: with the reason.
+        """
+
+        def translate() -> tuple[str, list[Output]]:
+            tree = parse_oracle(text)
+            if not isinstance(tree, exp.Query):
+                raise UntranslatableError("it is no query")
+            t = self._translator()
+            refuse_unknown(tree)
+            outputs = translate_frame(t, tree)
+            check_kept(tree)
+            self.is_pure = self.is_pure and not t.read
+            return t.sql(tree), outputs
+
+        sql, outputs = guarded(translate)
+        return self._seen(sql), outputs
+
+    def change(self, text: str) -> str:
+        """Translate INSERT, UPDATE or DELETE.
+
+        Raises:
+            UntranslatableError: with the reason.
+        """
+
+        def translate() -> str:
+            tree = parse_oracle(text)
+            refuse_unknown(tree)
+            return translate_change(self._translator(), tree)
+
+        self.is_pure = self.reads_only = False
+        return self._seen(guarded(translate))
+
+    def into(self, target: list[str], given: Fact) -> str:
+        """Return where a value of a query goes.
+
+        Raises:
+            UntranslatableError: it is none, or of another kind.
+        """
+        name, fact = self.target(target)
+        kinds = {fact.kind, given.kind}
+        is_same = len(kinds) == 1 or kinds <= NUMBERS or given.kind is ValueKind.NOTHING
+        if not is_same and kinds != {ValueKind.TEXT, ValueKind.CHAR}:
+            raise UntranslatableError(f"a {given.kind.value} into {'.'.join(target)}")
+        if given.kind is ValueKind.CHAR and fact.kind is ValueKind.TEXT:
+            raise UntranslatableError(f"a CHAR into {'.'.join(target)}, which is none")
+        return name
+
+    def target(self, names: list[str]) -> tuple[str, Fact]:
+        """Return the name of a variable, or of a column of NEW, and what it holds.
+
+        Raises:
+            UntranslatableError: it is none.
+        """
+        if len(names) == 1 and names[0] in self.types:
+            return f'"{names[0].lower()}"', self.types[names[0]].fact
+        if len(names) == 2 and names[0] == "NEW" and "NEW" in self.records:
+            column = self.records["NEW"].columns.get(names[1])
+            if column is not None and column.is_plain:
+                return f'"new"."{column.name}"', column.fact
+        raise UntranslatableError(f"it assigns to {'.'.join(names)}")
+
+    def _translator(self) -> Translator:
+        variables = {
+            **_EVENT,
+            **{
+                name: RelationColumn(name.lower(), typed.fact) for name, typed in self.types.items()
+            },
+        }
+        sources = [Source("", "", variables), *self.records.values()]
+        return translator_of(self.relations, self.owner, _Names(sources))
+
+    def _seen(self, sql: str) -> str:
+        """Note what it depends on; the time is that of the moment, not of the statement."""
+        self.is_pure = self.is_pure and not any(
+            word in sql for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_")
+        )
+        self.reads_only = self.reads_only and "NEXTVAL" not in sql
+        return sql.replace("STATEMENT_TIMESTAMP()", "CLOCK_TIMESTAMP()")

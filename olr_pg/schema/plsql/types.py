@@ -1,0 +1,108 @@
+"""The types of variables and parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.value_kinds import (
+    BOOLEAN,
+    DATE,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    RAW,
+    TEXT,
+    TIMESTAMP,
+    Fact,
+    ValueKind,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from olr_pg.schema.plsql.cursor import Cursor
+    from olr_pg.schema.relations import Relations
+
+
+class Typed(NamedTuple):
+    """A type of the target, and what its values are to Oracle."""
+
+    sql: str
+    fact: Fact
+
+
+_PLAIN: Final = {
+    **dict.fromkeys(("PLS_INTEGER", "BINARY_INTEGER", "SIMPLE_INTEGER"), Typed("integer", INTEGER)),
+    **dict.fromkeys(("INTEGER", "INT", "SMALLINT"), Typed("numeric(38, 0)", INTEGER)),
+    **dict.fromkeys(("NUMBER", "NUMERIC", "DECIMAL", "FLOAT"), Typed("numeric", NUMBER)),
+    **dict.fromkeys(("VARCHAR2", "NVARCHAR2", "VARCHAR"), Typed("text", TEXT)),
+    **dict.fromkeys(("CLOB", "NCLOB", "LONG"), Typed("text", TEXT)),
+    **dict.fromkeys(("BINARY_DOUBLE", "BINARY_FLOAT"), Typed("double precision", FLOAT)),
+    **dict.fromkeys(("RAW", "BLOB"), Typed("bytea", RAW)),
+    "BOOLEAN": Typed("boolean", BOOLEAN),
+    "DATE": Typed("timestamp(0)", DATE),
+    "TIMESTAMP": Typed("timestamp", TIMESTAMP),
+}
+
+
+def read_type(
+    cursor: Cursor, relations: Relations, owner: str, known: Mapping[str, Typed], *, sized: bool
+) -> Typed:
+    """Read a type, or that of a column or variable (%TYPE).
+
+    Args:
+        known: the types of the variables.
+        sized: a text keeps its length: not of parameters, which have none in Oracle.
+
+    Raises:
+        UntranslatableError: it is a type of a user, a record, or the like.
+    """
+    names = cursor.path()
+    if cursor.take("%"):
+        cursor.expect("TYPE")
+        return _anchored(names, relations, owner, known)
+    name = names[0]
+    if name in ("CHAR", "NCHAR"):
+        length = int((_sizes(cursor) or ["1"])[0])
+        return Typed(f"char({length})", Fact(ValueKind.CHAR, length))
+    found = _PLAIN.get(name) if len(names) == 1 else None
+    if found is None or cursor.word() == "%":
+        raise UntranslatableError(f"the type {'.'.join(names)}")
+    sizes = _sizes(cursor)
+    if cursor.word() in ("WITH", "RANGE"):
+        raise UntranslatableError(f"the type {name} {cursor.word()} …")
+    if sizes and found.fact.kind is ValueKind.TEXT and sized:
+        return Typed(f"varchar({sizes[0]})", TEXT)
+    if sizes and found.fact.kind is ValueKind.NUMBER and name != "FLOAT":
+        fact = INTEGER if len(sizes) == 1 or sizes[1] == "0" else NUMBER
+        return Typed(f"numeric({', '.join(sizes)})", fact)
+    if sizes and found.fact.kind is ValueKind.TIMESTAMP:
+        return Typed(f"timestamp({min(int(sizes[0]), 6)})", TIMESTAMP)
+    return found
+
+
+def _sizes(cursor: Cursor) -> list[str]:
+    if not cursor.take("("):
+        return []
+    found = [text.split()[0] for text in cursor.list_until(")")]
+    if not all(text.isdigit() for text in found):
+        raise UntranslatableError(f"the size ({', '.join(found)})")
+    return found
+
+
+def _anchored(
+    names: list[str], relations: Relations, owner: str, known: Mapping[str, Typed]
+) -> Typed:
+    if len(names) == 1 and names[0] in known:
+        return known[names[0]]
+    table = relations.find(*names[:2]) if len(names) == 3 else relations.find(owner, names[0])
+    column = table.columns.get(names[-1]) if table is not None and len(names) > 1 else None
+    if column is None or column.made is None or not column.is_plain:
+        raise UntranslatableError(f"the type {'.'.join(names)}%TYPE")
+    return Typed(column.made.name, column.fact._replace(filled=False))
+
+
+def variable(name: str) -> str:
+    """Return the target's name of a variable."""
+    return quoted(name.lower())

@@ -1,0 +1,310 @@
+"""Triggers, functions and procedures work in PostgreSQL as in Oracle, or are named with the reason.
+
+What each does follows from Oracle's documentation (PL/SQL Language Reference).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.dictionary.inventory import Constraint, Inventory, InventoryTable, Trigger, UnitSource
+from olr_pg.dictionary.structure import Sequence
+from olr_pg.schema.conversion import convert
+from olr_pg.schema.trial import CREATED, run_statements, tried
+from tests.schema.shop_relations import SETTINGS, column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.schema.statement import Statement
+
+
+Target = psycopg.Connection[Any]
+
+
+def _text(name: str, length: int = 40) -> Any:
+    return column(name, "VARCHAR2", length=length, char_length=length)
+
+
+def _number(name: str, **others: Any) -> Any:
+    return column(name, "NUMBER", **others)
+
+
+TABLES = (
+    InventoryTable(owner="BANK", name="ACCOUNTS", columns=(
+        _number("ID", precision=9, scale=0), _text("NAME"), _number("BALANCE"),
+        column("CODE", "CHAR", length=3, char_length=3), _text("CHANGED_BY"),
+        column("CHANGED", "DATE"),
+    )),
+    InventoryTable(owner="BANK", name="HISTORY", columns=(
+        _number("ID"), _text("WHAT", 10), _text("OLD_NAME"), _text("NEW_NAME"),
+    )),
+)  # fmt: skip
+KEY = Constraint(owner="BANK", name="A_PK", table="ACCOUNTS", kind="primary key", columns=("ID",))
+
+
+def _trigger(
+    body: str, kind: str = "BEFORE EACH ROW", event: str = "INSERT", **more: Any
+) -> Trigger:
+    return Trigger(
+        owner="BANK", name="TRG", kind=kind, event=event, table_owner="BANK", table="ACCOUNTS",
+        body=body, head=more.pop("head", f"TRIGGER trg {kind} {event} ON accounts"), **more,
+    )  # fmt: skip
+
+
+def _unit(text: str) -> UnitSource:
+    kind, name = text.split()[:2]
+    return UnitSource(owner="BANK", name=name.split("(")[0].upper(), kind=kind.upper(), text=text)
+
+
+def _inventory(**parts: Any) -> Inventory:
+    return Inventory(
+        owners=("BANK",), tables=TABLES, constraints=(KEY,),
+        sequences=(Sequence(owner="BANK", name="IDS", next=100),), **parts,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def target(postgres: str) -> Iterator[Target]:
+    """A database in which everything is rolled back at the end."""
+    with (
+        psycopg.connect(postgres, autocommit=True) as connection,
+        connection.transaction(force_rollback=True),
+    ):
+        yield connection
+
+
+def _made(target: Target, kind: str, **parts: Any) -> Statement:
+    """Make all; return the one of the kind."""
+    statements = convert(_inventory(**parts), SETTINGS)
+    outcomes = run_statements(target, statements)
+    (found,) = (one for one in outcomes if one.statement.kind in (kind, "by hand"))
+    assert found.state == CREATED, found
+    return found.statement
+
+
+def _rows(target: Target, query: str) -> list[Any]:
+    return target.execute(query.encode()).fetchall()
+
+
+FILLING = """
+BEGIN
+  -- the key, if nobody gives one
+  IF :NEW.id IS NULL THEN
+    SELECT ids.NEXTVAL INTO :NEW.id FROM dual;
+  END IF;
+  :new.name := INITCAP(TRIM(:NEW.name));
+  :NEW.changed_by := NVL(:NEW.changed_by, USER);
+  :NEW.changed := SYSDATE;
+END;
+"""
+COPYING = """
+DECLARE
+  v_what VARCHAR2(10);
+BEGIN
+  IF INSERTING THEN v_what := 'insert';
+  ELSIF UPDATING THEN v_what := 'update';
+  ELSE v_what := 'delete';
+  END IF;
+  INSERT INTO history (id, what, old_name, new_name)
+  VALUES (NVL(:OLD.id, :NEW.id), v_what, :OLD.name, :NEW.name);
+END trg;
+"""
+
+
+def test_a_trigger_fills_key_text_user_and_time(target: Target) -> None:
+    _made(target, "trigger", triggers=(_trigger(FILLING),))
+    target.execute("INSERT INTO bank.accounts (name) VALUES ('  ann ')")
+    target.execute("INSERT INTO bank.accounts (id, name, changed_by) VALUES (7, 'bob', 'ME')")
+    rows = _rows(target, "SELECT id, name, changed_by = upper(current_user) FROM bank.accounts")
+    assert sorted(rows) == [(7, "Bob", False), (100, "Ann", True)]
+    assert _rows(target, "SELECT count(*) FROM bank.accounts WHERE changed IS NULL") == [(0,)]
+
+
+def test_a_trigger_copies_into_a_history(target: Target) -> None:
+    event = "INSERT OR UPDATE OR DELETE"
+    _made(target, "trigger", triggers=(_trigger(COPYING, "AFTER EACH ROW", event),))
+    target.execute("INSERT INTO bank.accounts (id, name) VALUES (1, 'a')")
+    target.execute("UPDATE bank.accounts SET name = 'b'")
+    target.execute("DELETE FROM bank.accounts")
+    assert _rows(target, "SELECT id, what, old_name, new_name FROM bank.history") == [
+        (1, "insert", None, "a"), (1, "update", "a", "b"), (1, "delete", "b", None),
+    ]  # fmt: skip
+
+
+def test_a_trigger_fires_for_its_columns_and_when_its_condition_holds(target: Target) -> None:
+    body = "BEGIN :NEW.changed_by := 'X'; END;"
+    head = "TRIGGER trg\n BEFORE UPDATE OF name, balance ON accounts FOR EACH ROW"
+    trigger = _trigger(body, event="UPDATE", head=head, when="NEW.balance > 10")
+    _made(target, "trigger", triggers=(trigger,))
+    target.execute("INSERT INTO bank.accounts (id, balance) VALUES (1, 20), (2, 5), (3, NULL)")
+    target.execute("UPDATE bank.accounts SET code = 'a'")
+    assert _rows(target, "SELECT count(changed_by) FROM bank.accounts") == [(0,)]
+    target.execute("UPDATE bank.accounts SET name = 'a'")
+    assert _rows(target, "SELECT id FROM bank.accounts WHERE changed_by = 'X'") == [(1,)]
+
+
+def test_a_deleting_trigger_keeps_nothing_back(target: Target) -> None:
+    body = "BEGIN IF :OLD.balance <> 0 THEN RAISE_APPLICATION_ERROR(-20001, 'not ' || :OLD.name);"
+    _made(target, "trigger", triggers=(_trigger(f"{body} END IF; END;", event="DELETE"),))
+    target.execute("INSERT INTO bank.accounts (id, name, balance) VALUES (1, 'a', 0), (2, 'b', 1)")
+    target.execute("DELETE FROM bank.accounts WHERE id = 1")
+    refused = pytest.raises(psycopg.errors.RaiseException, match="ORA-20001: not b")
+    with refused, target.transaction():
+        target.execute("DELETE FROM bank.accounts")
+    assert _rows(target, "SELECT id FROM bank.accounts") == [(2,)]
+
+
+FUNCTIONS = [
+    (("FUNCTION gross(p_net NUMBER) RETURN NUMBER DETERMINISTIC AS BEGIN"
+     " RETURN ROUND(p_net * 1.19, 2); END;"), "gross(10)", Decimal("11.9")),
+    (("FUNCTION named(p VARCHAR2, q IN VARCHAR2 DEFAULT 'x') RETURN VARCHAR2 IS BEGIN"
+     " RETURN p || '-' || q; END named;"), "named('')", "-x"),
+    (("FUNCTION name_of(p_id accounts.id%TYPE) RETURN accounts.name%TYPE IS v accounts.name%TYPE;"
+     " BEGIN SELECT name INTO v FROM accounts WHERE id = p_id; RETURN v;"
+     " EXCEPTION WHEN NO_DATA_FOUND THEN RETURN 'none'; WHEN TOO_MANY_ROWS THEN RETURN '2'; END;"),
+     "name_of(2) || name_of(9)", "bnone"),
+    (("FUNCTION total RETURN NUMBER IS t NUMBER := 0; BEGIN"
+     " FOR r IN (SELECT balance b FROM accounts WHERE balance IS NOT NULL) LOOP t := t + r.b;"
+     " END LOOP; RETURN t; END;"), "total()", 30),
+    (("FUNCTION listed RETURN VARCHAR2 IS CURSOR c IS SELECT name FROM accounts ORDER BY id DESC;"
+     " t VARCHAR2(99); BEGIN FOR r IN c LOOP t := t || r.name || ','; END LOOP;"
+     " RETURN RTRIM(t, ','); END;"), "listed()", "b,a"),
+    (("FUNCTION fact(n PLS_INTEGER) RETURN NUMBER IS f NUMBER := 1; BEGIN"
+     " FOR i IN REVERSE 1..n LOOP f := f * i; EXIT WHEN i = 1; END LOOP; RETURN f; END;"),
+     "fact(5)", 120),
+    (("FUNCTION steps(n NUMBER) RETURN NUMBER IS i NUMBER := 0; BEGIN WHILE i < n LOOP"
+     " i := i + 1; CONTINUE WHEN i < 2; END LOOP; RETURN i; END;"), "steps(3)", 3),
+    (("FUNCTION grade(n NUMBER) RETURN VARCHAR2 IS BEGIN IF n >= 90 THEN RETURN 'A';"
+     " ELSIF n >= 80 THEN RETURN 'B'; ELSE RETURN CASE WHEN n IS NULL THEN '?' ELSE 'C' END;"
+     " END IF; END;"), "grade(85) || grade(1) || grade(NULL)", "BC?"),
+    (("FUNCTION is_big(n NUMBER) RETURN BOOLEAN IS b BOOLEAN; BEGIN b := n > 10; RETURN b AND TRUE;"
+     " END;"), "is_big(11)", True),
+    (("FUNCTION own(name VARCHAR2) RETURN NUMBER IS n NUMBER; BEGIN"
+     " SELECT COUNT(*) INTO n FROM accounts WHERE name = own.name; RETURN n; END;"), None, None),
+    (("FUNCTION same(name VARCHAR2) RETURN NUMBER IS n NUMBER; BEGIN"
+     " SELECT COUNT(*) INTO n FROM accounts WHERE name = name; RETURN n; END;"), "same('q')", 2),
+    (("FUNCTION code(p NUMBER) RETURN VARCHAR2 IS c accounts.code%TYPE; BEGIN"
+     " SELECT code INTO c FROM accounts WHERE id = p; RETURN c || '|'; END;"), "code(1)", "ab |"),
+    (("FUNCTION half(p NUMBER) RETURN NUMBER IS BEGIN RETURN 1 / p; EXCEPTION WHEN ZERO_DIVIDE"
+     " THEN RETURN NULL; END;"), "half(0)", None),
+    ("FUNCTION note RETURN VARCHAR2 IS BEGIN RETURN 'it''s; -- no comment'; /* END; */ END;",
+     "note()", "it's; -- no comment"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "call", "value"), FUNCTIONS, ids=lambda one: str(one)[:24])
+def test_a_function(target: Target, text: str, call: str | None, value: Any) -> None:
+    if call is None:
+        (found,) = (one for one in convert(_inventory(sources=(_unit(text),)), SETTINGS)
+                    if one.source == text)  # fmt: skip
+        assert "it is PL/SQL: " in found.reason
+        return
+    _made(target, "function", sources=(_unit(text),))
+    target.execute(
+        "INSERT INTO bank.accounts (id, name, balance, code)"
+        " VALUES (1, 'a', 10, 'ab'), (2, 'b', 20, NULL)"
+    )
+    target.execute("SET LOCAL search_path = bank")
+    assert _rows(target, f"SELECT {call}") == [(value,)]
+
+
+def test_a_procedure_changes_rows_and_gives_values_out(target: Target) -> None:
+    text = (
+        "PROCEDURE pay(p_id IN NUMBER, p_amount NUMBER, p_left OUT NUMBER) AUTHID CURRENT_USER AS"
+        " BEGIN UPDATE accounts a SET a.balance = NVL(a.balance, 0) + p_amount WHERE a.id = p_id;"
+        " SELECT balance INTO p_left FROM accounts WHERE id = p_id;"
+        " IF p_left > 100 THEN DELETE FROM accounts WHERE id = p_id; END IF; END pay;"
+    )
+    made = _made(target, "procedure", sources=(_unit(text),))
+    assert made.remark == ""
+    target.execute("INSERT INTO bank.accounts (id, balance) VALUES (1, NULL), (2, 99)")
+    assert _rows(target, "CALL bank.pay(1, 5, NULL)") == [(5,)]
+    assert _rows(target, "CALL bank.pay(2, 5, NULL)") == [(104,)]
+    assert _rows(target, "SELECT id FROM bank.accounts") == [(1,)]
+
+
+def test_a_handler_of_the_only_change_goes_on(target: Target) -> None:
+    text = (
+        "PROCEDURE put(p_id NUMBER, p_name VARCHAR2) IS BEGIN"
+        " INSERT INTO accounts (id, name) VALUES (p_id, p_name);"
+        " EXCEPTION WHEN DUP_VAL_ON_INDEX THEN UPDATE accounts SET name = p_name WHERE id = p_id;"
+        " END;"
+    )
+    assert "rights of its owner" in _made(target, "procedure", sources=(_unit(text),)).remark
+    target.execute("CALL bank.put(1, 'a')")
+    target.execute("CALL bank.put(1, 'b')")
+    assert _rows(target, "SELECT id, name FROM bank.accounts") == [(1, "b")]
+
+
+REFUSED = {
+    "PROCEDURE p IS BEGIN COMMIT; END;": "COMMIT",
+    "PROCEDURE p IS PRAGMA AUTONOMOUS_TRANSACTION; BEGIN NULL; END;": "PRAGMA",
+    "PROCEDURE p IS BEGIN EXECUTE IMMEDIATE 'x'; END;": "EXECUTE IMMEDIATE",
+    "PROCEDURE p IS BEGIN other(1); END;": "it calls OTHER",
+    "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'a'; UPDATE accounts SET name = 'b';"
+    " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception after changes",
+    "PROCEDURE p IS BEGIN FOR r IN (SELECT id FROM accounts) LOOP DELETE FROM history; END LOOP;"
+    " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception after changes",
+    "FUNCTION f RETURN accounts%ROWTYPE IS BEGIN RETURN NULL; END;": "TYPE",
+    "FUNCTION f RETURN NUMBER IS TYPE t IS TABLE OF NUMBER; BEGIN RETURN 1; END;": "a type",
+    "FUNCTION f RETURN NUMBER IS BEGIN RETURN SQLCODE; END;": "SQLCODE",
+    "FUNCTION f RETURN NUMBER IS n NUMBER; BEGIN SELECT id BULK COLLECT INTO n FROM accounts;"
+    " RETURN n; END;": "BULK COLLECT",
+    "FUNCTION f RETURN NUMBER IS BEGIN RETURN nobody; END;": "NOBODY",
+    "FUNCTION f RETURN NUMBER IS e EXCEPTION; BEGIN RAISE e; END;": "EXCEPTION",
+    "FUNCTION f RETURN NUMBER IS BEGIN RETURN 1;": "where END is expected",
+    "FUNCTION f RETURN NUMBER PIPELINED IS BEGIN RETURN; END;": "PIPELINED",
+    "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'a'; IF SQL%ROWCOUNT = 0 THEN NULL; END IF;"
+    " END;": "SQL",
+    "PROCEDURE p IS BEGIN MERGE INTO accounts a USING dual ON (1 = 1) WHEN MATCHED THEN"
+    " UPDATE SET name = 'a'; END;": "MERGE",
+    "PACKAGE p IS n NUMBER; END;": "it is PL/SQL",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_otherwise_is_named(text: str) -> None:
+    found = [one for one in convert(_inventory(sources=(_unit(text),)), SETTINGS)
+             if one.source == text]  # fmt: skip
+    (one,) = found
+    assert not one.runs
+    assert REFUSED[text].upper() in one.reason.upper(), one.reason
+
+
+REFUSED_TRIGGERS = {
+    "once for each statement": _trigger("BEGIN NULL; END;", "BEFORE STATEMENT"),
+    "disabled": _trigger("BEGIN NULL; END;", enabled=False),
+    "export it again": _trigger("BEGIN NULL; END;", event="UPDATE", head=""),
+    "REFERENCING": _trigger("BEGIN NULL; END;", head="TRIGGER t REFERENCING NEW AS n OLD AS o"),
+    "assigns to OLD.ID": _trigger("BEGIN :OLD.id := 1; END;"),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED_TRIGGERS)
+def test_triggers_that_are_otherwise_are_named(reason: str) -> None:
+    trigger = REFUSED_TRIGGERS[reason]
+    (one,) = (one for one in convert(_inventory(triggers=(trigger,)), SETTINGS)
+              if one.name == "BANK.TRG")  # fmt: skip
+    assert reason in one.reason
+    assert one.source.endswith(trigger.body)
+
+
+def test_a_function_is_executed_in_the_trial(postgres_database: str) -> None:
+    """One whose form is right, but which calls what PostgreSQL has not, is refused."""
+    units = (
+        _unit("FUNCTION good(p NUMBER) RETURN NUMBER IS BEGIN RETURN p / 0; END;"),
+        _unit("FUNCTION bad RETURN NUMBER IS BEGIN RETURN 1; END;"),
+    )
+    with psycopg.connect(postgres_database, autocommit=True) as target:
+        statements = convert(_inventory(sources=units), SETTINGS)
+        broken = [
+            one._replace(sql=one.sql.replace("RETURN 1", "RETURN nothing(1)")) for one in statements
+        ]
+        reasons = {one.name: one.reason for one in tried(target, broken)}
+    assert reasons["BANK.GOOD"] == ""
+    assert "nothing(integer) does not exist" in reasons["BANK.BAD"]
