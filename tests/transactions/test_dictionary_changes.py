@@ -24,13 +24,20 @@ PLAN = build_row_plan([TABLE], CON_ID)
 DDL_SCN = 500
 
 
+def ddl_fields(
+    xid: bytes, command: int, obj: int, sequence: int = 1, magic: int = 10000
+) -> list[bytes]:
+    """The fields of a 24.1."""
+    first = struct.pack("<I8sHHHHHH", magic, xid, command, 0, 0, sequence, 1, 0)
+    fields = [first, b"OWNER", b"OWNER", bytes(12), b"", b"\0\0", b"\0\0", b"alter table x\0"]
+    return [*fields, b"OWNER", b"NAME", bytes(20), struct.pack("<I", obj), b"\0\0"]
+
+
 def ddl_vector(
     command: int, obj: int, con_id: int = CON_ID, sequence: int = 1, magic: int = 10000
 ) -> bytes:
     """A 24.1 as redo-format §8.1 has it, little-endian, 12c layout."""
-    first = struct.pack("<IHHIHHHHHH", magic, 7, 2, 99, command, 0, 0, sequence, 1, 0)
-    fields = [first, b"OWNER", b"OWNER", bytes(12), b"", b"\0\0", b"\0\0", b"alter table x\0"]
-    fields += [b"OWNER", b"NAME", bytes(20), struct.pack("<I", obj), b"\0\0"]
+    fields = ddl_fields(struct.pack("<HHI", 7, 2, 99), command, obj, sequence, magic)
     header = struct.pack("<BBHHHIIHHBBHHHHH", 24, 1, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, con_id, 0, 0, 0)
     assert len(header) == 32
     listed = struct.pack("<H", 2 + 2 * len(fields))
