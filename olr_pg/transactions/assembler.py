@@ -172,7 +172,7 @@ class Assembler:
     def note_whole(self, whole: TransactionColumns) -> None:
         """Take the open transactions off the slots that others, finished elsewhere, have used."""
         for key, successor in successors(self._open, whole):
-            self._supersede(key, successor)
+            self._supersede(key, successor, 0)
 
     def tell_unseen_ends(self, scn: int) -> Finished | None:
         """Give up what another transaction superseded before `scn`, where all redo was fed.
@@ -187,8 +187,8 @@ class Assembler:
             self.account.events_dropped += one.transaction.changes - _told_changes(told)
         return self._tell() if self._told else None
 
-    def _supersede(self, key: int, successor: EventColumns) -> None:
-        """Take the transaction, if there is one, off a slot that another one uses."""
+    def _supersede(self, key: int, events: EventColumns, first: int) -> None:
+        """Take the transaction, if there is one, off a slot that that of event `first` uses."""
         transaction = self._open.pop(key, None)
         if transaction is None:
             return
@@ -197,7 +197,7 @@ class Assembler:
         elif transaction.begin_scn is None:
             self.account.events_dropped += transaction.changes
         else:
-            self.unseen_ends.add(key, transaction, successor)
+            self.unseen_ends.add(key, transaction, take(events, slice(first, first + 1)))
 
     def _tell(self) -> Finished | None:
         """Finish what stands for transactions that did not commit, but left changes."""
@@ -352,7 +352,7 @@ class Assembler:
         key = int(instances.key[row])
         begin, end = int(instances.begin[row]), int(instances.end[row])
         if begin >= 0:
-            self._supersede(key, take(batch.events, slice(begin, begin + 1)))
+            self._supersede(key, batch.events, begin)
         if chunk is None:
             return None
         xid = int(chunk.events.xid.max())
@@ -366,7 +366,7 @@ class Assembler:
         if waiting is not None and is_recovered_elsewhere(waiting, chunk, xid):
             waiting = None
         elif waiting is not None and not may_be_one_on_slot(waiting.xid, xid):
-            self._supersede(key, take(chunk.events, slice(0, 1)))
+            self._supersede(key, chunk.events, 0)
             waiting = None
         else:
             self._open.pop(key, None)
