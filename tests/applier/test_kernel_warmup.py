@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from olr_pg.applier import kernel_warmup as warm
-from olr_pg.applier.received import parse
+from olr_pg.applier.received import change_reading
 from olr_pg.applier.received import row_columns as rows
 from olr_pg.applier.statements import copying, images
 from olr_pg.applier.statements import net_change as netchange
@@ -18,7 +18,7 @@ from olr_pg.wire.frames import ByteOrder
 def test_made_up_changes_go_through_every_kernel(order: ByteOrder) -> None:
     warm.warm_kernels(order)
     kernels: tuple[Any, ...] = (
-        parse.parse_kernel,
+        change_reading.read_changes_kernel,
         netchange.net_change_kernel,
         netchange.outcome_kernel,
         rows.encode_rows_kernel,
@@ -27,6 +27,7 @@ def test_made_up_changes_go_through_every_kernel(order: ByteOrder) -> None:
         images.composite_kernel,
         images.copy_kernel,
         images.array_kernel,
+        images.masks_kernel,
         number_kernels.integers_kernel,
         number_kernels.numeric_kernel,
         temporal.micros_kernel,

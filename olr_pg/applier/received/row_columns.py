@@ -72,17 +72,6 @@ class LeftValues(NamedTuple):
     row: I64
 
 
-@kernel
-def unbound_kernel(changes: ChangeColumns, elements: I64, field: I32) -> int:
-    """Return the first of the elements that has a value of an unbound column; −1 none has."""
-    for number in range(elements.size):
-        element = elements[number]
-        for value in range(changes.entry_first[element], changes.entry_first[element + 1]):
-            if field[changes.value_column[value]] == -1:
-                return number
-    return -1
-
-
 @inlined
 def _row_id_hash(data: U8, start: int, size: int) -> np.uint64:
     """Return a hash of a ROWID; 0 where there is none."""
@@ -118,22 +107,25 @@ def _sets_key(changes: ChangeColumns, element: int, field: I32, is_key: U8) -> b
 @kernel
 def encode_rows_kernel(
     changes: ChangeColumns, elements: I64, bound: BoundColumns, is_key: U8, whole: bool,
-    cells: RowCells, left: LeftValues, first_row: int, at: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Convert the changes `elements`, whose columns are bound, into the rows from `first_row` on.
+    cells: RowCells, left: LeftValues, first_row: int, begin: int, at: int, lefts: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Convert the changes `elements` from number `begin` on; the first's row is `first_row`.
 
     Args:
         is_key: of each target column.
         whole: take before images wholly; otherwise their key, unless the change moves it.
         at: where to write.
+        lefts: how many values are left so far.
 
     Returns:
-        (the end of what was written, how many values are left).
+        (number, end, lefts): the change that has an unbound column, or how many there are; where
+        what was written ends; how many values are left.
     """
     data, kind, length = changes.data, cells.kind, cells.length
-    rows, lefts = kind.size, 0
-    for number in range(elements.size):
+    rows = kind.size
+    for number in range(begin, elements.size):
         element, row = elements[number], first_row + number
+        begun, lefts_before = at, lefts
         kind[row] = changes.kind[element]
         size = int(np.int64(changes.row_id_length[element]))
         cells.row_hash[row] = _row_id_hash(data, changes.row_id_offset[element], size)
@@ -146,7 +138,11 @@ def encode_rows_kernel(
         for value in range(changes.entry_first[element], changes.entry_first[element + 1]):
             column = changes.value_column[value]
             field = bound.field[column]
-            if field < 0 or (value < after and not every and is_key[field] == 0):
+            if field < 0:
+                if field == -1:
+                    return number, begun, lefts_before
+                continue
+            if value < after and not every and is_key[field] == 0:
                 continue
             target = row + rows if value >= after else row
             offset, size = changes.value_offset[value], changes.value_length[value]
@@ -166,4 +162,4 @@ def encode_rows_kernel(
             cells.offset[target, field] = at
             length[target, field] = size
             at += max(size, 0)
-    return at, lefts
+    return elements.size, at, lefts

@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.net_change import key_prefix
-from olr_pg.applier.statements.target_plan import UnboundError
 from olr_pg.datatypes.plain import PLAIN_BYTES_MAX, write_plain
+from olr_pg.errors import OlrPgError
 from olr_pg.kernels.bytes import copy_bytes, copy_forward, store
 from olr_pg.kernels.compile import kernel
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
+    from olr_pg.applier.received.change_reading import ReceivedChanges
     from olr_pg.applier.received.row_columns import BoundColumns
     from olr_pg.applier.statements.table_changes import Selection
     from olr_pg.applier.statements.target_plan import TablePlan
@@ -76,7 +77,7 @@ def copy_rows_kernel(
     changes: ChangeColumns, elements: I64, bound: BoundColumns, columns: TupleColumns,
     tuples: Tuples, first_row: int, at: int,
 ) -> tuple[int, int, bool]:  # fmt: skip
-    """Write the inserts `elements` of one chunk, whose columns are bound, as tuples from `at` on.
+    """Write the inserts `elements` of one chunk as tuples from `at` on.
 
     Args:
         first_row: number of the first tuple.
@@ -101,6 +102,8 @@ def copy_rows_kernel(
             of_column[column] = -1
         for value in range(changes.entry_first[element], changes.entry_first[element + 1]):
             field = bound.field[changes.value_column[value]]
+            if field == -1:
+                return number, at, ordered
             if field >= 0:
                 of_column[columns.place[field]] = value
         for column in range(width):
@@ -142,10 +145,15 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
 
     None where they are not all plain inserts.
     """
-    bound = _bound(plan, selection)
+    try:
+        for chunk, elements in selection.by_chunk():
+            if len(elements):
+                plan.bind(chunk, int(elements[0]))
+    except OlrPgError:
+        return None  # the way of all changes says which change it is
     columns = plan.inserted
     is_key = plan.is_key[columns]
-    if bound is None or is_key.sum() != len(plan.key):
+    if is_key.sum() != len(plan.key):
         return None
     lead = int(np.flatnonzero(columns == plan.key[0])[0]) if len(plan.key) else -1
     place = np.full(len(plan.target.columns), -1, np.int64)
@@ -159,12 +167,13 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     out = shorts.view(np.uint8)
     start, prefix = np.empty(count + 1, np.int64), np.empty(count, np.uint64)
     row, at, is_ordered = 0, head, True
-    for (chunk, elements), of_chunk in zip(selection.by_chunk(), bound, strict=True):
+    for chunk, elements in selection.by_chunk():
+        bound = plan.bound(chunk.directory)
         done, at, ordered = copy_rows_kernel(
-            chunk.changes, elements, of_chunk, layout, Tuples(start, prefix, out, shorts), row, at
+            chunk.changes, elements, bound, layout, Tuples(start, prefix, out, shorts), row, at
         )
         if done < len(elements):
-            return None
+            return _again(plan, selection, chunk, int(elements[done]))
         row += done
         is_ordered &= ordered
     start[count] = at
@@ -177,9 +186,11 @@ def copy_stream(plan: TablePlan, selection: Selection) -> memoryview | None:
     return (out[:end].copy() if 2 * end < out.size else out[:end]).data
 
 
-def _bound(plan: TablePlan, selection: Selection) -> list[BoundColumns] | None:
-    """Bind the columns of all changes, by chunk; None where one does not fit the target."""
+def _again(
+    plan: TablePlan, selection: Selection, chunk: ReceivedChanges, element: int
+) -> memoryview | None:
+    """Write the COPY again if what was left to the other way is a change with unbound columns."""
     try:
-        return [plan.bind(chunk, elements) for chunk, elements in selection.by_chunk()]
-    except UnboundError:
-        return None  # the way of all changes says which change it is
+        return copy_stream(plan, selection) if plan.bind(chunk, element) else None
+    except OlrPgError:
+        return None

@@ -12,7 +12,7 @@ import orjson
 from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
 from olr_pg.applier.received.row_columns import LeftValues, RowCells, encode_rows_kernel
 from olr_pg.applier.statements.net_change import Cells
-from olr_pg.applier.statements.target_plan import ReceivedTable, UnboundError
+from olr_pg.applier.statements.target_plan import ReceivedTable
 from olr_pg.datatypes.columns import ValueColumn, compact
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.mapped import release_pages
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.applier.received.change_reading import ReceivedChanges
-    from olr_pg.applier.received.row_columns import BoundColumns
     from olr_pg.applier.statements.lost_value_documents import LostValues
     from olr_pg.applier.statements.target_plan import BoundColumn, TablePlan
     from olr_pg.datatypes.policies import Counters
@@ -288,14 +287,21 @@ def encode_changes(
     for chunk, elements in selection.by_chunk():
         if len(elements) == 0:
             continue
-        bound = bind(plan, chunk, elements, first)
         changes = chunk.changes
         values = int((changes.entry_first[elements + 1] - changes.entry_first[elements]).sum())
         left = LeftValues(np.empty(values, np.int64), np.empty(values, np.int64))
-        end, lefts = encode_rows_kernel(
-            changes, elements, bound, plan.is_key, whole or len(plan.key) == 0, cells, left,
-            first, end,
-        )  # fmt: skip
+        done = lefts = 0
+        while True:
+            done, end, lefts = encode_rows_kernel(
+                changes, elements, plan.bound(chunk.directory), plan.is_key,
+                whole or len(plan.key) == 0, cells, left, first, done, end, lefts,
+            )  # fmt: skip
+            if done == len(elements):
+                break
+            try:
+                plan.bind(chunk, int(elements[done]))
+            except OlrPgError as error:
+                raise ChangeError(first + done, error) from error
         if lefts:
             slow += _slow(plan, chunk, left.value[:lefts], left.row[:lefts])
         first += len(elements)
@@ -312,18 +318,6 @@ def encode_changes(
         end += encoded.data.size
     data = np.concatenate(parts) if len(parts) > 1 else parts[0]
     return TargetChanges(kind, row, Cells(data, offset, length))
-
-
-def bind(plan: TablePlan, chunk: ReceivedChanges, elements: I64, first: int) -> BoundColumns:
-    """Bind the columns of these changes, the first of which is `first` of the selection.
-
-    Raises:
-        ChangeError: one does not fit the target.
-    """
-    try:
-        return plan.bind(chunk, elements)
-    except UnboundError as error:
-        raise ChangeError(first + error.number, error.cause) from error
 
 
 def _slow(plan: TablePlan, chunk: ReceivedChanges, value: I64, row: I64) -> Iterator[_Slow]:

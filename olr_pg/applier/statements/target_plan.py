@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.row_columns import NOWHERE, UNBOUND, BoundColumns, unbound_kernel
+from olr_pg.applier.received.row_columns import NOWHERE, UNBOUND, BoundColumns
 from olr_pg.applier.target.catalogue import (
     NewColumn,
     TargetTable,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.elements import ColumnValue
 
-    I64 = npt.NDArray[np.int64]
-
 
 _STATEMENTS_MAX: Final = 4_000
 """Statements, and parts of them by column, that a plan remembers."""
@@ -72,19 +70,6 @@ class BoundColumn(NamedTuple):
     field: int
     encoder: Encoder
     form: PlainForm
-
-
-class UnboundError(Exception):
-    """A change has a column that does not fit the target.
-
-    Attributes:
-        number: of the change among those that were to be bound.
-    """
-
-    def __init__(self, number: int, cause: OlrPgError) -> None:
-        super().__init__(number, cause)
-        self.number = number
-        self.cause = cause
 
 
 class TablePlan:
@@ -185,25 +170,20 @@ class TablePlan:
         source = self._source[str(self.source_name(place))]
         return column_encoder(self._settings, self.name, source, self.target.columns[place])
 
-    def bind(self, received: ReceivedChanges, elements: I64) -> BoundColumns:
-        """Find the targets of the columns that these changes have.
+    def bind(self, received: ReceivedChanges, element: int) -> bool:
+        """Find the targets of the columns that a change has; tell whether some were not bound.
 
         Raises:
-            UnboundError: 5006 a column is missing, 5007 one cannot go into its target's type.
+            OlrPgError: 5006 a column is missing, 5007 one cannot go into its target's type.
         """
-        changes, directory = received.changes, received.directory
-        while True:
-            bound = self._room(directory)
-            number = unbound_kernel(changes, elements, bound.field)
-            if number < 0:
-                return bound
-            first, end = changes.entry_first[elements[number] : elements[number] + 2].tolist()
-            try:
-                for column in changes.value_column[first:end].tolist():
-                    one = self.column(directory, column)
-                    bound.field[column], bound.form[column] = one.field, one.form
-            except OlrPgError as error:
-                raise UnboundError(number, error) from error
+        bound = self.bound(received.directory)
+        first, end = received.changes.entry_first[element : element + 2].tolist()
+        columns = np.unique(received.changes.value_column[first:end])
+        unbound = columns[bound.field[columns] == UNBOUND].tolist()
+        for number in unbound:
+            one = self.column(received.directory, number)
+            bound.field[number], bound.form[number] = one.field, one.form
+        return bool(unbound)
 
     def column(self, directory: ColumnDirectory, number: int) -> BoundColumn:
         """Return the way of a described column of this table.
@@ -217,8 +197,8 @@ class TablePlan:
             bound = self._columns[column] = self._bind(column)
         return bound
 
-    def _room(self, directory: ColumnDirectory) -> BoundColumns:
-        """Return the arrays of a directory, as large as that is now."""
+    def bound(self, directory: ColumnDirectory) -> BoundColumns:
+        """Return where the columns of a directory go, as far as they are bound."""
         bound, size = self._bound.get(directory), len(directory.columns)
         if bound is None or len(bound.field) < size:
             larger = BoundColumns(
