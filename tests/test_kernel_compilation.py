@@ -12,7 +12,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
-from olr_pg.applier.received import chunk_assembly
+from olr_pg.applier.received import change_reading
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernel_compilation import compile_kernels
 from olr_pg.kernels.late_dispatcher import LateDispatcher
@@ -38,7 +38,7 @@ def compiled():
 compile_kernels()
 assert not [name for name in sys.modules if name.startswith("olr_pg.simulator")]
 for kernel in (
-    *(chunk_assembly.row_end_kernel, chunk_assembly.measure_kernel, chunk_assembly.gather_kernel),
+    *(change_reading.row_end_kernel, change_reading.read_changes_kernel),
     *(offsets.message_run, offsets.fill_offsets, blocks.scan_records),
 ):
     assert kernel.signatures, kernel

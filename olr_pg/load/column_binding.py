@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX
+from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.datatypes.columns import per_distinct
 from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name

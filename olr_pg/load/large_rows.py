@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from olr_pg.applier.received.chunk_assembly import ROW_BYTES_MAX
+from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load.canonical import canonical_values

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from olr_pg.applier.received.parse import read_u64
+from olr_pg.applier.received.integers import read_u64
 from olr_pg.datatypes.outcomes import byte_at
 from olr_pg.datatypes.text import utf8_step
 from olr_pg.kernels.bytes import store

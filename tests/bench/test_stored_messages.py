@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from olr_pg.applier.received.parse import parse_answers
+from olr_pg.applier.received.change_reading import MessageReader
 from olr_pg.bench.made_up_changes import ChangeSet, Pool
 from olr_pg.bench.stored_messages import Messages
 from olr_pg.ordering.ready_transactions import transactions_of
@@ -30,11 +30,11 @@ def test_messages_come_in_pieces(rows: int, tmp_path: Path) -> None:
     expected = np.concatenate([piece.kind for piece in changes.pieces()]).tolist()
     found: list[int] = []
     for piece in pieces:
-        answers = parse_answers(np.frombuffer(piece.blob, np.uint8), ByteOrder.LITTLE)
-        assert len(answers.code) == piece.messages
-        commits = answers.commit_scn[answers.kind == ElementCode.COMMIT].tolist()
-        assert commits == piece.commit_scn.tolist()
-        found += answers.kind[answers.kind > ElementCode.COMMIT].tolist()
+        (received,) = MessageReader(ByteOrder.LITTLE).feed(np.frombuffer(piece.blob, np.uint8))
+        kind, commit_scn = received.changes.kind, received.changes.commit_scn
+        assert len(kind) == piece.messages
+        assert commit_scn[kind == ElementCode.COMMIT].tolist() == piece.commit_scn.tolist()
+        found += kind[kind > ElementCode.COMMIT].tolist()
     assert found == expected
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.applier.received.change_reading import MessageReader
+from olr_pg.applier.statements import table_changes
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.change_columns import TOO_LARGE
 from olr_pg.wire.elements import (
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from olr_pg.applier.received.change_reading import ReceivedChanges
+    from tests.applier.conftest import Replication
 
 HEAD: dict[str, Any] = {"scn": 1, "commit_scn": 2, "xid": 3, "timestamp": 4}
 ROW: Any = {**ALIKE_HEAD, "schema": "S"}
@@ -365,3 +368,71 @@ def test_a_row_past_the_limit_is_cut_down() -> None:
     last = b"".join([large[-1], *small])
     found = fed([*large[:-1], last], ByteOrder.LITTLE, row_bytes_max=1000)
     assert found == [[TOO_LARGE, None], [b"small"]]
+
+
+# --- into PostgreSQL ---
+
+
+def utf16(text: str) -> bytes:
+    return text.encode("utf-16-be")
+
+
+def lob_row(number: int, text: str | None, image: bytes | None, size: int) -> list[Insert | Chunk]:
+    """An insert into ``s.t (id, c, b)`` with its chunks."""
+    values = {"C": None if text is None else utf16(text), "B": image}
+    row = row_of(values, size)
+    insert = row[0]
+    assert isinstance(insert, Insert)
+    key = ColumnValue("ID", 2, value=bytes((0xC1, number + 1)))
+    clob, blob = insert.after[1:]
+    blob = ColumnValue("B", 113, chunked=blob.chunked)
+    object.__setattr__(insert, "after", (key, clob, blob))
+    for chunk in row[1:]:
+        assert isinstance(chunk, Chunk)
+        object.__setattr__(chunk, "type_code", 112 if chunk.column == "C" else 113)
+    return row
+
+
+@pytest.mark.parametrize("size", [7, 1000, 1 << 20])
+def test_lobs_go_in_byte_for_byte(replication: Replication, size: int) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD c text, ADD b bytea")
+    text, image = "zażółć 𝄞 \r\n" * 4_000, bytes(range(256)) * 400
+    small = max(size, 200)
+    rows = [(1, text, image), (2, "", b""), (3, None, None), (4, "x", b"\0")]
+    for row in rows:
+        r.transaction(*lob_row(*row, small if len(row[1] or "") > 1 else size))
+    r.apply()
+    assert r.rows("SELECT id, c, b FROM s.t ORDER BY id") == rows
+
+
+def test_an_absent_lob_stays_as_it_is(replication: Replication) -> None:
+    r = replication
+    r.execute("ALTER TABLE s.t ADD c text, ADD b bytea")
+    r.transaction(*lob_row(1, "old", b"old", 10))
+    r.transaction(r.update({"ID": 1}, {"N": 5}))
+    row = row_of({"C": utf16("new")}, 4)
+    insert = row[0]
+    assert isinstance(insert, Insert)
+    update = r.update({"ID": 1}, {})
+    object.__setattr__(update, "after", insert.after[1:])
+    r.transaction(update, *row[1:])
+    r.apply()
+    assert r.rows("SELECT id, n, c, b FROM s.t") == [(1, 5, "new", b"old")]
+
+
+def test_a_value_that_is_too_large_stops_its_table(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = replication
+    monkeypatch.setattr(table_changes, "ROW_BYTES_MAX", 1000)
+    r.execute("ALTER TABLE s.t ADD c text, ADD b bytea")
+    r.transaction(*lob_row(1, "fits", None, 100))
+    bad = r.transaction(*lob_row(2, None, bytes(1001), 100))
+    with pytest.raises(OlrPgError) as caught:
+        r.apply()
+    assert caught.value.code == 5010
+    with psycopg.connect(r.target) as connection:
+        rows = connection.execute("SELECT commit_scn, code FROM olr_pg.error").fetchall()
+    assert rows == [(bad, 5018)]
+    assert r.rows("SELECT id FROM s.t") == [(1,)]
