@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from olr_pg.decoding.split_results import read_result, write_result, write_split
+from olr_pg.decoding.split import decode_split
+from olr_pg.decoding.split_results import WrittenMessages, read_result, write_result
 
 if TYPE_CHECKING:
     from olr_pg.decoding.split import SplitResult, Subscription
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 def packed_split(subscription: Subscription, log: Log, first: int, end: int) -> memoryview:
     """What a task writes of a split."""
     written = io.BytesIO()
-    write_split(subscription, log, first, end, written.write)
+    messages = WrittenMessages(written.write)
+    result = decode_split(subscription, log, first, end, messages)
+    write_result(result, written.write, messages.written)
     return written.getbuffer()
 
 

@@ -17,7 +17,7 @@ from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernel_compilation import compile_kernels
 from olr_pg.kernels.late_dispatcher import LateDispatcher
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import plan_splits
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo import blocks
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
@@ -51,8 +51,8 @@ for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")
         snapshot, logs = load_snapshot(str(folder / "dictionary.json")), [str(folder / "logs")]
         for split_bytes in (1 << 30, 1_000):  # splits with a single change, too
             storage = SpillFiles(folder / "spill", 0, part_bytes=700)
-            few = partial(plan_splits, split_bytes=split_bytes)
-            with patch("olr_pg.replicator.decode_once.plan_splits", few):
+            few = partial(thread_splits, split_bytes=split_bytes)
+            with patch("olr_pg.replicator.decode_once.thread_splits", few):
                 for _ in decode_logs(snapshot, logs, storage=storage):
                     pass
         lines, sessions = JsonLines(snapshot.database), SessionDirectory()

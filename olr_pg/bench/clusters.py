@@ -56,6 +56,10 @@ class Cluster:
 
     def new_database(self) -> str:
         """Make an empty database, drop the ones before it, and return its connection string."""
+        return self.new_databases(1)[0]
+
+    def new_databases(self, number: int) -> list[str]:
+        """Make empty databases, drop the ones before them, and return their connection strings."""
         with psycopg.connect(self.connect_string, autocommit=True) as connection:
             for (name,) in connection.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"
@@ -63,10 +67,12 @@ class Cluster:
                 connection.execute(
                     sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
                 )
-            name = f"bench{next(self._numbers)}"
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        self.last_database = make_conninfo(self.connect_string, dbname=name)
-        return self.last_database
+            names = [f"bench{next(self._numbers)}" for _ in range(number)]
+            for name in names:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        made = [make_conninfo(self.connect_string, dbname=name) for name in names]
+        self.last_database = made[-1]
+        return made
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import sql
@@ -65,19 +65,28 @@ def end_to_end(options: Options) -> Iterator[Result]:
             )  # fmt: skip
 
 
-def write_config(folder: Path, logs: Path, dictionary: Path, target: str) -> Path:
-    """Write the configuration of an appliance whose data and configuration file are in `folder`."""
-    document = {
+def write_config(folder: Path, logs: Path, dictionary: Path, *targets: str) -> Path:
+    """Write the configuration of an appliance whose data and configuration file are in `folder`.
+
+    Args:
+        targets: connect strings, one or several.
+    """
+    address = {"address": "127.0.0.1:0"}
+    applied = [
+        {"connect-string": target, "tables": _TABLES, "create-tables": True} for target in targets
+    ]
+    document: dict[str, Any] = {
         "context": {"data": str(folder / "data")},
         "source": {"kind": "offline", "dictionary": str(dictionary), "logs": str(logs)},
-        "target": {"address": "127.0.0.1:0"},
-        "apply": {
-            "connect-string": target,
-            "tables": _TABLES,
-            "create-tables": True,
-        },
         "spark": {"master": "local[2]"},
     }
+    if len(applied) == 1:
+        document |= {"target": address, "apply": applied[0]}
+    else:
+        document["target"] = [
+            {"name": f"target{number}", **address, "apply": apply}
+            for number, apply in enumerate(applied)
+        ]
     path = folder / "config.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return path

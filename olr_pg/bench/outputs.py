@@ -32,16 +32,16 @@ def outputs(options: Options) -> Iterator[Result]:
     keep_freed_memory()
     logs = log_set(options.cache, "orders", options.size)
     with ProcessDecoding(_PROCESSES, lines_of=logs.snapshot.database) as processes:
-        lines = _lines(logs, options, decode_splits)
+        lines = lines_of(logs, options, decode_splits)
         messages = decoding(logs)
         yield _beside("JSON Lines, one core", lines, "messages, one core", messages, options)
-        lines_of_two = _lines(logs, options, processes.decode)
-        yield _beside("JSON Lines, two processes", lines_of_two, "one core", lines, options)
+        lines_by_two = lines_of(logs, options, processes.decode)
+        yield _beside("JSON Lines, two processes", lines_by_two, "one core", lines, options)
     with ProcessDecoding(_PROCESSES) as processes:
-        files = _files(logs, options, decode_splits, 0)
+        files = files_of(logs, options, decode_splits, 0)
         yield _beside("Parquet files, one core", files, "messages, one core", messages, options)
-        files_of_two = _files(logs, options, processes.decode, _PROCESSES)
-        yield _beside("Parquet files, two processes", files_of_two, "one core", files, options)
+        files_by_two = files_of(logs, options, processes.decode, _PROCESSES)
+        yield _beside("Parquet files, two processes", files_by_two, "one core", files, options)
 
 
 def _beside(
@@ -59,7 +59,8 @@ def _beside(
     )  # fmt: skip
 
 
-def _lines(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
+def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float]:
+    """Return what decodes logs to a file of JSON Lines, and tells their bytes."""
     lines = PackedLines(logs.snapshot.database)
     path = options.folder / "lines.jsonl"
 
@@ -77,7 +78,8 @@ def _lines(logs: LogSet, options: Options, decode: Decode) -> Callable[[], float
     return work
 
 
-def _files(logs: LogSet, options: Options, decode: Decode, threads: int) -> Callable[[], float]:
+def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Callable[[], float]:
+    """Return what decodes logs to Parquet files, and tells their bytes."""
     folder = options.folder / "parquet"
 
     def work() -> float:

@@ -25,7 +25,7 @@ _SMALLER: Final = 10
 _POLL_SECONDS: Final = 0.02
 
 
-class _Peak(NamedTuple):
+class Peak(NamedTuple):
     """The process that had most: MiB of its own and of all that is mapped; CPU seconds."""
 
     anonymous: float
@@ -43,7 +43,7 @@ def memory(options: Options) -> Iterator[Result]:
         for workload in _WORKLOADS:
             sizes = (options.size // _SMALLER, options.size)
             less, most = (
-                _run(
+                run_once(
                     cluster,
                     log_set(options.cache, workload, size),
                     options.folder / f"{workload}-{size}",
@@ -57,10 +57,11 @@ def memory(options: Options) -> Iterator[Result]:
             )  # fmt: skip
 
 
-def _run(cluster: Cluster, logs: LogSet, folder: Path) -> _Peak:
+def run_once(cluster: Cluster, logs: LogSet, folder: Path, targets: int = 1) -> Peak:
+    """Let ``olr-pg run --once`` replicate logs into new databases."""
     folder.mkdir()
-    target = cluster.new_database()
-    config = write_config(folder, logs.folder / "logs", logs.folder / "dictionary.json", target)
+    databases = cluster.new_databases(targets)
+    config = write_config(folder, logs.folder / "logs", logs.folder / "dictionary.json", *databases)
     process = start_run(config, "--once")
     anonymous = resident = cpu = 0.0
     while process.poll() is None:
@@ -71,8 +72,9 @@ def _run(cluster: Cluster, logs: LogSet, folder: Path) -> _Peak:
         time.sleep(_POLL_SECONDS)
     if process.returncode != 0:
         raise RuntimeError(f"olr-pg run ended with {process.returncode}")
-    with psycopg.connect(target) as connection:
-        row = connection.execute("SELECT count(*) FROM olr_pg.ledger").fetchone()
-    assert row is not None
-    assert row[0], "no table has got anything"
-    return _Peak(anonymous, resident, cpu)
+    for target in databases:
+        with psycopg.connect(target) as connection:
+            row = connection.execute("SELECT count(*) FROM olr_pg.ledger").fetchone()
+        assert row is not None
+        assert row[0], "no table has got anything"
+    return Peak(anonymous, resident, cpu)

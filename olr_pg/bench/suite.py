@@ -62,6 +62,10 @@ BENCHMARKS: Final = {
     "end-to-end": "end_to_end:end_to_end",
     "latency": "latency:latency",
     "memory": "process_memory:memory",
+    "wide": "sites:wide",
+    "small-logs": "sites:small_logs",
+    "targets": "sites:targets",
+    "transaction": "sites:transaction",
 }
 """Module and function of each: loaded by its own process only."""
 

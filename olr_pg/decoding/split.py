@@ -18,6 +18,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.capture.object_storage import is_url
 from olr_pg.capture.readers import map_log, read_header
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
+from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
 from olr_pg.decoding.stored_logs import open_stored
 from olr_pg.dictionary.decoding_plan import RowPlan, build_row_plan
 from olr_pg.errors import OlrPgError
@@ -176,6 +177,8 @@ class Split(NamedTuple):
         thread, sequence: of the log, for people.
         known_end: of a log that is still being written, the block behind its complete LWN groups,
             and the SCN that what comes there has at least; None: the log's header says it.
+        joined: small logs that are decoded as one (`joined_logs`): blocks are numbered through
+            them, path and sequence are those of the first; empty: it is of one log.
     """
 
     path: str
@@ -186,6 +189,18 @@ class Split(NamedTuple):
     thread: int = 0
     sequence: int = 0
     known_end: tuple[int, int] | None = None
+    joined: tuple[JoinedLog, ...] = ()
+
+    def apart(self) -> list[Split]:
+        """Return the splits of joined logs, each by itself."""
+        block_size = self.size // (self.end_block - self.first_block)
+        return [
+            Split(
+                log.path, FIRST_DATA_BLOCK, log.blocks, log.data_blocks * block_size,
+                thread=self.thread, sequence=log.sequence,
+            )
+            for log in self.joined
+        ]  # fmt: skip
 
 
 class Encoded(NamedTuple):
@@ -265,6 +280,56 @@ def plan_splits(
     ]  # fmt: skip
 
 
+def plan_joined(logs: Sequence[ArchivedLog]) -> Split:
+    """Return the one split of small logs that are decoded as one (`joined_logs.joined_runs`)."""
+    joined = tuple(
+        JoinedLog(log.path, log.header.sequence, log.blocks, log.next_scn) for log in logs
+    )
+    blocks, header = sum(log.data_blocks for log in joined), logs[0].header
+    return Split(
+        logs[0].path, FIRST_DATA_BLOCK, FIRST_DATA_BLOCK + blocks, blocks * header.block_size,
+        thread=header.thread, sequence=header.sequence, joined=joined,
+    )  # fmt: skip
+
+
+def decode_whole(
+    subscription: Subscription,
+    split: Split,
+    output: MessageOutput | None = None,
+    log: Log | None = None,
+    *,
+    with_names: bool = False,
+) -> SplitResult:
+    """Open what a split is of, and decode it (`decode_split`).
+
+    Joined logs that cannot be opened are a `failure`: they are decoded apart then.
+
+    Args:
+        log: what it is of, where that is open already.
+
+    Raises:
+        OlrPgError: 2002 to 2008, 2210 to 2213, the log of one that is not joined.
+    """
+    try:
+        log = log or open_split(split)
+    except OlrPgError as error:
+        if not split.joined:
+            raise
+        return _failed(subscription, error)
+    return decode_split(
+        subscription, log, split.first_block, split.end_block, output, split.first_group,
+        with_names=with_names, places=Places.of(split.joined) if split.joined else None,
+    )  # fmt: skip
+
+
+def _failed(subscription: Subscription, error: OlrPgError) -> SplitResult:
+    nothing = Assembler(subscription.row_plan, subscription.tables, is_split=True)
+    return SplitResult(
+        (), nothing.remainder(), 0, Tally(), nothing.account, nothing.losses,
+        nothing.table_rows.reshape(-1), error,
+    )  # fmt: skip
+
+
 def decode_split(
     subscription: Subscription,
     log: Log,
@@ -274,6 +339,7 @@ def decode_split(
     first_group: int = 0,
     *,
     with_names: bool = False,
+    places: Places | None = None,
 ) -> SplitResult:
     """Decode the LWN groups that begin in blocks [first, end) of `log`.
 
@@ -284,6 +350,7 @@ def decode_split(
         output: takes the messages; None: they are kept in memory.
         first_group: as of `Split`.
         with_names: whether the names of transactions are wanted.
+        places: of what is found, where `log` is several that are joined.
     """
     output = output or Collected()
     assembler = Assembler(subscription.row_plan, subscription.tables, is_split=True)
@@ -302,11 +369,13 @@ def decode_split(
             blocks = blocks[0] if blocks else extract.first, extract.end
             watermark = watermark_at(log, extract.first)
             tally = tally.plus(extract.tally)
-            passed = passed.plus(extract.passed)
+            passed = passed.plus(places.given_back(extract.passed) if places else extract.passed)
             parallel.extend(extract.parallel)
             sessions.update(sessions_of(log.header, extract.first, extract.batch))
             if with_names:
                 names.update(names_of(log.header, extract.first, extract.batch))
+            if places is not None:
+                places.give_back(extract.batch)
             for finished in assembler.feed_window(extract.batch):
                 dictionary.extend(finished.dictionary)
                 left = remaining(subscription, finished, assembler)
@@ -427,6 +496,8 @@ def open_split(split: Split) -> Log:
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
     """
+    if split.joined:
+        return open_joined(split.joined)
     if split.known_end is None:
         return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
     header, _ = read_header(split.path)

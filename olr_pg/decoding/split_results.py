@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from olr_pg.decoding.split import SplitResult, decode_split
+from olr_pg.decoding.split import SplitResult, decode_whole
 from olr_pg.redo.batch import ChangeBatch
 from olr_pg.redo.column_tables import joined_rows
 from olr_pg.wire.output import Scratch
@@ -22,8 +22,7 @@ from olr_pg.wire.output import Scratch
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from olr_pg.decoding.split import Subscription
-    from olr_pg.redo.window import Log
+    from olr_pg.decoding.split import Split, Subscription
 
 Write: TypeAlias = Callable[[memoryview], object]
 
@@ -59,24 +58,15 @@ class WrittenMessages(Scratch):
 
 
 def write_split(
-    subscription: Subscription,
-    log: Log,
-    first: int,
-    end: int,
-    write: Write,
-    first_group: int = 0,
-    *,
-    with_names: bool = False,
+    subscription: Subscription, split: Split, write: Write, *, with_names: bool = False
 ) -> None:
-    """Decode a split (`decode_split`) and write its result.
+    """Decode a split (`decode_whole`) and write its result.
 
     Args:
         write: takes the bytes, piece by piece.
     """
     messages = WrittenMessages(write)
-    result = decode_split(
-        subscription, log, first, end, messages, first_group, with_names=with_names
-    )
+    result = decode_whole(subscription, split, messages, with_names=with_names)
     write_result(result, write, messages.written)
 
 

@@ -39,6 +39,10 @@ class ThreadSplit(NamedTuple):
     end_scn: int | None = None
     again: bool = False
 
+    def apart(self) -> list[ThreadSplit]:
+        """Return the splits of joined logs, each by itself."""
+        return [self._replace(split=split) for split in self.split.apart()]
+
 
 class MergedUpTo(NamedTuple):
     """The end of the last LWN group that was merged of a redo thread: block `block` of a log."""

@@ -5,12 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from olr_pg.decoding.joined_logs import joined_runs
+from olr_pg.decoding.split import SPLIT_BYTES, plan_joined, plan_splits
+from olr_pg.ordering.merger_state import ThreadSplit
+from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.decoding.split import Decode
     from olr_pg.ordering.merger import Merger
-    from olr_pg.ordering.merger_state import ThreadSplit
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.transactions.row_fault import RowFault
 
@@ -30,12 +35,39 @@ class Merged(NamedTuple):
     source: ThreadSplit | None
 
 
+def thread_splits(
+    logs: Sequence[ArchivedLog],
+    goes_on_at: Callable[[ArchivedLog], int] | None = None,
+    split_bytes: int = SPLIT_BYTES,
+) -> list[ThreadSplit]:
+    """Cut logs into splits, in their order; small logs are joined (`decoding.joined_logs`).
+
+    Args:
+        goes_on_at: gives the block of a log before which it was decoded; None: nothing was.
+        split_bytes: about how much a split has.
+    """
+    sources: list[ThreadSplit] = []
+    for run in joined_runs(logs, split_bytes):
+        first = run[0]
+        block = FIRST_DATA_BLOCK if goes_on_at is None else goes_on_at(first)
+        if len(run) > 1 and block == FIRST_DATA_BLOCK:
+            sources.append(ThreadSplit(first.header.thread, plan_joined(run)))
+            continue
+        for number, log in enumerate(run):
+            start = block if number == 0 else FIRST_DATA_BLOCK
+            splits = plan_splits(log, split_bytes, start)
+            sources += [ThreadSplit(log.header.thread, split, log.end_scn) for split in splits]
+    return sources
+
+
 def merge_splits(
     merger: Merger,
     sources: Sequence[ThreadSplit],
     decode: Decode,
 ) -> Iterator[Merged]:
     """Decode splits and merge them, again where the dictionary changed under them.
+
+    Joined logs of which any is broken are decoded again one by one.
 
     Args:
         merger: what they are merged into; after a step its `failure` may be set.
@@ -50,6 +82,9 @@ def merge_splits(
         with closing(decode(merger.subscription, [source.split for source in todo])) as results:
             for done, result in enumerate(results, 1):
                 source = todo[done - 1]
+                if result.failure is not None and source.split.joined:
+                    todo = [*source.apart(), *todo[done:]]
+                    break
                 released = merger.feed(source.thread, result, source)
                 if merger.again:
                     todo = [*merger.again, *todo[done:]]

@@ -17,7 +17,7 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.split import decode_split, open_split, plan_splits
+from olr_pg.decoding.split import decode_whole, open_split
 from olr_pg.decoding.target_view import EVERYTHING, EVERYTHING_PACKED
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -26,7 +26,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
-from olr_pg.ordering.split_merging import merge_splits, move_on
+from olr_pg.ordering.split_merging import merge_splits, move_on, thread_splits
 from olr_pg.ordering.table_events import FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
 from olr_pg.transactions.waiting_storage import IN_MEMORY
@@ -294,9 +294,8 @@ def merge_logs(
     """Decode whole logs, in order, and merge them, one incarnation behind the other.
 
     Args:
-        plan: cuts a log into splits; None: `plan_splits` does.
+        plan: cuts a log into splits; None: small logs are joined, too (`thread_splits`).
     """
-    plan = plan or plan_splits
     incarnations = Incarnations(merger)
     for _, group in groupby(logs, key=lambda log: log.position.resetlogs_id):
         of_one = list(group)
@@ -305,11 +304,14 @@ def merge_logs(
             # The redo from there on was given up by a RESETLOGS; other redo takes its place.
             yield from move_on(merger, partial(merger.pass_scn, scn), decode)
             merger.abandon(scn)
-        sources = [
-            ThreadSplit(log.header.thread, split, log.end_scn)
-            for log in of_one
-            for split in plan(log)
-        ]
+        if plan is None:
+            sources = thread_splits(of_one)
+        else:
+            sources = [
+                ThreadSplit(log.header.thread, split, log.end_scn)
+                for log in of_one
+                for split in plan(log)
+            ]
         yield from merge_splits(merger, sources, decode)
         for log in of_one:
             incarnations.decoded(log)
@@ -323,14 +325,12 @@ def decode_splits(
     Args:
         with_names: as of `decode_split`.
     """
-    opened = None
+    opened = log = None
     for split in splits:
-        if (split.path, split.known_end) != opened or is_url(split.path):
-            opened, log = (split.path, split.known_end), open_split(split)
-        yield decode_split(
-            subscription, log, split.first_block, split.end_block, first_group=split.first_group,
-            with_names=with_names,
-        )  # fmt: skip
+        if split.joined or (split.path, split.known_end) != opened or is_url(split.path):
+            opened = (split.path, split.known_end)
+            log = None if split.joined else open_split(split)
+        yield decode_whole(subscription, split, log=log, with_names=with_names)
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:

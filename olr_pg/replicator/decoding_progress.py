@@ -180,25 +180,31 @@ class DecodeProgress:
         )
         self.source = replace(self.source, threads=threads)
 
-    def decoded(self, log: ArchivedLog, merger: Merger) -> None:
-        """Note that a log was read to its end."""
-        self.read_up_to(log)
+    def decoded(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
+        """Note that logs of a redo thread were read to their end."""
+        self.read_up_to(logs[-1])
         self.accounting = account = merger.accounting()
         self.source = replace(
             self.source,
-            logs=self.source.logs + 1,
+            logs=self.source.logs + len(logs),
             losses=sum(map(abs, account.missing)),
             not_interpreted=account.not_interpreted,
         )
 
-    def report(self, log: ArchivedLog, merger: Merger) -> None:
-        """Log that a log was decoded to its end, and what more of the run's redo is not whole."""
-        account = merger.account
+    def report(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
+        """Log that logs were decoded to their end, and what more of the run's redo is not whole.
+
+        Args:
+            logs: of a redo thread, in order; one line is of all of them.
+        """
+        account, last = merger.account, logs[-1]
+        several = {} if len(logs) == 1 else {"first_sequence": logs[0].header.sequence}
         _log.info(
             "log decoded",
-            thread=log.header.thread,
-            sequence=log.header.sequence,
-            next_scn=log.next_scn,
+            thread=last.header.thread,
+            **several,
+            sequence=last.header.sequence,
+            next_scn=last.next_scn,
             transactions_so_far=account.committed,
             rows_so_far=account.rows,
             waiting=merger.waiting,

@@ -20,15 +20,13 @@ from olr_pg.capture.wanted_logs import (
     wanted_stream,
 )
 from olr_pg.decoding.incidents import LogFile, with_incident
-from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.steady_time import steady_time
 from olr_pg.ordering.merger import Merger
-from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.new_incarnation import Incarnations
 from olr_pg.ordering.ready_transactions import by_view
 from olr_pg.ordering.release import Release
-from olr_pg.ordering.split_merging import merge_splits, move_on
+from olr_pg.ordering.split_merging import merge_splits, move_on, thread_splits
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.ordering.transaction_filters import TransactionFilters
 from olr_pg.replicator.decoding_progress import enter_phase, tell_end_ahead, tell_waiting
@@ -325,11 +323,7 @@ class DecodingRun:
         scn = self._incarnations.begin(logs[0])
         if scn is not None and not self._begin_incarnation(scn):
             return False
-        sources = [
-            ThreadSplit(log.header.thread, split, log.end_scn)
-            for log in logs
-            for split in plan_splits(log, first_block=self._decoded.goes_on_at(log))
-        ]
+        sources = thread_splits(logs, self._decoded.goes_on_at)
         merged = merge_splits(self.merger, sources, self._parts.decode)
         return self._take(merged, {log.path: log for log in logs})
 
@@ -342,7 +336,7 @@ class DecodingRun:
         for released, left_out, source in merged:
             if not self._deliver(released, left_out):
                 return False
-            if source is not None and not self._merged(source.split, logs.get(source.split.path)):
+            if source is not None and not self._merged(source.split, logs):
                 return False
             if self.merger.failure is not None:
                 raise self.merger.failure
@@ -350,39 +344,43 @@ class DecodingRun:
                 return True  # nothing more is wanted: the rest is not decoded
         return True
 
-    def _merged(self, split: Split, log: ArchivedLog | None) -> bool:
+    def _merged(self, split: Split, logs: Mapping[str, ArchivedLog]) -> bool:
         """Note that a split was merged; False where the session has ended.
 
         Args:
-            log: that it is of; None where it was read before.
+            logs: by path, those that are read for the first time.
         """
         self._note_decoding()
+        log = logs.get(split.path)
         if log is not None:
             self.progress.merged(split, log.header.block_size, self.merger)
         if self.merger.failure is None:
-            if log is not None and split.end_block == log.blocks:
-                return self._log_read(log)
+            if log is not None and (split.joined or split.end_block == log.blocks):
+                return self._logs_read([logs[one.path] for one in split.joined] or [log])
             if self._recovery is not None:
                 self._recovery.settle(self.merger)
         return True
 
-    def _log_read(self, log: ArchivedLog) -> bool:
-        """Note that a log was read to its end, or as far as it is written.
+    def _logs_read(self, logs: Sequence[ArchivedLog]) -> bool:
+        """Note that logs were read to their end, or one as far as it is written.
 
         False where the session has ended.
         """
+        log = logs[-1]
         if log.grows:
             self._decoded.read_up_to(log.position, log.blocks)
             self.progress.read_up_to(log)
         else:
-            self._decoded.add(log.position)
-            if self._until is not None:
-                self._until.see_end(log)
-            self.progress.decoded(log, self.merger)
-            self.progress.report(log, self.merger)
-        self._incarnations.decoded(log)
+            for one in logs:
+                self._decoded.add(one.position)
+                if self._until is not None:
+                    self._until.see_end(one)
+            self.progress.decoded(logs, self.merger)
+            self.progress.report(logs, self.merger)
+        for one in logs:
+            self._incarnations.decoded(one)
         if self._recovery is not None:
-            self._recovery.log_read(log, self.merger)
+            self._recovery.logs_read(logs, self.merger)
         self.reached = self.merger.watermark
         self.recent_scn = log.header.first_scn
         self._listener.join_with_near(self)

@@ -26,7 +26,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.decoding.split import SplitResult, decode_split, open_split
+from olr_pg.decoding.split import SplitResult, decode_whole
 from olr_pg.decoding.split_results import read_result, write_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.result_files import ResultFile, ResultFiles, result_lost
@@ -201,20 +201,13 @@ def _decode(task: _Task) -> int | None:
     """Decode a split, write its result, and return its size in the room; None: it is in a file."""
     assert _worker is not None
     subscription, split = _subscription(task.stored), task.split
-    log = open_split(split)
     room = _NO_ROOM if task.room is None else _worker.rooms.room(task.room)
     output = RoomResult(room, partial(ResultFile, _worker.directory, task.number))
     with closing(output):
         if _worker.lines is None:
-            write_split(
-                subscription, log, split.first_block, split.end_block, output.write,
-                split.first_group, with_names=_worker.with_names,
-            )  # fmt: skip
+            write_split(subscription, split, output.write, with_names=_worker.with_names)
         else:
-            result = decode_split(
-                subscription, log, split.first_block, split.end_block,
-                first_group=split.first_group,
-            )  # fmt: skip
+            result = decode_whole(subscription, split)
             written = partial(_written, subscription, _worker.lines, output)
             encoded = tuple(map(written, result.encoded))
             write_result(result._replace(encoded=encoded), output.write, output.size)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from olr_pg.decoding.split import Split, SplitResult, Subscription, open_split
-from olr_pg.decoding.split_results import Write, read_result, write_split
+from olr_pg.decoding.split import Split, SplitResult, Subscription
+from olr_pg.decoding.split_results import read_result, write_split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.tracing import span
 from olr_pg.spark.jobs import run_tasks
@@ -45,12 +45,7 @@ _log = structlog.get_logger(__name__)
 def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None:
     """Do what a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
-    _write(_subscription(subscription), split, result.write)
-
-
-def _write(subscription: Subscription, split: Split, write: Write) -> None:
-    log = open_split(split)
-    write_split(subscription, log, split.first_block, split.end_block, write, split.first_group)
+    write_split(_subscription(subscription), split, result.write)
 
 
 @lru_cache(maxsize=2)
@@ -160,7 +155,7 @@ def _decode_here(subscription: Subscription, split: Split) -> SplitResult:
     """Decode a split as a task does; what it raises is what a task would have raised."""
     written = BytesIO()
     with errors_of_task(path=split.path):
-        _write(subscription, split, written.write)
+        write_split(subscription, split, written.write)
     return read_result(written.getbuffer())
 
 

@@ -13,8 +13,8 @@ from olr_pg.capture import object_storage
 from olr_pg.capture.logs import discover_logs, open_log, scan_logs
 from olr_pg.capture.object_storage import RangeReader, is_url, list_files
 from olr_pg.capture.readers import read_blocks
-from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import decode_logs
 from tests.capture.s3_server import ENVIRONMENT, SECRET, S3Server
 from tests.replicator.decoded_seeds import Source, simulated
@@ -54,8 +54,8 @@ def _unread(server: S3Server) -> None:
 def test_what_a_url_names_is_decoded_like_files(
     server: S3Server, source: Source, place: str
 ) -> None:
-    split = partial(plan_splits, split_bytes=60_000)
-    with patch("olr_pg.replicator.decode_once.plan_splits", split):
+    split = partial(thread_splits, split_bytes=60_000)
+    with patch("olr_pg.replicator.decode_once.thread_splits", split):
         found = source.lines(decode_logs(source.snapshot, [server.url(place)]))
     assert found == source.truth
 

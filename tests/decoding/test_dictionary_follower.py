@@ -17,7 +17,7 @@ from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
-from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
@@ -37,7 +37,8 @@ def decoded(
     """The row changes, and the error at the end if there is one."""
     assert source.snapshot is not None
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     render = JsonLines(source.snapshot.database)
     lines: list[dict[str, Any]] = []

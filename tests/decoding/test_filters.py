@@ -15,10 +15,10 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of, report_idle
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionAttributes
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
@@ -113,8 +113,8 @@ def test_the_rest_of_a_random_database_is_delivered_as_ever(
     in_parts = SpillFiles(tmp_path / "spill", 0, part_bytes=500)
     for split_bytes in (1 << 30, 4096):
         monkeypatch.setattr(
-            "olr_pg.replicator.decode_once.plan_splits",
-            partial(plan_splits, split_bytes=split_bytes),
+            "olr_pg.replicator.decode_once.thread_splits",
+            partial(thread_splits, split_bytes=split_bytes),
         )
         found, account = decoded(snapshot, logs, filters, in_parts)
         assert found == expected

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import plan_splits
 from olr_pg.ordering.accounting import Accounting
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.simulation import simulate
 from olr_pg.transactions.finished_columns import DmlKind
@@ -43,7 +43,7 @@ def test_the_account_of_a_random_database_closes(
     assert delivered == summary.changes
     assert whole.account.committed == summary.transactions
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=4096)
+        "olr_pg.replicator.decode_once.thread_splits", partial(thread_splits, split_bytes=4096)
     )
     assert account_of(summary.snapshot, tmp_path / "logs") == whole
     in_parts = SpillFiles(tmp_path / "spill", 0, part_bytes=500)
@@ -65,8 +65,8 @@ def test_splits_that_are_decoded_again_count_once(
     source.finish()
     for split_bytes in (1 << 30, 1024):
         monkeypatch.setattr(
-            "olr_pg.replicator.decode_once.plan_splits",
-            partial(plan_splits, split_bytes=split_bytes),
+            "olr_pg.replicator.decode_once.thread_splits",
+            partial(thread_splits, split_bytes=split_bytes),
         )
         accounting = account_of(snapshot, source.directory / "logs")
         assert accounting.closes, accounting.values()

@@ -128,7 +128,7 @@ def test_no_recovery_image_passes_over_such_a_rollback(
     run = RecoveryRun(recovery, 0, list)
     for log in [logs.surviving] if survivor_first else [logs.dead, logs.surviving]:
         feed(merger, log, 1000)
-        run.log_read(log, merger)
+        run.logs_read([log], merger)
     merger.close_thread(DEAD)
     run.settle(merger)
     images = list(recovery.directory.glob("*.json"))

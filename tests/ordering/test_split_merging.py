@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from olr_pg.decoding.joined_logs import JoinedLog
 from olr_pg.decoding.split import Split
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.merger_state import ThreadSplit
@@ -30,17 +31,21 @@ class ScriptedMerger:
         self._asks = asks
         self._fails_at = fails_at
 
-    def feed(self, thread: int, result: int, source: ThreadSplit) -> list[Any]:
-        assert result == source.split.first_block
-        self.fed.append(result)
-        self.again = self._asks.pop(result, [])
-        if result == self._fails_at:
+    def feed(self, thread: int, result: Any, source: ThreadSplit) -> list[Any]:
+        block = result.block
+        assert block == source.split.first_block
+        self.fed.append(block)
+        self.again = self._asks.pop(block, [])
+        if block == self._fails_at:
             self.failure = OlrPgError(Code.LOG_MISSING, "test")
         return []
 
 
 def decode(_: Any, splits: Sequence[Split]) -> Iterator[Any]:
-    yield from (one.first_block for one in splits)
+    """Decode splits; those of joined logs fail."""
+    for one in splits:
+        failure = OlrPgError(Code.BLOCK_CORRUPT, "test") if one.joined else None
+        yield SimpleNamespace(block=one.first_block, failure=failure)
 
 
 def merged(merger: Any, splits: list[ThreadSplit]) -> list[int]:
@@ -58,6 +63,15 @@ def test_splits_are_decoded_again_in_front_of_the_rest() -> None:
 def test_nothing_is_merged_behind_a_failure() -> None:
     merger = ScriptedMerger({}, fails_at=1)
     assert merged(merger, [split(number) for number in range(4)]) == [0, 1]
+
+
+def test_joined_logs_that_fail_are_decoded_one_by_one() -> None:
+    logs = (JoinedLog("log a", 1, 5, 10), JoinedLog("log b", 2, 9, 20))
+    joined = ThreadSplit(1, Split("log a", 2, 12, 5_120, joined=logs))
+    merger = ScriptedMerger({})
+    assert merged(merger, [split(0), joined, split(4)]) == [0, 2, 2, 4]
+    apart = [(one.path, one.end_block, one.size) for one in joined.split.apart()]
+    assert apart == [("log a", 5, 3 * 512), ("log b", 9, 7 * 512)]
 
 
 def test_a_step_is_taken_again_once_its_splits_are_merged() -> None:

@@ -12,9 +12,9 @@ from unittest.mock import patch
 from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.errors import OlrPgError
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.replicator.decode_once import LogDecoding
 from olr_pg.simulator.database_shape import choose_shape
@@ -135,8 +135,8 @@ class SimulatedSeed(NamedTuple):
             part_bytes = PART_BYTES[self.seed // 4 % 3]
             storage = SpillFiles(source.folder / "spill", 0, part_bytes=part_bytes)
         logs = [log.path for log in source.logs[first_log:]]
-        split = partial(plan_splits, split_bytes=step)
-        with patch("olr_pg.replicator.decode_once.plan_splits", split):
+        split = partial(thread_splits, split_bytes=step)
+        with patch("olr_pg.replicator.decode_once.thread_splits", split):
             decoding = LogDecoding(source.snapshot, logs, packed=True)
             runs = _until_error(decoding.runs(storage=storage), source.stopped)
             lines = PackedLines(source.snapshot.database)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.capture.source_database import OfflineDatabase
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
-from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.change_history import DictionaryHistory
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
 from olr_pg.replicator.spark_decoding import SparkDecoding
@@ -98,8 +98,8 @@ class Restarts:
     ) -> None:
         spark_or_not(patch, None)
         patch.setattr(
-            "olr_pg.replicator.decoding_run.plan_splits",
-            partial(plan_splits, split_bytes=SPLIT_BYTES),
+            "olr_pg.replicator.decoding_run.thread_splits",
+            partial(thread_splits, split_bytes=SPLIT_BYTES),
         )
         self.folder = folder
         self.snapshot = snapshot

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.decoding.split import plan_splits
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.ddl_lines import render_ddl
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, is_wanted
@@ -43,7 +43,8 @@ def test_statements_stand_where_they_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     source = DdlSource(tmp_path / "s")
     source.create("A", {"ID": NUMBER})
@@ -82,7 +83,7 @@ def test_each_ddl_of_a_random_database_is_there_once(
 ) -> None:
     """Logged statements are those of the simulator's DDL; the changes stay byte for byte."""
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=16_384)
+        "olr_pg.replicator.decode_once.thread_splits", partial(thread_splits, split_bytes=16_384)
     )
     snapshot = simulate(seed, tmp_path, size=200_000).snapshot
     found = lines_of(snapshot, str(tmp_path / "logs"))

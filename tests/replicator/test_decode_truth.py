@@ -30,6 +30,7 @@ from olr_pg.decoding.split import (
 from olr_pg.decoding.split_results import read_result
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import chosen_tables, decode_logs, thread_starts
 from olr_pg.simulator.database_shape import DatabaseShape, choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
@@ -146,7 +147,8 @@ def test_decoding_gives_the_truth(
     # Where a log is in splits, what is open between them is on disk, and finished in parts.
     storage = SpillFiles(tmp_path / "spill", 0, part_bytes=(1, 700, 4_000)[seed % 3])
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     logs = [str(tmp_path / "logs")]
     decoded = source.lines(decode_logs(source.snapshot, logs, storage=storage))

@@ -139,6 +139,6 @@ def test_redo_that_is_not_whole_is_told_when_there_is_more_of_it(source: DdlSour
     with capture_logs() as lines:
         for unmatched in (0, 2, 2, 2, 3, 3):
             account = SimpleNamespace(committed=1, rows=1, unmatched=unmatched, lost=0)
-            progress.report(log, cast("Merger", SimpleNamespace(account=account, waiting=0)))
+            progress.report([log], cast("Merger", SimpleNamespace(account=account, waiting=0)))
     told = [line for line in lines if line["log_level"] == "warning"]
     assert [line["undo_without_change"] for line in told] == [2, 3]

@@ -14,6 +14,7 @@ import pytest
 from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.shared_rooms import SharedRooms
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionDirectory
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator import process_decoding
@@ -43,7 +44,7 @@ def lines(
     sessions = SessionDirectory() if with_sessions else None
     renderer, found, forms = PackedLines(snapshot.database, sessions), list[bytes](), set()
     with patch(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=20_000)
+        "olr_pg.replicator.decode_once.thread_splits", partial(thread_splits, split_bytes=20_000)
     ):
         decoding = LogDecoding(snapshot, [str(logs)], packed=True)
         for run in decoding.runs(decode=decode, sessions=sessions):

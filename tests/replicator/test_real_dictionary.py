@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pytest
 
 from olr_pg.capture.source_database import OfflineDatabase
-from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Snapshot, Table
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.replicator.decoder import Decoder
@@ -174,7 +174,7 @@ def test_the_whole_pipeline_gives_the_same(
 ) -> None:
     monkeypatch.setattr("olr_pg.replicator.spark_decoding.get_session", lambda _: shared_session())
     monkeypatch.setattr(
-        "olr_pg.replicator.decoding_run.plan_splits", partial(plan_splits, split_bytes=100_000)
+        "olr_pg.replicator.decoding_run.thread_splits", partial(thread_splits, split_bytes=100_000)
     )
     snapshot = load_snapshot(str(real_log_dir / "TEST-chkpt-2266634.json"))
     whole = with_others(snapshot, con_id)

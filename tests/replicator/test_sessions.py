@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from olr_pg.decoding.split import plan_splits
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.redo.sessions import SessionAttributes, SessionDirectory, SessionKey
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.decode_once import LogDecoding
@@ -59,7 +59,8 @@ def test_later_transactions_find_their_session_in_any_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     source = DdlSource(tmp_path / "s", followed=False)
     source.create("A", {"ID": NUMBER})
@@ -80,7 +81,8 @@ def test_the_redo_thread_and_the_name_of_a_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     source = DdlSource(tmp_path / "s", followed=False, threads=2)
     source.create("A", {"ID": NUMBER})

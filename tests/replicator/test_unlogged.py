@@ -19,7 +19,7 @@ from olr_pg.dictionary.selection import user_tables
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
-from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.simulator.database_shape import choose_shape
@@ -88,7 +88,8 @@ def test_decode_prints_the_rest_and_ends_with_the_error(
     source: Source, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     printed, error, (account,) = decoded(source)
     assert printed == source.truth

@@ -15,7 +15,7 @@ import pytest
 from olr_pg.appliance import appliance
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import plan_splits
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator import decoder, decoding_run, spark_decoding
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY, BoundedRecovery
 from olr_pg.replicator.spark_decoding import SparkDecoding
@@ -65,7 +65,7 @@ def spark_or_not(patch: pytest.MonkeyPatch, spark: SparkSession | None) -> None:
 def small_dials(patch: pytest.MonkeyPatch, folder: Path, settings: Settings) -> None:
     """Let little data take the ways of much."""
     patch.setattr(
-        decoding_run, "plan_splits", partial(plan_splits, split_bytes=settings.split_bytes)
+        decoding_run, "thread_splits", partial(thread_splits, split_bytes=settings.split_bytes)
     )
     patch.setattr(appliance, "Listener", partial(AnnouncedListener, folder / PORT))
     patch.setattr(appliance, "SpillFiles", lambda folder, *_, **__: spill_files(folder, settings))

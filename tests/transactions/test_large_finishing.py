@@ -20,6 +20,7 @@ from olr_pg.decoding.split import (
 )
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.server.queue import ReadyQueue
 from olr_pg.simulator.fields.lob_layout import BLOB, PAGE, secure_header
@@ -161,7 +162,7 @@ def test_a_table_that_is_left_out_is_so_from_the_first_part_on(
     blobs, error, account = decoded(snapshot, logs, IN_MEMORY)
     assert account.account.undecoded > 0
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=8192)
+        "olr_pg.replicator.decode_once.thread_splits", partial(thread_splits, split_bytes=8192)
     )
     for part_bytes in (1, 1000):
         storage = SpillFiles(tmp_path / "spill", 0, part_bytes=part_bytes)

@@ -18,9 +18,9 @@ from olr_pg.conditions.parse import parse_condition
 from olr_pg.config.filter import Filter
 from olr_pg.decoding.filters import NO_FILTERS, Filters, filters_of
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import plan_splits
 from olr_pg.errors import OlrPgError
 from olr_pg.kernels.compile import interpreted
+from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs
 from olr_pg.simulator.model.tables import Logging, Row
@@ -152,8 +152,8 @@ def test_the_rows_are_those_that_fulfil_it(
         (4096, SpillFiles(tmp_path / "spill", 0, part_bytes=500)),
     ):
         monkeypatch.setattr(
-            "olr_pg.replicator.decode_once.plan_splits",
-            partial(plan_splits, split_bytes=split_bytes),
+            "olr_pg.replicator.decode_once.thread_splits",
+            partial(thread_splits, split_bytes=split_bytes),
         )
         found, account = decoded(snapshot, logs, rows_filter(), storage)
         assert played(found) == expected

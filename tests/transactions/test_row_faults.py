@@ -20,7 +20,7 @@ from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
 from olr_pg.ordering.ready_transactions import transactions_of
-from olr_pg.ordering.split_merging import merge_splits
+from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.replicator.decoder import Decoder
@@ -72,7 +72,8 @@ def test_decode_leaves_the_faulty_parts_out_and_says_so_at_the_end(
     faulty: FaultSource, monkeypatch: pytest.MonkeyPatch, split_bytes: int
 ) -> None:
     monkeypatch.setattr(
-        "olr_pg.replicator.decode_once.plan_splits", partial(plan_splits, split_bytes=split_bytes)
+        "olr_pg.replicator.decode_once.thread_splits",
+        partial(thread_splits, split_bytes=split_bytes),
     )
     blobs: list[memoryview] = []
     counts: list[Accounting] = []

@@ -137,11 +137,12 @@ class RecoveryRun:
         self._writer.forget()
         self._marks = {}
 
-    def log_read(self, log: ArchivedLog, merger: Merger) -> None:
-        """Note that a log was merged and what it finished was delivered.
+    def logs_read(self, logs: Sequence[ArchivedLog], merger: Merger) -> None:
+        """Note that logs of a redo thread were merged and what they finished was delivered.
 
-        Of one that grows, as much as is known of it; no image is taken then.
+        Of one that grows, which comes by itself, as much as is known of it; no image is taken then.
         """
+        log, size = logs[-1], sum(one.used_bytes for one in logs)
         end = log.next_scn if log.end_scn is None else log.end_scn
         if log.grows:
             before = log.position._replace(sequence=log.position.sequence - 1)
@@ -152,8 +153,8 @@ class RecoveryRun:
         oldest = merger.oldest_open_scn()
         self._read = [(end, size) for end, size in self._read if end > oldest]
         if log.next_scn > oldest:
-            self._read.append((log.next_scn, log.used_bytes))
-        self._since_image += log.used_bytes
+            self._read.append((log.next_scn, size))
+        self._since_image += size
         age = sum(size for _, size in self._read)
         limit = self._recovery.limit_bytes
         if log.end_scn is not None:
