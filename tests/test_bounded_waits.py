@@ -46,6 +46,7 @@ ALLOWED: Final = {
     ("cli/migration/migration_display.py", "join", "_looking"): OVER,
     ("cli/simulate.py", "wait", "simulate"): OPERATOR,
     ("cli/simulate.py", "wait", "_serve"): OPERATOR,
+    ("cli/simulate.py", "wait", "_serve_sql"): OPERATOR,
     ("datasource/survey.py", "result", "_read_split"): DECODING,
     ("load/lob_fetching.py", "join", "fetching_lobs"): "source.query-timeout; " + SIGNALS,
     ("load/prefetching.py", "result", "prefetched"): OPERATOR,
@@ -79,6 +80,17 @@ ALLOWED: Final = {
     ("spark/session.py", "wait", "_close_gateway"): "the process was killed",
     ("spark/spark_call.py", "get", "result"): "Java has the answer, or its end breaks the socket",
 }  # fmt: skip
+
+CONNECTING: Final = {
+    "appliance/demo_run.py": "the demo's own PostgreSQL, on this machine",
+    "applier/target/connection.py": "the one place: with a watch",
+    "applier/target/pooler.py": "bounded by itself (_WAIT_SECONDS)",
+    "applier/target/statement_watch.py": "the watch's own, with answer_seconds",
+    "applier/target_health.py": "with answer_seconds",
+    "monitor/exporter.py": "with answer_seconds",
+    "postgres/embedded.py": "the embedded PostgreSQL, on this machine",
+}
+"""Modules that open connections to PostgreSQL; who uses a target calls `connection.connect`."""
 
 
 def waits(tree: ast.AST, function: str = "") -> Iterator[tuple[str, str, int]]:
@@ -115,6 +127,24 @@ def test_every_wait_has_a_bound_or_a_reason() -> None:
     found = unbounded()
     assert {place: line for place, line in found.items() if place not in ALLOWED} == {}
     assert sorted(set(ALLOWED) - set(found)) == []  # a reason that is needed no more
+
+
+def test_connections_are_opened_where_their_statements_get_a_bound() -> None:
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] in OTHERS:
+            continue
+        for one in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if (
+                isinstance(one, ast.Call)
+                and isinstance(one.func, ast.Attribute)
+                and one.func.attr == "connect"
+                and ast.unparse(one.func.value).split(".")[0]
+                in {"psycopg", "BoundedConnection", "Connection", "AsyncConnection"}
+            ):
+                found.add(place.as_posix())
+    assert found == set(CONNECTING)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ from tests.simulation.plan import MOMENTS, draw_plan
 from tests.simulation.proxy import LOOPBACK, Proxy, Trip
 from tests.simulation.truth import Truth
 from tests.target_rows import differing_rows
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,6 +195,7 @@ def live(orders: Orders) -> None:
     from functools import partial
 
     _say_into(orders.folder / "log")
+    (orders.folder / "alive").touch()
     config = load_config(orders.folder / "config.json")
     with pytest.MonkeyPatch.context() as patch:
         spark_or_not(patch, None)
@@ -376,10 +378,12 @@ class Course:
     # --- lives and faults ---
 
     def start(self, *, once: bool = False) -> None:
-        (self.folder / "ending").unlink(missing_ok=True)
+        for name in ("ending", "alive"):
+            (self.folder / name).unlink(missing_ok=True)
         orders = Orders(self.folder, once, self.settings.copy_rows, self.settings.window)
         self.child = _forks().Process(target=live, args=(orders,), daemon=True)
         self.child.start()
+        wait_until((self.folder / "alive").exists, LAST_SECONDS)
 
     def kill(self) -> None:
         if self.child is not None:
