@@ -14,4 +14,8 @@ if [ ! -w "$prepared/numba" ]; then
     fi
     export NUMBA_CACHE_DIR="$own/numba" XDG_CACHE_HOME="$own"
 fi
+if [ -n "${OLR_PG_KERNELS:-}" ]; then
+    # One that does not fit is reported; the kernels are compiled then.
+    olr-pg prepare --no-java --import "$OLR_PG_KERNELS" >&2 || true
+fi
 exec olr-pg "$@"

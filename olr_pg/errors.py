@@ -59,6 +59,8 @@ class Code(IntEnum):
     CONTAINER_NAMES_UNUSABLE = 1171
     OTEL_NOT_INSTALLED = 1180
     OUTPUT_UNWRITABLE = 1210
+    KERNEL_PACK_DAMAGED = 1220
+    KERNEL_PACK_UNFIT = 1221
     # archived logs and redo
     NO_LOGS = 2001
     LOG_UNREADABLE = 2002
@@ -499,6 +501,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "the output directory cannot be written",
         "make room there, and make the directory of --out writable for this user; files that have"
         " their final names are whole",
+    ),
+    Code.KERNEL_PACK_DAMAGED: ErrorEntry(
+        "a pack of compiled kernels cannot be read",
+        "copy the pack again, or make it again with `olr-pg prepare --export FILE`; without a pack"
+        " `olr-pg prepare` compiles the kernels",
+    ),
+    Code.KERNEL_PACK_UNFIT: ErrorEntry(
+        "a pack of compiled kernels was made for another kind of machine or another version",
+        "run `olr-pg prepare --export FILE` on a machine with the same processor and the same"
+        " versions of olr_pg, Python and Numba, or `olr-pg prepare` here to compile the kernels",
     ),
     # 2xxx logs and redo (exit code 3)
     Code.NO_LOGS: ErrorEntry(

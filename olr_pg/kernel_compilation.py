@@ -12,6 +12,7 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import open_for_decoding
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database
+from olr_pg.kernels.pack import read_pack, write_pack
 from olr_pg.load.kernel_warmup import warm_load
 from olr_pg.redo.dump.stats import log_statistics
 from olr_pg.redo.sessions import SessionDirectory
@@ -47,6 +48,18 @@ def compile_kernels() -> None:
     warm_rare(ByteOrder.LITTLE)
     warm_port()
     warm_load()
+
+
+def export_kernels(path: Path) -> int:
+    """Compile the kernels and write them to a pack; return how many. Errors as of `write_pack`."""
+    compile_kernels()
+    return write_pack(path)
+
+
+def import_kernels(path: Path) -> int:
+    """Take the kernels from a pack instead of compiling them. As `read_pack`."""
+    # It finds the kernels of imported modules: this module imports all that have some.
+    return read_pack(path)
 
 
 def _decode_in_every_form(folder: Path) -> None:

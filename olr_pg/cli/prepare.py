@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,24 @@ def prepare(
         bool,
         typer.Option("--no-java", help="Leave the archive of Java's classes out (some 120 MB)."),
     ] = False,
+    export_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            help="Write the compiled kernels to a pack as well, for machines with the same"
+            " processor and versions.",
+        ),
+    ] = None,
+    import_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            metavar="FILE",
+            help="Take the kernels from a pack, and compile nothing. A pack holds machine code: use"
+            " only one that you trust.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
     """Compile the kernels and archive Java's classes, so that commands start at once.
@@ -23,13 +42,21 @@ def prepare(
     A new version of the package, of Java or of Spark wants it again. Without it the first start
     compiles the kernels, and every session of Spark takes some seconds longer.
     """
-    from olr_pg.kernel_compilation import compile_kernels
+    if export_to is not None and import_from is not None:
+        raise typer.BadParameter("--export and --import do not go together")
+    from olr_pg.kernel_compilation import compile_kernels, export_kernels, import_kernels
     from olr_pg.spark.archiving import archive_classes
 
     log_to_stderr()
-    compile_kernels()
+    if import_from is not None:
+        done = f"{import_kernels(import_from)} taken from {import_from}"
+    elif export_to is not None:
+        done = f"compiled, {export_kernels(export_to)} written to {export_to}"
+    else:
+        compile_kernels()
+        done = "compiled"
     if not as_json:
-        print_line("kernels: compiled")
+        print_line(f"kernels: {done}")
     archived = not no_java and archive_classes()
     if as_json:
         print_json({"kernels": True, "class_archive": archived})

@@ -3,13 +3,15 @@
 The file is JSON, and may use what JSON5 adds: comments (``//`` and ``/* */``) and trailing commas.
 A published format with a maintained parser was preferred to "$comment" keys, which cannot stand
 inside a list or beside a single value, and to a comment stripper of our own; OLR's own plain JSON
-is a subset of it.
+is a subset of it. A file whose name ends with ``.toml`` is TOML. Environment variables may set keys
+(`overrides`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +20,7 @@ from pydantic import ValidationError
 
 from olr_pg.config.fields import READS_VERSION, LoadContext, major_version
 from olr_pg.config.model import DATA, Config
+from olr_pg.config.overrides import OverrideError, override, overriding
 from olr_pg.config.validation_problems import Problem, describe_problems
 from olr_pg.errors import Code, OlrPgError, system_reason
 
@@ -50,7 +53,8 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
 
     Args:
         path: the file; relative paths in it start at its folder.
-        environ: the environment for ``${ENV_NAME}``; the process's own by default.
+        environ: the environment for ``${ENV_NAME}`` and for the keys that variables set; the
+            process's own by default.
 
     Raises:
         OlrPgError: 1001 the file cannot be read, 1002 it is not valid, 1003 a secret cannot be
@@ -67,7 +71,9 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
             Code.CONFIG_UNREADABLE, "it is not UTF-8 text", file=str(path), offset=error.start
         ) from error
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
-    config = parse_text(text, folder, environ, file=str(path))
+    variables = os.environ if environ is None else environ
+    data = _overridden(_parse(text, str(path)), variables, str(path))
+    config = parse_config(data, folder, variables, file=str(path))
     _check_state(config, folder, str(path))
     return config.with_table_changes().of_file(str(folder / path.name))
 
@@ -76,6 +82,8 @@ def parse_text(
     text: str, folder: Path, environ: Mapping[str, str] | None = None, *, file: str
 ) -> Config:
     """Parse the text of a configuration file that is to be at `file`, in `folder`.
+
+    Variables that stand for keys do not count.
 
     Raises:
         ConfigError: 1002, 1003, 1121, as `parse_config`.
@@ -155,12 +163,33 @@ def _check_state(config: Config, folder: Path, file: str) -> None:
         )
 
 
+def _overridden(data: Any, environ: Mapping[str, str], file: str) -> Any:
+    """Put the values of environment variables in the place of the file's."""
+    if not overriding(environ):
+        return data
+    try:
+        return override(data, environ, json_schema())
+    except OverrideError as error:
+        problem = Problem(error.name, None, error.expected)
+    raise ConfigError(Code.CONFIG_INVALID, (problem,), file)
+
+
 def _parse(text: str, file: str) -> Any:
+    if file.endswith(".toml"):
+        return _parse_toml(text, file)
     # Plain JSON first: the parser of JSON5 is written in Python, and takes a hundred times as long.
     try:
         return json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError):
         return _parse_json5(text, file)
+
+
+def _parse_toml(text: str, file: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        expected = f"expected TOML: {str(error) or 'the tables are nested too deeply'}"
+    raise ConfigError(Code.CONFIG_INVALID, (Problem("", None, expected),), file)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
