@@ -52,6 +52,7 @@ from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
+from olr_pg.observability.service_manager import ServiceManager
 from olr_pg.postgres.embedded import start_embedded
 from olr_pg.postgres.supervision import supervised
 from olr_pg.replicator.decoder import Decoder
@@ -124,6 +125,7 @@ def run_appliance(
         _log.info("only the port is served: the configuration has no `apply` section")
         apply = False
     give_back_large_memory()
+    service_manager = ServiceManager.of_environment()
     data = data_directory(config)
     with ExitStack() as stack:
         stack.enter_context(private_umask())
@@ -187,13 +189,14 @@ def run_appliance(
         if config.status.control is not None:
             control = make_control(config, None if reload is None else hung_up.set, withheld)
         service = stack.enter_context(monitored(config, observed, data, control))
-        poll: Callable[[], None] = _nothing
+        polls: list[Callable[[], None]] = [service_manager.alive]
         if reload is not None:
             listeners = [target.listener for target in targets]
-            poll = Reloader(config, reload, listeners, service, hung_up, targets).poll
+            polls.append(Reloader(config, reload, listeners, service, hung_up, targets).poll)
+        stack.callback(service_manager.stopping)
         drain_seconds = max((part.apply.drain_seconds for part in parts if part.apply), default=0.0)
         ends = once or until is not None
-        serving = Serving(targets, decoder, once=ends, poll=poll)
+        serving = Serving(targets, decoder, once=ends, polls=polls)
         serving.run(drain_seconds, ending_seconds(config))
     return 0
 
@@ -431,7 +434,3 @@ def applier_settings(
         policies=apply.value_policies,
         choices=apply.choices,
     )
-
-
-def _nothing() -> None:
-    """Do nothing: the poll of an appliance that reloads nothing."""

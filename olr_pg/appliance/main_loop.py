@@ -33,7 +33,7 @@ class Serving:
     Args:
         decoder: is told of targets that do not come.
         once: end when what is there has been confirmed; nothing is started again.
-        poll: called now and then.
+        polls: called now and then.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Serving:
         decoder: Decoder,
         *,
         once: bool,
-        poll: Callable[[], None],
+        polls: Sequence[Callable[[], None]],
     ) -> None:
         self._targets = targets
         self._applied = [target for target in targets if target.is_applied]
         self._served = [target for target in targets if not target.is_applied]
         self._decoder = decoder
         self._once = once
-        self._poll = poll
+        self._polls = polls
         self._says_waiting = False
 
     def run(self, drain_seconds: float, ending_seconds: float) -> None:
@@ -67,7 +67,8 @@ class Serving:
                 target.start(once=self._once)
             while not self._is_over():
                 self._wait()
-                self._poll()
+                for poll in self._polls:
+                    poll()
         except SystemExit:
             began = time.monotonic()
             abandons_in = ending_seconds - min(_REST_SECONDS, ending_seconds / 4)
