@@ -42,6 +42,13 @@ _OTHERS: Final = {
     "JAVA SOURCE": (Effort.HIGH, "Java in the database: do it in the application"),
     "DIRECTORY": (Effort.LOW, "directories of the server: there are none"),
 }
+_NAMED: Final = {
+    "COLUMN PRIVILEGE": (Effort.LOW, "a privilege on a column: GRANT … (column) ON the table"),
+    "VPD POLICY": (Effort.MEDIUM, "Virtual Private Database: row security (CREATE POLICY)"),
+    "REDACTION POLICY": (Effort.MEDIUM, "redaction: a view with CASE for those who see less"),
+    "APPLICATION CONTEXT": (Effort.LOW, "a context: a setting, named in `apply.contexts`"),
+    "AUDIT POLICY": (Effort.LOW, "fine-grained auditing: the extension pgaudit"),
+}
 _UNKNOWN: Final = (Effort.MEDIUM, "olr_pg does not know this kind: look at it")
 
 
@@ -73,6 +80,7 @@ def assess(
             for table in inventory.tables
         ],
         others=inventory.others,
+        looked_at=inventory.looked_at,
         unread=inventory.unread,
         redo=inventory.redo,
         rates=rates,
@@ -224,6 +232,13 @@ class _Assessor:
                 yield item._replace(minutes=0) if one.role in named else item
                 named |= {one.role} if one.role and not one.runs else set()
         objects = {(one.kind, one.full_name) for one in self._inventory.objects}
+        for other in self._inventory.named:
+            effort, reason = _NAMED.get(other.kind, _UNKNOWN)
+            whole = f"{other.full_name}: {other.detail}" if other.detail else other.full_name
+            yield Item(
+                *(other.kind, whole, Carrier.BY_HAND, effort, effort.value, (reason,)),
+                is_object=False,
+            )
         for kind, parts in (
             ("SYNONYM", self._inventory.synonyms),
             ("JOB", self._inventory.jobs),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.filesize import decimal
 
-from olr_pg.assessment.report import NOT_LOOKED_AT, Carrier, Effort, duration
+from olr_pg.assessment.report import Carrier, Effort, duration
 from olr_pg.dictionary.inventory import named_version
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _everything(report: Report) -> Iterator[str]:
 
 def _left_out(report: Report) -> Iterator[str]:
     yield '<h2 id="unseen">Not looked at</h2><p>Look at these yourself:</p>'
-    rows = ((escape(what), _text(f"`{view}`")) for what, view in NOT_LOOKED_AT)
+    rows = ((escape(what), _text(f"`{view}`")) for what, view in report.not_looked_at)
     yield from _grid((("What", False), ("View", False)), rows)
     if report.unread:
         yield "<h2>Not read</h2><p>The account may not read these; SELECT_CATALOG_ROLE is enough:"

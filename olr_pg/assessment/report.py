@@ -185,14 +185,15 @@ NOT_LOOKED_AT: Final = (
     ("policies of Virtual Private Database", "DBA_POLICIES"),
     ("redaction of columns", "REDACTION_POLICIES"),
     ("Label Security", "DBA_SA_POLICIES"),
-    ("auditing", "AUDIT_UNIFIED_POLICIES, DBA_FGA_AUDIT_TRAIL"),
+    ("fine-grained auditing", "DBA_AUDIT_POLICIES"),
+    ("unified auditing", "AUDIT_UNIFIED_POLICIES"),
     ("collations of columns (NLS_SORT, COLLATE)", "DBA_TAB_COLS.COLLATION"),
     ("application contexts", "DBA_CONTEXT"),
     ("queues and their subscribers", "DBA_QUEUES"),
     ("directories", "DBA_DIRECTORIES"),
     ("roles, system privileges and profiles", "DBA_ROLES, DBA_SYS_PRIVS, DBA_PROFILES"),
 )
-"""What a schema may have that no inventory reads: the object, and the view that has it."""
+"""What a schema may have that an inventory may not tell: the object, and its view."""
 
 
 class Report(NamedTuple):
@@ -209,6 +210,12 @@ class Report(NamedTuple):
     redo: Sequence[LogDay]
     rates: MeasuredRates | None
     redo_rates: RedoRates | None = None
+    looked_at: Sequence[str] = ()
+
+    @property
+    def not_looked_at(self) -> list[tuple[str, str]]:
+        """Return what the inventory does not read, or was not allowed to, with its view."""
+        return [(what, view) for what, view in NOT_LOOKED_AT if view not in self.looked_at]
 
     @property
     def counts(self) -> list[KindCount]:

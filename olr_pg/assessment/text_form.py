@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from rich.filesize import decimal
 
-from olr_pg.assessment.report import NOT_LOOKED_AT, duration
+from olr_pg.assessment.report import duration
 from olr_pg.dictionary.inventory import named_version, release_name
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def report_lines(report: Report) -> Iterator[str]:
             yield f"{table.name}: nothing identifies its rows; changes need all columns logged"
     for item in report.altered:
         yield f"changes in a detail: {item.kind} {item.name}: {'; '.join(item.reasons)}"
-    for what, view in NOT_LOOKED_AT:
+    for what, view in report.not_looked_at:
         yield f"not looked at: {what} ({view})"
     for one in report.unread:
         yield f"not read: {one} (grant SELECT_CATALOG_ROLE)"
@@ -146,7 +146,7 @@ def _facts_json(report: Report) -> dict[str, Any]:
         "counts": [one._asdict() for one in report.counts],
         "others": [one.model_dump() for one in report.others],
         "causes": [{"count": count, "reason": reason} for count, reason in report.causes],
-        "not_looked_at": [{"what": what, "view": view} for what, view in NOT_LOOKED_AT],
+        "not_looked_at": [{"what": what, "view": view} for what, view in report.not_looked_at],
         "unread": list(report.unread),
         "redo": [day.model_dump() for day in report.redo],
         "rates": report.rates._asdict() if report.rates else None,

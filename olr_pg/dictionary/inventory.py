@@ -334,6 +334,19 @@ class Grant(Owned):
     kind: str = ""
 
 
+class NamedObject(Owned):
+    """Something of an object that no statement is made for: `name` is the object.
+
+    Attributes:
+        kind: ``COLUMN PRIVILEGE``, ``VPD POLICY``, ``REDACTION POLICY``, ``APPLICATION CONTEXT`` or
+            ``AUDIT POLICY``.
+        detail: its name, and what it does, in a line.
+    """
+
+    kind: Name
+    detail: str = ""
+
+
 class OtherSchema(_Value):
     """A schema of a user that was not looked at."""
 
@@ -356,6 +369,8 @@ class Inventory(_Value):
         scn: when it was read; the views tell what is there now.
         version: of Oracle, as PRODUCT_COMPONENT_VERSION has it.
         objects: every object, of all kinds; what else is here tells more of them.
+        named: what else objects have; no statement is made for it.
+        looked_at: the views that `named` was read from.
         unread: views that the account may not read, with what is missing for that.
         redo: archived redo by day, as far as V$ARCHIVED_LOG goes back.
     """
@@ -380,6 +395,8 @@ class Inventory(_Value):
     jobs: Annotated[tuple[SchedulerJob, ...], Field(strict=False)] = ()
     links: Annotated[tuple[DatabaseLink, ...], Field(strict=False)] = ()
     grants: Annotated[tuple[Grant, ...], Field(strict=False)] = ()
+    named: Annotated[tuple[NamedObject, ...], Field(strict=False)] = ()
+    looked_at: Names = ()
     unread: Names = ()
     redo: Annotated[tuple[LogDay, ...], Field(strict=False)] = ()
 

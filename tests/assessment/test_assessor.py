@@ -268,3 +268,14 @@ def test_reasons_changes_and_what_nobody_looked_at_are_listed(snapshot: Snapshot
         assert told in lines
         assert told in page
     assert {one["view"] for one in report_json(report)["not_looked_at"]} >= {"DBA_POLICIES"}
+
+
+def test_what_objects_have_beside_is_named(snapshot: Snapshot) -> None:
+    inventory = shop_inventory(snapshot).model_copy(update={"looked_at": ("DBA_POLICIES",)})
+    report = _report(inventory, snapshot)
+    told = {item.kind: item for item in report.items if item.name.startswith("SHOP.ORDERS: ")}
+    assert told["VPD POLICY"].name == "SHOP.ORDERS: OWN_ORDERS SHOP SEEN_ORDERS"
+    assert "CREATE POLICY" in told["VPD POLICY"].reasons[0]
+    not_looked_at = {view for _, view in report.not_looked_at}
+    assert "DBA_POLICIES" not in not_looked_at
+    assert {"REDACTION_POLICIES", "DBA_COL_PRIVS"} <= not_looked_at

@@ -34,7 +34,7 @@ def _drawn(seed: int) -> Made:
     return (draw.text, draw.number, draw.date, draw.condition)[seed % 4]()
 
 
-def _differs(found: Any, wanted: Any) -> bool:
+def differs(found: Any, wanted: Any) -> bool:
     if isinstance(found, Decimal | int) and isinstance(wanted, Decimal):
         # PostgreSQL's quotients have fewer digits than Oracle's.
         return abs(Decimal(found) - wanted) > Decimal("1e-12") * max(Decimal(1), abs(wanted))
@@ -60,7 +60,7 @@ def test_values_are_those_of_the_evaluator(sample: psycopg.Connection[Any]) -> N
         except psycopg.Error as error:
             wrong.append((seed, made.text, str(error), expected))
             continue
-        if any(map(_differs, found, expected)):
+        if any(map(differs, found, expected)):
             wrong.append((seed, made.text, found, expected))
     assert wrong == []
     assert refused <= COUNT / 20

@@ -19,6 +19,7 @@ class DictionaryView(NamedTuple):
         newer: of these, the columns that releases before 12.1 do not have.
         since: the release that it came with.
         only_dba: there is no ``ALL_`` form.
+        whole_name: it has no prefix.
         all_owner: the owner's column in the ``ALL_`` form, where that has another name.
     """
 
@@ -30,6 +31,12 @@ class DictionaryView(NamedTuple):
     since: int = 11
     only_dba: bool = False
     all_owner: str = ""
+    whole_name: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Return its name where it tells of every schema."""
+        return self.name if self.whole_name else f"DBA_{self.name}"
 
 
 OBJECTS: Final = DictionaryView(
@@ -140,8 +147,29 @@ TAB_PRIVS: Final = DictionaryView(
     newer="TYPE",
     all_owner="TABLE_SCHEMA",
 )
+NAMED_VIEWS: Final = {
+    "COLUMN PRIVILEGE": DictionaryView(
+        "COL_PRIVS", "OWNER", "", "TABLE_NAME COLUMN_NAME PRIVILEGE GRANTEE",
+        all_owner="TABLE_SCHEMA",
+    ),
+    "VPD POLICY": DictionaryView(
+        "POLICIES", "OBJECT_OWNER", "", "OBJECT_NAME POLICY_NAME PF_OWNER PACKAGE FUNCTION"
+    ),
+    "REDACTION POLICY": DictionaryView(
+        "REDACTION_POLICIES", "OBJECT_OWNER", "", "OBJECT_NAME POLICY_NAME EXPRESSION",
+        since=12, only_dba=True, whole_name=True,
+    ),
+    "APPLICATION CONTEXT": DictionaryView(
+        "CONTEXT", "SCHEMA", "", "NAMESPACE PACKAGE", only_dba=True
+    ),
+    "AUDIT POLICY": DictionaryView(
+        "AUDIT_POLICIES", "OBJECT_SCHEMA", "", "OBJECT_NAME POLICY_NAME"
+    ),
+}  # fmt: skip
+"""Of each kind of `inventory.NamedObject` its view; the first column names the object."""
 
 INVENTORY_VIEWS: Final = (
+    *NAMED_VIEWS.values(),
     *(OBJECTS, TABLES, EXTERNAL_TABLES, TAB_COLS, IDENTITY_COLS, TAB_COMMENTS, COL_COMMENTS),
     *(PART_TABLES, PART_KEYS, SUBPART_KEYS, TAB_PARTITIONS, TAB_SUBPARTITIONS, SEGMENTS, LOBS),
     *(LOG_GROUPS, CONSTRAINTS, CONS_COLUMNS, INDEXES, IND_COLUMNS, IND_EXPRESSIONS, VIEWS),

@@ -21,6 +21,7 @@ from olr_pg.dictionary.inventory import (
     InventoryIndex,
     InventoryView,
     MaterializedView,
+    NamedObject,
     OtherSchema,
     SchedulerJob,
     SchemaObject,
@@ -107,7 +108,9 @@ class _Reader:
             "jobs": tuple(self._jobs()),
             "links": tuple(self._links()),
             "grants": tuple(self._grants()),
+            "named": tuple(self._named()),
         }
+        looked_at = [view.full_name for view in views.NAMED_VIEWS.values()]
         database = self._connection.execute(select(tables.DATABASE.c.NAME)).scalars().first()
         return Inventory(
             scn=scn,
@@ -117,6 +120,7 @@ class _Reader:
             others=tuple(self._others()),
             redo=read_redo_volume(self._connection, self._views.unread),
             **parts,
+            looked_at=tuple(one for one in looked_at if one not in self._views.unread),
             unread=tuple(dict.fromkeys(self._views.unread)),
         )
 
@@ -235,6 +239,13 @@ class _Reader:
                 target=row["TABLE_NAME"],
                 link=row["DB_LINK"],
             )
+
+    def _named(self) -> Iterator[NamedObject]:
+        for kind, view in views.NAMED_VIEWS.items():
+            first, *rest = view.texts.split()
+            for row in self._sorted(view, *view.texts.split()):
+                detail = " ".join(row[column] for column in rest if row[column])
+                yield NamedObject(owner=row[OWNER], name=row[first], kind=kind, detail=detail)
 
     def _triggers(self) -> Iterator[Trigger]:
         heads = self._trigger_heads()

@@ -51,6 +51,7 @@ class ViewReader:
         if self._release < view.since:
             return []
         for prefix in ("DBA_",) if view.only_dba else ("DBA_", "ALL_"):
+            prefix = "" if view.whole_name else prefix
             owner = view.all_owner if prefix == "ALL_" and view.all_owner else view.owner
             try:
                 return self._read(prefix + view.name, owner, view)
@@ -58,7 +59,7 @@ class ViewReader:
                 if oracle_error(error, "").code != PRIVILEGE:
                     raise
                 self.tells_all = False
-        self.unread.append(f"DBA_{view.name}")
+        self.unread.append(view.full_name)
         return []
 
     def _read(self, name: str, owner: str, view: DictionaryView) -> list[Row]:

@@ -46,6 +46,13 @@ _PLAIN: Final = {
 }
 
 
+_UNSIZED: Final = {
+    ValueKind.NUMBER: Typed("numeric", NUMBER),
+    ValueKind.TEXT: Typed("text", TEXT),
+    ValueKind.TIMESTAMP: Typed("timestamp", TIMESTAMP),
+}
+
+
 def read_type(
     cursor: Cursor, relations: Relations, owner: str, known: Mapping[str, Typed], *, sized: bool
 ) -> Typed:
@@ -58,10 +65,22 @@ def read_type(
     Raises:
         UntranslatableError: it is a type of a user, a record, or the like.
     """
+    found = _type(cursor, relations, owner, known, sized=sized)
+    if sized:
+        return found
+    if found.fact.kind is ValueKind.CHAR:
+        raise UntranslatableError("a parameter or result of the type CHAR, which has no length")
+    # A parameter has the type of its column, but not its digits and length.
+    return _UNSIZED.get(found.fact.kind, found)
+
+
+def _type(
+    cursor: Cursor, relations: Relations, owner: str, known: Mapping[str, Typed], *, sized: bool
+) -> Typed:
     names = cursor.path()
     if cursor.take("%"):
         cursor.expect("TYPE")
-        return _anchored(names, relations, owner, known)
+        return _anchored(names, relations, owner, known, sized=sized)
     name = names[0]
     if name in ("CHAR", "NCHAR"):
         length = int((_sizes(cursor) or ["1"])[0])
@@ -92,7 +111,12 @@ def _sizes(cursor: Cursor) -> list[str]:
 
 
 def _anchored(
-    names: list[str], relations: Relations, owner: str, known: Mapping[str, Typed]
+    names: list[str],
+    relations: Relations,
+    owner: str,
+    known: Mapping[str, Typed],
+    *,
+    sized: bool,
 ) -> Typed:
     if len(names) == 1 and names[0] in known:
         return known[names[0]]
@@ -100,6 +124,8 @@ def _anchored(
     column = table.columns.get(names[-1]) if table is not None and len(names) > 1 else None
     if column is None or column.made is None or not column.is_plain:
         raise UntranslatableError(f"the type {'.'.join(names)}%TYPE")
+    if not sized and column.fact.kind is ValueKind.INTEGER:
+        return Typed("numeric", NUMBER)
     return Typed(column.made.name, column.fact._replace(filled=False))
 
 

@@ -70,6 +70,7 @@ def _completed(found: Inventory) -> Inventory:
         "synonyms": lambda one: (one.owner, one.name),
         "grants": lambda one: (one.name, one.grantee, one.privilege),
         "others": lambda one: one.owner,
+        "named": lambda _one: "",  # in the order of the views
     }
     return found.model_copy(
         update={

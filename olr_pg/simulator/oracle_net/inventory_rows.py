@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         InventoryIndex,
         InventoryTable,
         InventoryView,
+        NamedObject,
     )
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
 
@@ -34,6 +35,19 @@ _WHOLE_ROWS: Final = {
     "grants": "DBA_TAB_PRIVS",
 }
 """What is one row of one view each."""
+
+_NAMED: Final = {
+    "COLUMN PRIVILEGE": (
+        *("DBA_COL_PRIVS", "OWNER", "TABLE_NAME", "COLUMN_NAME", "PRIVILEGE", "GRANTEE"),
+    ),
+    "VPD POLICY": (
+        *("DBA_POLICIES", "OBJECT_OWNER", "OBJECT_NAME", "POLICY_NAME", "PF_OWNER", "FUNCTION"),
+    ),
+    "REDACTION POLICY": ("REDACTION_POLICIES", "OBJECT_OWNER", "OBJECT_NAME", "POLICY_NAME"),
+    "APPLICATION CONTEXT": ("DBA_CONTEXT", "SCHEMA", "NAMESPACE", "PACKAGE"),
+    "AUDIT POLICY": ("DBA_AUDIT_POLICIES", "OBJECT_SCHEMA", "OBJECT_NAME", "POLICY_NAME"),
+}
+"""Views by kind of what objects have beside, with the columns for owner, name and detail."""
 
 
 def insert_inventory(catalogue: Catalogue, inventory: Inventory) -> None:
@@ -82,10 +96,23 @@ class _Writer:
         for source in found.sources:
             for number, line in enumerate(source.text.splitlines(keepends=True), 1):
                 self._one("DBA_SOURCE", source, LINE=number, TEXT=line)
+        for trigger in found.triggers:
+            if trigger.head:
+                text = f"{trigger.head}{trigger.body}"
+                row = {"OWNER": trigger.owner, "NAME": trigger.name, "TYPE": "TRIGGER"}
+                self._catalogue.put("DBA_SOURCE", **row, LINE=1, TEXT=text)
+        for named in found.named:
+            self._named(named)
         for other in found.others:
             for number in range(other.objects):
                 of = {"OWNER": other.owner, "OBJECT_TYPE": "TABLE", "STATUS": "VALID"}
                 self._catalogue.put("DBA_OBJECTS", **of, OBJECT_NAME=f"T{number}")
+
+    def _named(self, one: NamedObject) -> None:
+        """Add what an object has beside; the words of its detail are the columns."""
+        view, owner, *columns = _NAMED[one.kind]
+        row = dict(zip(columns, (one.name, *one.detail.split()), strict=False))
+        self._catalogue.put(view, **{owner: one.owner}, **row)
 
     def _one(self, view: str, one: object, **others: Any) -> None:
         """Add the line of something, with what is not told by a field of its own."""

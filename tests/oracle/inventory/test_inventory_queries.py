@@ -14,6 +14,7 @@ from olr_pg.dictionary.inventory_file import inventory_path, read_inventory_file
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Snapshot
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.inventory.dictionary_views import NAMED_VIEWS
 from olr_pg.oracle.inventory.inventory_queries import read_inventory
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.simulator.model.shop_inventory import shop_inventory
@@ -48,7 +49,9 @@ def shop_oracle(shop_state: OracleState) -> Iterator[OracleDatabase]:
 
 
 def _expected(shop: Snapshot) -> Inventory:
-    return shop_inventory(shop).model_copy(update={"version": "19.3.0.0.0"})
+    looked_at = tuple(view.full_name for view in NAMED_VIEWS.values())
+    update = {"version": "19.3.0.0.0", "looked_at": looked_at}
+    return shop_inventory(shop).model_copy(update=update)
 
 
 def test_what_is_read_is_what_is_there(
@@ -65,7 +68,7 @@ def test_what_is_read_is_what_is_there(
 def test_the_shop_has_objects_of_every_kind(shop: Snapshot) -> None:
     found = shop_inventory(shop)
     empty = [name for name in type(found).model_fields if not getattr(found, name)]
-    assert empty == ["version", "unread", "redo"]
+    assert empty == ["version", "looked_at", "unread", "redo"]
     assert {one.kind for one in found.objects} >= {
         *("TABLE", "INDEX", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "SYNONYM", "TRIGGER", "TYPE"),
         *("PROCEDURE", "FUNCTION", "PACKAGE", "PACKAGE BODY", "JOB", "DATABASE LINK"),

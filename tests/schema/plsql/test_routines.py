@@ -263,6 +263,7 @@ REFUSED = {
     " END;": "SQL",
     "PROCEDURE p IS BEGIN MERGE INTO accounts a USING dual ON (1 = 1) WHEN MATCHED THEN"
     " UPDATE SET name = 'a'; END;": "MERGE",
+    "FUNCTION f(c CHAR) RETURN NUMBER IS BEGIN RETURN 1; END;": "CHAR, which has no length",
     "PACKAGE p IS n NUMBER; END;": "it is PL/SQL",
 }
 
