@@ -8,8 +8,8 @@ directly, a direct load, DDL) tells its own container only. It is of the root's 
 transaction of the root's undo has that XID and none of its own container's does.
 
 Undo of the root beside a change of a PDB says the same of every change. Where undo is not shared,
-the root's container in one vector is damage: the event goes back to its own container if a
-transaction there has its XID and none of the root's undo does.
+or the database has no containers, the root's container in one vector is damage: the event goes back
+to its own container if a transaction there has its XID and none of the root's undo does.
 
 Facts: redo-format §3.1.
 """
@@ -72,11 +72,11 @@ def _find_by_xid(events: EventColumns, found: Any, shared: Any) -> tuple[int, in
     """Fill `found` with the events that an XID alone puts to a transaction.
 
     Args:
-        shared: filled with the changes of PDBs, and what takes them back, in the root's undo.
+        shared: filled with changes outside of the root, and what takes them back, in its undo.
 
     Returns:
         (how many were found, how many are shared, whether any event is of the root's undo, whether
-        any that undo puts to its transaction is of a PDB's undo).
+        any that undo puts to its transaction is of another one's).
     """
     count = 0
     shared_count = 0
@@ -88,10 +88,10 @@ def _find_by_xid(events: EventColumns, found: Any, shared: Any) -> tuple[int, in
             found[count] = at
             count += 1
         elif event.undo_con_id != ROOT:
-            has_own = has_own or event.undo_con_id > ROOT
+            has_own = True
         else:
             has_root = True
-            if event.con_id > ROOT and event.kind in _CHANGES:
+            if event.con_id != ROOT and event.kind in _CHANGES:
                 shared[shared_count] = at
                 shared_count += 1
     return count, shared_count, has_root, has_own
@@ -122,7 +122,7 @@ def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -
         own = _transactions(events.con_id, events.xid, found)
         moved = [one not in known and (ROOT, one[1]) in known for one in own]
         events = _moved(events, found, moved, root=True)
-    if shared_count and (has_own or max(containers, default=0) > ROOT):
+    if shared_count and (has_own or containers - {ROOT}):
         known = _known(events, (found, shared), opened)
         known |= {(con_id, xid & _SLOT) for con_id, xid in known}
         own = _transactions(events.con_id, events.xid, shared)

@@ -56,6 +56,8 @@ NAMED_ALONE = (CHANGE, 3, 3, XID, 0)
         ([(BEGIN, 3, 3, XID, 0)], opened(1, XID), MISNAMED, 1),
         ([(BEGIN, 4, 4, XID, 0)], {}, MISNAMED, 1),
         ([(BEGIN, 3, 1, XID, 0)], {}, MISNAMED, 1),
+        ([(BEGIN, 0, 0, XID, 0)], {}, (CHANGE, 0, 1, XID, 50), 0),
+        ([], {0x10002: OpenTransaction(0, XID, 1)}, (CHANGE, 0, 1, XID, 50), 0),
         ([(BEGIN, 3, 3, XID, 0)], {}, (UNDONE, 3, 1, pack_xid(1, 2, 0), 50), 3),
         ([(BEGIN, 3, 3, XID, 0)], {}, (UNDONE, 3, 1, pack_xid(1, 3, 0), 50), 1),
         ([(BEGIN, 3, 1, XID, 0)], {}, NAMED_ALONE, 1),
@@ -91,11 +93,12 @@ class Misnamed(LobRedo):
 
 
 @pytest.mark.parametrize("split_blocks", [1, 1 << 20])
+@pytest.mark.parametrize("con_id", [0, 3])
 @pytest.mark.parametrize("opcode", [(5, 1), (5, 6)])
 def test_one_undo_vector_that_names_the_root_loses_nothing(
-    tmp_path: Path, opcode: tuple[int, int], split_blocks: int
+    tmp_path: Path, opcode: tuple[int, int], con_id: int, split_blocks: int
 ) -> None:
-    redo = Misnamed(con_id=3)
+    redo = Misnamed(con_id=con_id)
     redo.begin()
     redo.insert(Decimal(1), None, None)
     redo.wrong = opcode.__eq__

@@ -128,6 +128,18 @@ def faults(finished: Finished | None) -> list[tuple[int, int]]:
     return [] if finished is None else [(one.xid, one.commit_scn) for one in finished.faults]
 
 
+def test_what_has_no_undo_a_rollback_does_not_take_back() -> None:
+    """The rows of a direct load stay in its blocks, which are never used."""
+    assembler = driver()
+    loaded = Event(EventKind.CHANGE, XID, 12, 12)
+    taken_back = Event(EventKind.UNDONE, XID & ~0xFFFFFFFF, 13, 13, undo_dba=50, rci=11, wrp=3)
+    end = event(EventKind.ROLLBACK, XID, 14)
+    assert assembler.feed(batch_of([loaded, taken_back, end])) is None
+    assert (assembler.account.rolled_back, assembler.account.events_rolled_back) == (1, 2)
+    assembler = driver()
+    assert faults(assembler.feed(batch_of([loaded, end]))) == [(XID, 14)]
+
+
 def test_what_is_superseded_waits_for_all_redo_up_to_there() -> None:
     assembler = driver()
     assert assembler.feed(batch_of([event(EventKind.BEGIN, LATER, 20)])) is None
