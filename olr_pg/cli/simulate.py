@@ -24,7 +24,6 @@ from olr_pg.simulator.sessions.row_shape import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.live import LiveOptions
     from olr_pg.simulator.model.source_modes import SourceMode
     from olr_pg.simulator.oracle_net.serve import LiveServer
@@ -318,6 +317,7 @@ def simulate(
     bytes.
     """
     wanted = None if size is None else _parse_size(size, "--size")
+    from olr_pg.cli.simulate_sql import serving_sql, simulate_sql
     from olr_pg.simulator.database_shape import DEFAULT_SIZE, choose_shape
     from olr_pg.simulator.fields.redo_format import COMPATIBLE
     from olr_pg.simulator.live import LiveOptions, simulate_live
@@ -369,9 +369,13 @@ def simulate(
     with _writing_to(out):
         if sql is not None:
             if serve is None:
-                _print(_simulate_sql(seed, out, sql, shape), as_json=as_json)
+                summary = simulate_sql(seed, out, sql, shape)
+                _print(summary_record(summary, "sql", out), as_json=as_json)
             else:
-                _serve_sql(seed, out, sql, shape, (serve, switch_seconds))
+                serving = serving_sql(seed, out, sql, shape, (serve, switch_seconds))
+                with serving as stand_in:
+                    _announce(stand_in, out, has_rows=True)
+                    interruption().wait()
             return
         if live:
             summary = simulate_live(
@@ -401,38 +405,6 @@ def simulate(
         print_line("The database stands still; Ctrl-C again ends it.", at_once=True)
         interruption().wait()
         server.close()
-
-
-def _simulate_sql(seed: int, out: Path, file: Path, shape: DatabaseShape) -> dict[str, Any]:
-    """Carry out the SQL of a file; return what was written."""
-    from olr_pg.proving.scenario import read_scenario
-    from olr_pg.simulator.sql.recorded_files import simulate_script
-
-    scenario = read_scenario(file)
-    summary = simulate_script(seed, out, shape, scenario.steps, scenario.start)
-    return summary_record(summary, "sql", out)
-
-
-def _serve_sql(
-    seed: int, out: Path, file: Path, shape: DatabaseShape, place: tuple[int, float]
-) -> None:
-    """Carry out the SQL of a file, then take more on a port until interrupted.
-
-    Args:
-        place: the port, and the seconds after which a log is switched.
-    """
-    from olr_pg.proving.scenario import read_scenario
-    from olr_pg.simulator.oracle_net.sql_serving import SqlServer
-    from olr_pg.simulator.sql.scripts import run_script
-
-    scenario, stop = read_scenario(file), interruption()
-    port, seconds = place
-    with SqlServer(seed, out, shape, port=port, switch_seconds=seconds) as served:
-        run_script(served.database, scenario.steps)
-        print_line(f"SQL of {served.database.owner}, with the password olr")
-        _announce(served.server, out, has_rows=True)
-        flush()
-        stop.wait()
 
 
 def _check_containers(containers: int | None, workload: str, version: Release | None) -> None:

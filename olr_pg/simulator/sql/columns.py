@@ -315,7 +315,10 @@ def _to_duration(column: SqlColumn, value: Value, _table: str) -> Value:
 
 
 def _to_float(column: SqlColumn, value: Value, _table: str) -> Value:
-    number = float(to_number(value) or 0)
+    try:
+        number = float(value) if isinstance(value, str) else float(to_number(value) or 0)
+    except ValueError:
+        raise OraError(1722, "invalid number") from None
     if column.declared.kind == "BINARY_DOUBLE":
         return number
     try:

@@ -293,6 +293,12 @@ class _Definitions:
         sim = column.simulated()
         if value is not None:
             sim = SimColumn(sim.name, sim.type, sim.nullable, column.cell(value))
+        if value is not None and not table.sim.is_plain:
+            raise OraError(
+                3001,
+                "unimplemented feature: the stand-in adds no column with a DEFAULT to a table with"
+                " LOBs, or an index-organised one",
+            )
         if any(one.writer or one.locker for one in table.present) or not (
             self._sim.ddl.add_column(table.sim, sim)
         ):

@@ -7,24 +7,24 @@ of it (SQL Language Reference, Nulls).
 from __future__ import annotations
 
 import re
-from decimal import Decimal
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.aggregates import AGGREGATES
 from olr_pg.simulator.sql.columns import convert_to
 from olr_pg.simulator.sql.declarations import declared_of
 from olr_pg.simulator.sql.formats import interval_of, text_of
-from olr_pg.simulator.sql.functions import AGGREGATES, FUNCTIONS, takes, trimmed
-from olr_pg.simulator.sql.parsing import BIND, plain_name
+from olr_pg.simulator.sql.functions import FUNCTIONS, takes, trimmed
+from olr_pg.simulator.sql.logic import all_of, any_of, like_pattern, rows_equal, single_row
+from olr_pg.simulator.sql.parsing import BIND, bare_node, plain_name
+from olr_pg.simulator.sql.pseudo_columns import PSEUDO_COLUMNS, instant, next_value, row_scn, today
 from olr_pg.simulator.sql.values import (
     Clob,
-    DateValue,
     Fixed,
     Value,
-    Zoned,
     add,
     calculated,
     compared,
@@ -125,7 +125,7 @@ class Compiler:
                 raise OraError(2289, "sequence does not exist")
             if name == "CURRVAL":
                 return lambda env: env[0].current_value(alias)
-            return lambda env: _next_value(env, alias)
+            return lambda env: next_value(env, alias)
         if f"{alias}.{name}" in FUNCTIONS:
             return self._call(f"{alias}.{name}", ())
         if name in ("ROWID", "ORA_ROWSCN", "/ROW"):
@@ -137,12 +137,12 @@ class Compiler:
                 return lambda env: None if env[slot] is None else env[slot][-1]
             if name == "ROWID":
                 return lambda env: None if env[slot] is None else env[slot][-1].row.rowid
-            return lambda env: _row_scn(env[slot])
-        return None if alias else _PSEUDO.get(name)
+            return lambda env: row_scn(env[slot])
+        return None if alias else PSEUDO_COLUMNS.get(name)
 
     def literal(self, node: Any) -> Compiled:
         """Compile a text or a number."""
-        value: Value = null_if_empty(Fixed(node.this)) if node.is_string else _number(node.this)
+        value: Value = null_if_empty(Fixed(node.this)) if node.is_string else to_number(node.this)
         return lambda _: value
 
     def placeholder(self, node: Any) -> Compiled:
@@ -162,7 +162,7 @@ class Compiler:
         if not isinstance(node.this, exp.Literal) or suffix not in ("D", "F"):
             raise OraError(923, "FROM keyword not found where expected")
         value = FUNCTIONS["TO_BINARY_DOUBLE" if suffix == "D" else "TO_BINARY_FLOAT"](
-            None, _number(node.this.this)
+            None, to_number(node.this.this)
         )
         return lambda _: value
 
@@ -202,19 +202,19 @@ class Compiler:
         return compare_rows
 
     def _row_values(self, node: Any, parts: Sequence[Compiled], width: int) -> Compiled:
-        node = _bare(node)
+        node = bare_node(node)
         if isinstance(node, exp.Subquery | exp.Select):
             rows, own = self._subquery(node, self.scope)
             if own != width:
                 raise OraError(913, "too many values")
-            return lambda env: _single(rows(env)) or (None,) * width
+            return lambda env: single_row(rows(env)) or (None,) * width
         if len(parts) != width:
             raise OraError(913, "too many values")
         return lambda env: [one(env) for one in parts]
 
     def row(self, node: Any) -> list[Compiled]:
         """Return the functions of a list in brackets, or of one expression."""
-        bare = _bare(node)
+        bare = bare_node(node)
         if isinstance(bare, exp.Tuple):
             return [self.compile(one) for one in bare.expressions]
         return [self.compile(node)]
@@ -227,13 +227,13 @@ class Compiler:
             value = left(env)
             signs = [compared(value, one[0]) for one in candidates(env)]
             found = [None if sign is None else holds(sign) for sign in signs]
-            return _all(found) if is_all else _any(found)
+            return all_of(found) if is_all else any_of(found)
 
         return check
 
     def _candidates(self, node: Any) -> Compiled:
         """Return the function of what stands behind IN or ANY: rows."""
-        node = _bare(node)
+        node = bare_node(node)
         if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
             return self._subquery(node, self.scope)[0]
         nodes = node.expressions if isinstance(node, exp.Tuple) else [node]
@@ -249,7 +249,7 @@ class Compiler:
 
         def check(env: Env) -> bool | None:
             values = [one(env) for one in lefts]
-            return _any(rows_equal(values, row) for row in candidates(env))
+            return any_of(rows_equal(values, row) for row in candidates(env))
 
         return check
 
@@ -261,7 +261,7 @@ class Compiler:
         def check(env: Env) -> bool | None:
             found = value(env)
             above, below = compared(found, low(env)), compared(found, high(env))
-            return _all(
+            return all_of(
                 (None if above is None else above >= 0, None if below is None else below <= 0)
             )
 
@@ -279,7 +279,7 @@ class Compiler:
             mark = text_of(escape(env)) if escape else ""
             if text is None or form is None:
                 return None
-            return _pattern(str(form), str(mark or "")).fullmatch(text) is not None
+            return like_pattern(str(form), str(mark or "")).fullmatch(text) is not None
 
         return check
 
@@ -296,7 +296,7 @@ class Compiler:
 
         def both(env: Env) -> bool | None:
             one = left(env)
-            return False if one is False else _all((one, right(env)))
+            return False if one is False else all_of((one, right(env)))
 
         return both
 
@@ -306,7 +306,7 @@ class Compiler:
 
         def either(env: Env) -> bool | None:
             one = left(env)
-            return True if one is True else _any((one, right(env)))
+            return True if one is True else any_of((one, right(env)))
 
         return either
 
@@ -319,6 +319,11 @@ class Compiler:
             return None if found is None else not found
 
         return opposite
+
+    def negative(self, node: Any) -> Compiled:
+        """Compile a minus."""
+        value = self.compile(node.this)
+        return lambda env: negate(value(env))
 
     def concatenation(self, node: Any) -> Compiled:
         """Compile ||."""
@@ -345,7 +350,7 @@ class Compiler:
             raise OraError(913, "too many values")
 
         def single(env: Env) -> Value:
-            row = _single(rows(env))
+            row = single_row(rows(env))
             return None if row is None else row[0]
 
         return single
@@ -385,8 +390,6 @@ class Compiler:
         marks = self.compile(node.expression) if node.expression else lambda _: " "
         side = str(node.args.get("position") or "BOTH").upper()
         return lambda env: trimmed(value(env), marks(env), side)
-
-    # --- calls ---
 
     def call(self, node: Any) -> Compiled:
         """Compile a call of a function."""
@@ -447,95 +450,6 @@ class Compiler:
         return before
 
 
-def rows_equal(left: Sequence[Value], right: Sequence[Value]) -> bool | None:
-    """Compare two rows of values, as (a, b) = (c, d) does."""
-    if len(left) != len(right):
-        raise OraError(913, "too many values")
-    signs = (compared(one, other) for one, other in zip(left, right, strict=True))
-    return _all(None if sign is None else sign == 0 for sign in signs)
-
-
-def _all(found: Any) -> bool | None:
-    result: bool | None = True
-    for one in found:
-        if one is False:
-            return False
-        result = None if one is None else result
-    return result
-
-
-def _any(found: Any) -> bool | None:
-    result: bool | None = False
-    for one in found:
-        if one is True:
-            return True
-        result = None if one is None else result
-    return result
-
-
-def _single(rows: Sequence[Any]) -> Any:
-    if len(rows) > 1:
-        raise OraError(1427, "single-row subquery returns more than one row")
-    return rows[0] if rows else None
-
-
-def _bare(node: Any) -> Any:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-def _number(text: str) -> Value:
-    return to_number(text)
-
-
-def _next_value(env: Env, name: str) -> Value:
-    """Take a value of a sequence; a statement takes one for each row."""
-    drawn = env[0].drawn
-    if name not in drawn:
-        drawn[name] = env[0].next_value(name)
-    return drawn[name]
-
-
-def _row_scn(row: Any) -> Value:
-    """Return the SCN of a row's last commit; NULL where there was none."""
-    return Decimal(row[-1].since[-1]) if row is not None and row[-1].since else None
-
-
-@lru_cache
-def _pattern(form: str, escape: str) -> re.Pattern[str]:
-    out, at = list[str](), 0
-    while at < len(form):
-        letter = form[at]
-        if escape and letter == escape:
-            at += 1
-            if at == len(form) or form[at] not in ("%", "_", escape):
-                raise OraError(1424, "missing or illegal character following the escape character")
-            out.append(re.escape(form[at]))
-        else:
-            out.append({"%": ".*", "_": "."}.get(letter, re.escape(letter)))
-        at += 1
-    return re.compile("".join(out), re.DOTALL)
-
-
-def _today(env: Env) -> Value:
-    return DateValue(env[0].now.nanoseconds // 10**9)
-
-
-_PSEUDO: Final[dict[str, Compiled]] = {
-    "ROWNUM": lambda env: Decimal(env[0].rownum),
-    "LEVEL": lambda env: Decimal(env[0].level),
-    "SYSDATE": _today,
-    "CURRENT_DATE": _today,
-    "USER": lambda env: env[0].user,
-    "UID": lambda _: Decimal(106),
-}
-
-
-def _instant(_compiler: Compiler, _node: Any) -> Compiled:
-    return lambda env: Zoned(env[0].now.nanoseconds, 0)
-
-
 _NODES: Final[dict[type[Any], Callable[[Compiler, Any], Compiled]]] = {
     exp.Column: Compiler.column,
     exp.Literal: Compiler.literal,
@@ -566,19 +480,15 @@ _NODES: Final[dict[type[Any], Callable[[Compiler, Any], Compiled]]] = {
     exp.Dot: Compiler.package_call,
     exp.GroupConcat: Compiler.list_aggregate,
     exp.Prior: Compiler.prior,
-    exp.Systimestamp: _instant,
-    exp.CurrentTimestamp: _instant,
-    exp.CurrentDate: lambda *_: _today,
+    exp.Systimestamp: lambda *_: instant,
+    exp.CurrentTimestamp: lambda *_: instant,
+    exp.CurrentDate: lambda *_: today,
     exp.Localtimestamp: lambda *_: lambda env: env[0].now,
     exp.Add: lambda compiler, node: _arithmetic(compiler, node, add),
     exp.Sub: lambda compiler, node: _arithmetic(compiler, node, subtract),
-    exp.Mul: lambda compiler, node: _arithmetic(
-        compiler, node, lambda one, other: calculated("*", one, other)
-    ),
-    exp.Div: lambda compiler, node: _arithmetic(
-        compiler, node, lambda one, other: calculated("/", one, other)
-    ),
-    exp.Neg: lambda compiler, node: _negated(compiler, node),
+    exp.Mul: lambda compiler, node: _arithmetic(compiler, node, partial(calculated, "*")),
+    exp.Div: lambda compiler, node: _arithmetic(compiler, node, partial(calculated, "/")),
+    exp.Neg: Compiler.negative,
 }
 
 
@@ -587,8 +497,3 @@ def _arithmetic(
 ) -> Compiled:
     left, right = compiler.compile(node.this), compiler.compile(node.expression)
     return lambda env: calculate(left(env), right(env))
-
-
-def _negated(compiler: Compiler, node: Any) -> Compiled:
-    value = compiler.compile(node.this)
-    return lambda env: negate(value(env))

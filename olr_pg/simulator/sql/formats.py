@@ -53,7 +53,7 @@ _ELEMENT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CENTURY: Final = 50
-_JULIAN: Final = 1_721_424
+_JULIAN: Final = 1_721_426
 """Julian day of the first day of year 1."""
 
 
@@ -254,7 +254,8 @@ def interval_of(text: str, unit: str) -> Value:
     first, _, last = unit.upper().partition(" TO ")
     first, last = first.split("(")[0].strip(), (last or first).split("(")[0].strip()
     sign = -1 if text.strip().startswith("-") else 1
-    parts = [one for one in re.split(r"[ :\-]", text.strip().lstrip("+-")) if one]
+    separators = r"-" if first in ("YEAR", "MONTH") else r"[ :]"
+    parts = [one for one in re.split(separators, text.strip().lstrip("+-")) if one]
     units = ("YEAR", "MONTH") if first in ("YEAR", "MONTH") else ("DAY", "HOUR", "MINUTE", "SECOND")
     if first not in units or last not in units:
         raise OraError(1867, "the interval is invalid")

@@ -35,13 +35,10 @@ from olr_pg.simulator.sql.values import (
     Timestamp,
     Value,
     Zoned,
-    add,
     as_nanoseconds,
     bounded,
-    calculated,
     compared,
     days_of,
-    key_of,
     moment_of,
     null_if_empty,
     shifted,
@@ -49,7 +46,7 @@ from olr_pg.simulator.sql.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from olr_pg.simulator.sql.scopes import Context
 
@@ -91,7 +88,8 @@ def _integer(value: Value) -> int:
     return int(_decimal(value).to_integral_value(ROUND_DOWN))
 
 
-def _text(value: Value) -> str:
+def plain_text(value: Value) -> str:
+    """Return a value as text, empty for NULL."""
     text = text_of(value)
     return "" if text is None else str(text)
 
@@ -185,7 +183,7 @@ def _whole(mode: str) -> Function:
 
 
 def _substr(value: Value, start: Value, length: Value = Decimal(_WIDE)) -> Value:
-    text, at, count = _text(value), _integer(start), _integer(length)
+    text, at, count = plain_text(value), _integer(start), _integer(length)
     begin = at - 1 if at > 0 else max(at + len(text), 0) if at < 0 else 0
     if count < 1 or (at < 0 and -at > len(text)):
         return None
@@ -193,7 +191,7 @@ def _substr(value: Value, start: Value, length: Value = Decimal(_WIDE)) -> Value
 
 
 def _instr(value: Value, part: Value, start: Value = Decimal(1), nth: Value = Decimal(1)) -> Value:
-    text, wanted, at, count = _text(value), _text(part), _integer(start), _integer(nth)
+    text, wanted, at, count = plain_text(value), plain_text(part), _integer(start), _integer(nth)
     if at < 0:
         places = [n for n in range(len(text)) if text.startswith(wanted, n)]
         found = [n for n in reversed(places) if n <= len(text) + at]
@@ -204,7 +202,7 @@ def _instr(value: Value, part: Value, start: Value = Decimal(1), nth: Value = De
 
 def _pad(left: bool) -> Function:
     def padded(value: Value, length: Value, marks: Value = " ") -> Value:
-        text, size, fill = _text(value), _integer(length), _text(marks)
+        text, size, fill = plain_text(value), _integer(length), plain_text(marks)
         if size < 1:
             return None
         missing = size - len(text)
@@ -220,7 +218,7 @@ def trimmed(value: Value, marks: Value, side: str) -> Value:
     """Cut marks off an end, or both."""
     if value is None or marks is None:
         return None
-    text, cut = _text(value), _text(marks)
+    text, cut = plain_text(value), plain_text(marks)
     text = text.lstrip(cut) if side in ("BOTH", "LEADING") else text
     return null_if_empty(text.rstrip(cut) if side in ("BOTH", "TRAILING") else text)
 
@@ -228,18 +226,19 @@ def trimmed(value: Value, marks: Value, side: str) -> Value:
 def _replace(_: Context, value: Value, old: Value, new: Value = None) -> Value:
     if value is None or old is None:
         return value
-    return _like_text(value, _text(value).replace(_text(old), _text(new)))
+    return _like_text(value, plain_text(value).replace(plain_text(old), plain_text(new)))
 
 
 def _translate(value: Value, old: Value, new: Value) -> Value:
-    table = dict(zip(reversed(_text(old)), reversed(_text(new).ljust(len(_text(old)), "\0")),
-                     strict=False))  # fmt: skip
-    return "".join(table.get(one, one) for one in _text(value)).replace("\0", "")
+    marks = plain_text(old)
+    others = plain_text(new).ljust(len(marks), "\0")
+    table = dict(zip(reversed(marks), reversed(others[: len(marks)]), strict=True))
+    return "".join(table.get(one, one) for one in plain_text(value)).replace("\0", "")
 
 
 def _initcap(value: Value) -> Value:
     out, begins = list[str](), True
-    for letter in _text(value):
+    for letter in plain_text(value):
         out.append(letter.upper() if begins else letter.lower())
         begins = not letter.isalnum()
     return "".join(out)
@@ -248,13 +247,13 @@ def _initcap(value: Value) -> Value:
 def _length(value: Value) -> Value:
     if isinstance(value, Blob):
         return Decimal(len(value))
-    return Decimal(len(_text(value)))
+    return Decimal(len(plain_text(value)))
 
 
 def _lob_length(value: Value) -> Value:
     if isinstance(value, bytes):
         return Decimal(len(value))
-    return Decimal(len(_text(value).encode("utf-16-be")) // 2)
+    return Decimal(len(plain_text(value).encode("utf-16-be")) // 2)
 
 
 def _lob_substr(value: Value, amount: Value = Decimal(32_767), offset: Value = Decimal(1)) -> Value:
@@ -272,11 +271,11 @@ def _to_char(value: Value, form: Value = None) -> Value:
     if form is None:
         return text_of(value)
     if isinstance(value, Decimal | float):
-        return number_format(_decimal(value), _text(form))
+        return number_format(_decimal(value), plain_text(form))
     if isinstance(value, Months | Duration):
         return text_of(value)
     if as_nanoseconds(value) is not None:
-        return moment_text(value, _text(form))
+        return moment_text(value, plain_text(form))
     return text_of(value)
 
 
@@ -286,7 +285,9 @@ def _to_moment(make: Callable[[int, int], Value], default: str) -> Function:
         if nanoseconds is not None:
             offset = value.offset if isinstance(value, Zoned) else 0
             return make(nanoseconds + offset * 60 * SECOND, offset)
-        return make(*parsed_moment(_text(value), _text(form) if form is not None else default))
+        return make(
+            *parsed_moment(plain_text(value), plain_text(form) if form is not None else default)
+        )
 
     return _strict(moment)
 
@@ -296,7 +297,7 @@ def _zoned(local: int, offset: int) -> Value:
 
 
 def _to_numeric(value: Value, form: Value = None) -> Value:
-    text = _text(value)
+    text = plain_text(value)
     if form is not None:
         text = text.replace(",", "").replace("$", "").strip()
     return to_number(text)
@@ -308,7 +309,7 @@ def _cast(kind: str, *numbers: int) -> Function:
 
 
 def _unistr(value: Value) -> Value:
-    text, out, at = _text(value), list[str](), 0
+    text, out, at = plain_text(value), list[str](), 0
     while at < len(text):
         if text[at] != "\\":
             out.append(text[at])
@@ -330,7 +331,7 @@ def _chr(value: Value) -> Value:
 
 
 def _hex_to_raw(value: Value) -> Value:
-    return SqlColumn("", Declared("RAW", (32_767,))).converted(_text(value), "")
+    return SqlColumn("", Declared("RAW", (32_767,))).converted(plain_text(value), "")
 
 
 def _extract(_: Context, field: str, value: Value) -> Value:
@@ -382,7 +383,7 @@ def _last_day(value: Value) -> Value:
 
 
 def _interval(value: Value, unit: Value) -> Value:
-    name, number = _text(unit).upper(), _decimal(value)
+    name, number = plain_text(unit).upper(), _decimal(value)
     if name in ("YEAR", "MONTH"):
         return Months(int((number * (12 if name == "YEAR" else 1)).to_integral_value()))
     sizes = {"DAY": 86_400, "HOUR": 3600, "MINUTE": 60, "SECOND": 1}
@@ -396,13 +397,13 @@ def _bitand(one: Value, other: Value) -> Value:
 
 
 def _standard_hash(value: Value, method: Value = "SHA1") -> Value:
-    content = value if isinstance(value, bytes) else _text(value).encode()
-    return hashlib.new(_text(method), content, usedforsecurity=False).digest()
+    content = value if isinstance(value, bytes) else plain_text(value).encode()
+    return hashlib.new(plain_text(method), content, usedforsecurity=False).digest()
 
 
 def _context_value(context: Context, namespace: Value, name: Value) -> Value:
     del namespace
-    return context.user if _text(name).upper() in ("SESSION_USER", "CURRENT_SCHEMA") else None
+    return context.user if plain_text(name).upper() in ("SESSION_USER", "CURRENT_SCHEMA") else None
 
 
 def _first(_: Context, *values: Value) -> Value:
@@ -427,11 +428,11 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "POWER": _strict(_power),
     "SQRT": _strict(lambda value: bounded(_decimal(value).sqrt())),
     "BITAND": _strict(_bitand),
-    "UPPER": _strict(lambda value: _like_text(value, _text(value).upper())),
-    "LOWER": _strict(lambda value: _like_text(value, _text(value).lower())),
+    "UPPER": _strict(lambda value: _like_text(value, plain_text(value).upper())),
+    "LOWER": _strict(lambda value: _like_text(value, plain_text(value).lower())),
     "INITCAP": _strict(_initcap),
     "LENGTH": _strict(_length),
-    "LENGTHB": _strict(lambda value: Decimal(len(_text(value).encode()))),
+    "LENGTHB": _strict(lambda value: Decimal(len(plain_text(value).encode()))),
     "SUBSTR": _strict(_substr),
     "INSTR": _strict(_instr),
     "REPLACE": _replace,
@@ -440,9 +441,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "RTRIM": lambda _, value, marks=" ": trimmed(value, marks, "TRAILING"),
     "LPAD": _pad(left=True),
     "RPAD": _pad(left=False),
-    "CONCAT": lambda _, one, other: null_if_empty(_text(one) + _text(other)),
+    "CONCAT": lambda _, one, other: null_if_empty(plain_text(one) + plain_text(other)),
     "CHR": _strict(_chr),
-    "ASCII": _strict(lambda value: Decimal(int.from_bytes(_text(value)[0].encode()))),
+    "ASCII": _strict(lambda value: Decimal(int.from_bytes(plain_text(value)[0].encode()))),
     "UNISTR": _strict(_unistr),
     "TO_CHAR": _strict(_to_char),
     "TO_NCHAR": _strict(_to_char),
@@ -457,7 +458,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "TO_BINARY_DOUBLE": _cast("BINARY_DOUBLE"),
     "HEXTORAW": _strict(_hex_to_raw),
     "RAWTOHEX": _strict(lambda value: text_of(value)),
-    "UTL_RAW.CAST_TO_RAW": _strict(lambda value: _text(value).encode()),
+    "UTL_RAW.CAST_TO_RAW": _strict(lambda value: plain_text(value).encode()),
     "UTL_RAW.CAST_TO_VARCHAR2": _strict(lambda value: value.decode()),
     "EMPTY_CLOB": lambda _: Clob(""),
     "EMPTY_BLOB": lambda _: Blob(b""),
@@ -484,55 +485,3 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "TIMESTAMP_TO_SCN": lambda context, _: Decimal(context.scn()),
     "DBMS_FLASHBACK.GET_SYSTEM_CHANGE_NUMBER": lambda context: Decimal(context.scn()),
 }  # fmt: skip
-
-
-# --- aggregates: from the arguments of every row to a value ---
-
-
-def _sum(rows: Sequence[tuple[Value, ...]]) -> Value:
-    total: Value = None
-    for (value,) in rows:
-        if value is not None:
-            total = to_number(value) if total is None else add(total, to_number(value))
-    return total
-
-
-def _average(rows: Sequence[tuple[Value, ...]]) -> Value:
-    count = sum(value is not None for (value,) in rows)
-    return calculated("/", _sum(rows), Decimal(count)) if count else None
-
-
-def _best(sign: int) -> Callable[[Sequence[tuple[Value, ...]]], Value]:
-    def found(rows: Sequence[tuple[Value, ...]]) -> Value:
-        best: Value = None
-        for (value,) in rows:
-            if value is not None and (best is None or (compared(value, best) or 0) * sign > 0):
-                best = value
-        return best
-
-    return found
-
-
-def _count(rows: Sequence[tuple[Value, ...]]) -> Value:
-    return Decimal(sum(not row or row[0] is not None for row in rows))
-
-
-def _list(rows: Sequence[tuple[Value, ...]]) -> Value:
-    texts = [_text(value) for value, _ in rows if value is not None]
-    separator = _text(rows[0][1]) if rows else ""
-    return null_if_empty(separator.join(texts))
-
-
-AGGREGATES: Final[dict[str, Callable[[Sequence[tuple[Value, ...]]], Value]]] = {
-    "COUNT": _count,
-    "SUM": _sum,
-    "AVG": _average,
-    "MIN": _best(-1),
-    "MAX": _best(1),
-    "LISTAGG": _list,
-}
-
-
-def distinct_rows(rows: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
-    """Return rows without those that are the same as another."""
-    return list({tuple(map(key_of, row)): row for row in reversed(rows)}.values())[::-1]

@@ -315,7 +315,10 @@ def _read_query(whole: _Text) -> Query:
             locking = Locking(0.0, skips=True)
         elif "WAIT" in rest:
             locking = Locking(float(rest[rest.index("WAIT") + 1]))
-    return Query(whole.text, tree=tree_of(whole.cut(0, at)), locking=locking)
+    tree = tree_of(whole.cut(0, at))
+    if isinstance(tree, exp.Select) and not tree.expressions:
+        raise OraError(936, "missing expression")
+    return Query(whole.text, tree=tree, locking=locking)
 
 
 def _returning(whole: _Text) -> tuple[int | None, tuple[Any, ...], tuple[int, ...]]:
@@ -362,6 +365,13 @@ def _target(node: Any) -> tuple[Any, tuple[str, ...]]:
     if isinstance(node, exp.Schema):
         return node.this, tuple(plain_name(one) for one in node.expressions)
     return node, ()
+
+
+def bare_node(node: Any) -> Any:
+    """Return what is in brackets."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def plain_name(node: Any) -> str:

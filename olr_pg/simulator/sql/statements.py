@@ -148,6 +148,8 @@ class _Defaults:
 
 
 def _is_default(node: Any) -> bool:
+    if isinstance(node, exp.Var):
+        return str(node.this).upper() == "DEFAULT"
     return isinstance(node, exp.Column) and not node.table and plain_name(node) == "DEFAULT"
 
 

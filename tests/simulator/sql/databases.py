@@ -11,6 +11,7 @@ from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.fields.cells import Cell
 from olr_pg.simulator.model.lobs import LobDraft, content_text
+from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.simulated_files import log_files
 from olr_pg.simulator.sql.database import SqlDatabase
 from olr_pg.simulator.sql.session import SqlSession
@@ -66,25 +67,47 @@ class Recorded:
                 for line in lines.splitlines()]  # fmt: skip
 
     def check_replay(self) -> int:
-        """Rows at the start and decoded changes are the rows at each commit; how many commits."""
+        """Rows at the start and decoded changes are the rows at each commit; how many commits.
+
+        TRUNCATE and added columns, which change rows but are no changes of rows, are carried out.
+        """
         rows = {table: dict(found) for table, found in self.first.items()}
         commits, decoded = 0, self.decode()
         following = [*(int(one["commit_scn"]) for one in decoded[1:]), 0][: len(decoded)]
+        truncated = [
+            (one.commit_scn, effect.table.name)
+            for one in self.database.instance.committed
+            for effect in one.ddl
+            if effect.operation == TRUNCATE
+        ]
         for change, next_scn in zip(decoded, following, strict=True):
+            scn = int(change["commit_scn"])
+            while truncated and truncated[0][0] < scn:
+                rows[truncated.pop(0)[1]].clear()
             if change["op"] in ("insert", "update", "delete"):
                 _carry_out(rows, change, self.database.tables)
             elif change["op"] == "commit":
                 commits += 1
-                scn = int(change["commit_scn"])
-                if scn == next_scn:  # several commits may have one SCN
-                    continue
-                for name, table in self.database.tables.items():
-                    if name in rows:
-                        assert rows[name] == rows_at(table, scn), (name, scn)
+                if scn != next_scn:  # several commits may have one SCN
+                    self._compare(rows, scn)
+        for _, name in truncated:
+            rows[name].clear()
+        self._compare(rows, self.database.instance.scn)
+        return commits
+
+    def _compare(self, rows: dict[str, Rows], scn: int) -> None:
         for name, table in self.database.tables.items():
             if name in rows:
-                assert rows[name] == rows_at(table, self.database.instance.scn), name
-        return commits
+                own = {key: _defaults(table) | row for key, row in rows[name].items()}
+                assert own == rows_at(table, scn), (name, scn)
+
+
+def _defaults(table: SqlTable) -> dict[str, Any]:
+    """What rows have in columns that were added after them."""
+    return {
+        column.name: None if column.default is None else json.loads(column.default.json)
+        for column in table.sim.columns
+    }
 
 
 def _carry_out(rows: dict[str, Rows], change: dict[str, Any], tables: dict[str, SqlTable]) -> None:
@@ -103,12 +126,12 @@ def _carry_out(rows: dict[str, Rows], change: dict[str, Any], tables: dict[str, 
     if change["op"] == "insert":
         found = identity(change["after"])
         assert found not in own, change
-        own[found] = {one.name: None for one in table.columns} | change["after"]
+        own[found] = change["after"]
         return
     found = identity(change["before"])
     old = own.pop(found)
     for column, value in change["before"].items():
-        assert old[column] == value, change
+        assert (_defaults(table) | old)[column] == value, change
     if change["op"] == "update":
         own[identity(old | change["after"])] = old | change["after"]
 

@@ -1,0 +1,18 @@
+-- purpose: DDL fails where another session has changed the table, and goes through once that has ended
+-- same: no, PostgreSQL waits
+CREATE TABLE o (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
+INSERT INTO o VALUES (1, 'x');
+COMMIT;
+-- start
+UPDATE o SET v = 'open';
+-- session: B
+-- error: ORA-00054
+ALTER TABLE o ADD (n NUMBER(4));
+-- error: ORA-00054
+TRUNCATE TABLE o;
+-- session: A
+COMMIT;
+-- session: B
+ALTER TABLE o ADD (n NUMBER(4));
+UPDATE o SET n = 1;
+COMMIT;

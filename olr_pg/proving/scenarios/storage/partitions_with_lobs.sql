@@ -1,0 +1,8 @@
+-- purpose: a row with LOBs moves to another partition: its LOBs are stored anew
+CREATE TABLE p (id NUMBER(6) PRIMARY KEY, region NUMBER(4), c CLOB) PARTITION BY HASH (region) PARTITIONS 3;
+INSERT INTO p SELECT LEVEL, LEVEL, RPAD('c' || LEVEL, 500 * LEVEL, 'x') FROM dual CONNECT BY LEVEL <= 8;
+COMMIT;
+UPDATE p SET region = region + 1;
+COMMIT;
+UPDATE p SET c = c || 'y', region = 0 WHERE id > 5;
+COMMIT;

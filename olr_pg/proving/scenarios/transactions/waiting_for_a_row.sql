@@ -1,0 +1,14 @@
+-- purpose: a session waits for a row, then changes what the other one has committed
+-- same: no, it needs two sessions
+CREATE TABLE w (id NUMBER(4) PRIMARY KEY, v NUMBER(6));
+INSERT INTO w SELECT LEVEL, 0 FROM dual CONNECT BY LEVEL <= 3;
+COMMIT;
+-- start
+UPDATE w SET v = v + 1 WHERE id = 1;
+-- session: B
+UPDATE w SET v = v + 10;
+-- session: A
+UPDATE w SET v = v + 1 WHERE id = 1;
+COMMIT;
+-- session: B
+COMMIT;

@@ -1,0 +1,139 @@
+"""What planned queries share: their rows, order, limits and groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sqlglot import exp
+
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.aggregates import distinct_rows
+from olr_pg.simulator.sql.values import Value, compared, key_of, to_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from olr_pg.simulator.sql.columns import Declared
+    from olr_pg.simulator.sql.expressions import Compiler
+    from olr_pg.simulator.sql.rows import SqlTable
+    from olr_pg.simulator.sql.scopes import Compiled, Env
+
+
+class Names(Protocol):
+    """What the tables and sequences of a schema are called."""
+
+    def table(self, name: str) -> SqlTable:
+        """Return a table; ORA-00942 where there is none."""
+
+    def is_sequence(self, name: str) -> bool:
+        """Tell whether there is a sequence."""
+
+    def check_scn(self, scn: int) -> None:
+        """Refuse an SCN that has not been, or is too long ago."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A query that can be carried out.
+
+    Attributes:
+        columns: the names of its columns.
+        declared: their types, of columns that come from tables as they are.
+        rows: gives its rows.
+    """
+
+    columns: tuple[str, ...]
+    declared: tuple[Declared | None, ...]
+    rows: Callable[[Env], list[tuple[Value, ...]]]
+
+
+def extended(env: Env, slot: int, row: Any) -> Env:
+    """Return a copy of an env with a row in a slot."""
+    own = [*env, *[None] * (slot + 1 - len(env))]
+    own[slot] = row
+    return own
+
+
+def limits(compiler: Compiler, node: Any) -> Callable[[Env, list[Any]], list[Any]]:
+    """Return what cuts rows by OFFSET and FETCH."""
+    fetch, offset = node.args.get("limit"), node.args.get("offset")
+    skip = compiler.compile(offset.expression) if offset is not None else None
+    count = None
+    if fetch is not None:
+        options = fetch.args.get("limit_options")
+        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+            raise OraError(900, "invalid SQL statement: the stand-in knows FETCH of rows ONLY")
+        count = compiler.compile(fetch.args.get("count") or exp.Literal.number(1))
+
+    def cut(env: Env, rows: list[Any]) -> list[Any]:
+        start = int(to_number(skip(env)) or 0) if skip else 0
+        end = None if count is None else start + int(to_number(count(env)) or 0)
+        return rows[start:end]
+
+    return cut
+
+
+def order_key(compiler: Compiler, node: Any, columns: Sequence[str], slot: int) -> Any:
+    """Return what orders: a function of an env, whether it is descending, and NULLs first."""
+    target = node.this
+    if isinstance(target, exp.Literal) and not target.is_string:
+        at = int(target.name) - 1
+        if not 0 <= at < len(columns):
+            raise OraError(1785, "ORDER BY item must be the number of a SELECT-list expression")
+        value: Compiled = lambda env: env[slot][at]  # noqa: E731
+    else:
+        value = compiler.compile(target)
+    return value, bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+
+
+def sorted_envs(envs: list[Env], keys: Sequence[Any]) -> list[Env]:
+    """Order envs by `order_key`s; what is equal keeps its order."""
+    if not keys:
+        return envs
+    rows = [([value(env) for value, _, _ in keys], env) for env in envs]
+
+    def compare(left: Any, right: Any) -> int:
+        for (_, descends, nulls_first), one, other in zip(keys, left[0], right[0], strict=True):
+            if one is None or other is None:
+                sign = (one is None) - (other is None)
+                sign = -sign if nulls_first else sign
+            else:
+                sign = compared(one, other) or 0
+                sign = -sign if descends else sign
+            if sign:
+                return sign
+        return 0
+
+    return [env for _, env in sorted(rows, key=cmp_to_key(compare))]
+
+
+def grouped_envs(
+    env: Env, envs: Iterable[Env], keys: Sequence[Compiled], calls: Sequence[Any], slot: int,
+    *, is_whole: bool,
+) -> list[Env]:  # fmt: skip
+    """Group rows; each group is the env of its first row, with the aggregates' values."""
+    groups = dict[Any, list[Any]]()
+    for one in envs:
+        groups.setdefault(tuple(key_of(key(one)) for key in keys), []).append(one)
+    if is_whole and not groups:
+        groups[()] = []
+    results = list[Any]()
+    for members in groups.values():
+        values = list[Any]()
+        for function, arguments, distinct, order in calls:
+            ordered = sorted_envs(members, [(key, False, False) for key in order])
+            rows = [tuple(argument(one) for argument in arguments) for one in ordered]
+            values.append(function(distinct_rows(rows) if distinct else rows))
+        first = members[0] if members else extended(env, slot, None)
+        results.append(extended(first, slot, values))
+    return results
+
+
+def distinct_envs(envs: list[Env], slot: int) -> list[Env]:
+    """Return envs whose results in a slot differ."""
+    found = dict[Any, Any]()
+    for env in envs:
+        found.setdefault(tuple(map(key_of, env[slot])), env)
+    return list(found.values())

@@ -1,0 +1,402 @@
+"""A SELECT that is planned: its sources, joins, hierarchy, groups and columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from sqlglot import exp
+
+from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.inputs import Input, conjuncts, join, rows_of_key
+from olr_pg.simulator.sql.parsing import plain_name
+from olr_pg.simulator.sql.plans import (
+    Names,
+    Plan,
+    distinct_envs,
+    extended,
+    grouped_envs,
+    limits,
+    order_key,
+    sorted_envs,
+)
+from olr_pg.simulator.sql.values import Value, compared, to_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from olr_pg.simulator.sql.columns import Declared
+    from olr_pg.simulator.sql.expressions import Compiler
+    from olr_pg.simulator.sql.rows import SqlTable
+    from olr_pg.simulator.sql.scopes import Compiled, Env, Scope, Source
+
+DUAL: Final = "DUAL"
+LEVELS_MAX: Final = 100_000
+
+
+class QueryPlanner(Protocol):
+    """What plans the queries within a query."""
+
+    def compiler(self, scope: Scope) -> Compiler:
+        """Return what compiles expressions within a scope."""
+
+    def plan(self, node: Any, parent: Scope | None = None, ctes: Any = None) -> Plan:
+        """Plan a query."""
+
+
+class Selection:
+    """A SELECT that is being planned."""
+
+    def __init__(
+        self, planner: QueryPlanner, names: Names, node: Any, scope: Scope, ctes: Any
+    ) -> None:
+        self._planner, self._names, self._node, self._scope = planner, names, node, scope
+        self._ctes = ctes
+        self._compiler = planner.compiler(scope)
+        self._inputs: list[Input] = []
+
+    def plan(self) -> Plan:
+        """Plan it."""
+        node = self._node
+        if node.args.get("from_") is not None:
+            self._add(node.args["from_"].this)
+        for joined_by in node.args.get("joins") or ():
+            self._add_join(joined_by)
+        where = node.args["where"].this if node.args.get("where") else None
+        filter_ = self._compiler.condition(where) if where is not None else None
+        for one in self._inputs:
+            one.conditions = [*conjuncts(where), *conjuncts(one.on)]
+        joined = self._joined_rows(filter_)
+        if node.args.get("connect") is not None:
+            joined = self._hierarchy(node.args["connect"], filter_)
+        return self._projected(joined)
+
+    # --- FROM ---
+
+    def _add(self, node: Any, side: str = "", on: Any = None, using: tuple[str, ...] = ()) -> None:
+        alias = node.args.get("alias")
+        name = plain_name(alias.this) if alias is not None and alias.this is not None else ""
+        if isinstance(node, exp.Subquery):
+            plan = self._planner.plan(node.this, self._scope, self._ctes)
+            self._add_plan(plan, name, side, on, using)
+            return
+        if not isinstance(node, exp.Table):
+            raise OraError(900, f"invalid SQL statement: the stand-in does not know {node.key}")
+        if node.args.get("joins"):
+            raise OraError(900, "invalid SQL statement: the stand-in joins without brackets")
+        own = plain_name(node)
+        if own in self._ctes and not node.db:
+            self._add_plan(self._ctes[own], name or own, side, on, using)
+            return
+        if own == DUAL:
+            self._add_plan(
+                Plan(("DUMMY",), (None,), lambda _: [("X",)]), name or own, side, on, using
+            )
+            return
+        table = self._names.table(own)
+        flashback = None
+        if node.args.get("version") is not None:
+            version = node.args["version"]
+            if str(version.this).upper() != "SCN":
+                raise OraError(900, "invalid SQL statement: the stand-in knows AS OF SCN")
+            flashback = self._compiler.compile(version.expression)
+        columns = tuple(one.name for one in table.columns)
+        source = self._scope.add(name or own, columns, has_rowid=True)
+        declared = tuple(one.declared for one in table.columns)
+        rows = self._table_rows(table, flashback)
+        self._put(Input(source, rows, table, flashback, side, on, using, declared))
+
+    def _add_plan(self, plan: Plan, name: str, side: str, on: Any, using: tuple[str, ...]) -> None:
+        source = self._scope.add(name, plan.columns)
+        self._put(Input(source, plan.rows, None, None, side, on, using, plan.declared))
+
+    def _put(self, one: Input) -> None:
+        for column in one.using:
+            before = [other.source for other in self._inputs if column in other.source.columns]
+            self._scope.joined.setdefault(column, []).extend(before[:1])
+            self._scope.joined[column].append(one.source)
+        self._inputs.append(one)
+
+    def _table_rows(self, table: SqlTable, flashback: Compiled | None) -> Callable[[Env], Any]:
+        names = self._names
+
+        def rows(env: Env) -> Iterator[tuple[Value, ...]]:
+            scn = None
+            if flashback is not None:
+                scn = int(to_number(flashback(env)) or 0)
+                names.check_scn(scn)
+            for stored, values in table.scan(env[0].reader, scn):
+                yield (*values, stored)
+
+        return rows
+
+    def _add_join(self, join: Any) -> None:
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            raise OraError(900, "invalid SQL statement: the stand-in knows no NATURAL JOIN")
+        using = tuple(plain_name(one) for one in join.args.get("using") or ())
+        self._add(join.this, str(join.side or "").upper(), join.args.get("on"), using)
+
+    # --- joins ---
+
+    def _joined_rows(self, filter_: Compiled | None) -> Callable[[Env], Iterator[Env]]:
+        steps = [(one, self._condition(one), self._lookup(at)) for at, one in
+                 enumerate(self._inputs)]  # fmt: skip
+        width = self._scope.depth
+
+        def rows(env: Env) -> Iterator[Env]:
+            context = env[0]
+            outer, context.rownum = context.rownum, 1
+            first: Env = [*env, *[None] * (width - len(env))]
+            envs: Iterable[Env] = [first]
+            for one, condition, lookup in steps:
+                envs = join(first, envs, one, condition, lookup)
+            try:
+                for own in envs:
+                    if filter_ is None or filter_(own):
+                        yield own
+                        context.rownum += 1
+            finally:
+                context.rownum = outer
+
+        return rows
+
+    def _condition(self, one: Input) -> Compiled | None:
+        """Return the function of a join's condition."""
+        if one.using:
+            before = [other for other in self._inputs if other.source.slot < one.source.slot]
+            pairs = []
+            for column in one.using:
+                owner = next(other.source for other in before if column in other.source.columns)
+                place = one.source.slot, one.source.columns.index(column)
+                pairs.append(((owner.slot, owner.columns.index(column)), place))
+            return lambda env: all(
+                compared(env[left[0]] and env[left[0]][left[1]], env[right[0]][right[1]]) == 0
+                for left, right in pairs
+            )
+        return None if one.on is None else self._compiler.condition(one.on)
+
+    def _lookup(self, at: int) -> Callable[[Env], Iterable[Any] | None] | None:
+        """Return what finds the rows of a table by a key that the conditions name."""
+        one = self._inputs[at]
+        if one.table is None or one.flashback is not None or one.side in ("RIGHT", "FULL"):
+            return None
+        known = [other.source.slot for other in self._inputs[:at]]
+        table, values = one.table, dict[int, Any]()
+        for condition in one.conditions:
+            self._note_equality(condition, one.source, known, values)
+        for key in table.keys:
+            if all(column in values for column in key.columns):
+                return lambda env, key=key: rows_of_key(env, table, key, values)  # type: ignore[misc]
+        return None
+
+    def _note_equality(
+        self, condition: Any, source: Source, known: Sequence[int], values: dict[int, Compiled]
+    ) -> None:
+        if not isinstance(condition, exp.EQ):
+            return
+        for own, other in (
+            (condition.this, condition.expression), (condition.expression, condition.this)
+        ):  # fmt: skip
+            if not isinstance(own, exp.Column) or isinstance(own.this, exp.Star):
+                continue
+            alias = plain_name(own.args["table"]) if own.table else ""
+            found = self._scope.find(plain_name(own), alias)
+            if found is None or found[0] is not source:
+                continue
+            if self._is_known(other, known):
+                values[found[1]] = self._compiler.compile(other)
+
+    def _is_known(self, node: Any, known: Sequence[int]) -> bool:
+        """Tell whether an expression is of sources that are joined before, or around."""
+        if any(node.find_all(exp.Select, exp.Prior)):
+            return False
+        for column in node.find_all(exp.Column):
+            alias = plain_name(column.args["table"]) if column.table else ""
+            found = self._scope.find(plain_name(column), alias)
+            if found is None:
+                return False
+            slot = found[0].slot
+            if slot not in known and self._scope.is_own(slot):
+                return False
+        return True
+
+    # --- CONNECT BY ---
+
+    def _hierarchy(self, connect: Any, filter_: Compiled | None) -> Callable[[Env], Iterator[Env]]:
+        """Return what walks a hierarchy: WHERE is applied to its rows."""
+        if connect.args.get("nocycle"):
+            raise OraError(900, "invalid SQL statement: the stand-in knows no NOCYCLE")
+        width, sources = self._scope.depth, list(self._scope.sources)
+        self._compiler.prior_slot = {one.slot: width + at for at, one in enumerate(sources)}
+        start = connect.args.get("start")
+        begins = self._compiler.condition(start) if start is not None else lambda _: True
+        follows = self._compiler.condition(connect.args["connect"])
+        all_rows, slots = self._joined_rows(None), [one.slot for one in sources]
+
+        def below(env: Env, candidates: list[Env], level: int) -> Iterator[Env]:
+            for one in candidates:
+                own = [*one[:width], *(env[slot] for slot in slots)]
+                own[0].level = level
+                if follows(own):
+                    yield own
+
+        def rows(env: Env) -> Iterator[Env]:
+            candidates = list(all_rows(env))
+            for root in candidates:
+                own = [*root[:width], *(None for _ in slots)]
+                own[0].level = 1
+                if not begins(own):
+                    continue
+                yield own
+                walks = [below(own, candidates, 2)]
+                while walks:
+                    found = next(walks[-1], None)
+                    if found is None:
+                        walks.pop()
+                        continue
+                    if len(walks) > LEVELS_MAX:
+                        raise OraError(1436, "CONNECT BY loop in user data")
+                    found[0].level = len(walks) + 1
+                    yield found
+                    walks.append(below(found, candidates, len(walks) + 2))
+
+        def filtered(env: Env) -> Iterator[Env]:
+            for own in rows(env):
+                if filter_ is None or filter_(own):
+                    yield own
+
+        return filtered
+
+    # --- what is selected ---
+
+    def _projected(self, joined: Callable[[Env], Iterator[Env]]) -> Plan:
+        node, compiler = self._node, self._compiler
+        group, having = node.args.get("group"), node.args.get("having")
+        slot = self._scope.depth + len(self._scope.sources)
+        compiler.aggregates, compiler.aggregate_slot = [], slot
+        names, declared, values = self._outputs()
+        having_ = compiler.condition(having.this) if having is not None else None
+        order = node.args.get("order")
+        ordering = self._ordering(order, names, slot + 1) if order else []
+        calls, compiler.aggregates = compiler.aggregates, None
+        keys = [compiler.compile(one) for one in group.expressions] if group else []
+        grouped = bool(group) or bool(calls)
+        if grouped:
+            self._check_groups(group)
+        window = limits(compiler, node)
+        distinct = bool(node.args.get("distinct"))
+
+        def rows(env: Env) -> list[tuple[Value, ...]]:
+            found: Iterable[Env] = joined(env)
+            if grouped:
+                found = grouped_envs(env, found, keys, calls, slot, is_whole=not group)
+                found = [one for one in found if having_ is None or having_(one)]
+            results = list[Any]()
+            for one in found:
+                one[0].drawn = {}
+                own = extended(one, slot + 1, tuple(value(one) for value in values))
+                results.append(own)
+            if distinct:
+                results = distinct_envs(results, slot + 1)
+            results = sorted_envs(results, ordering)
+            return window(env, [one[slot + 1] for one in results])
+
+        return Plan(names, declared, rows)
+
+    def _outputs(self) -> tuple[tuple[str, ...], tuple[Declared | None, ...], list[Compiled]]:
+        names, declared, values = list[str](), list[Any](), list[Any]()
+        for node in self._node.expressions:
+            star = node.this if isinstance(node, exp.Column) else node
+            if isinstance(star, exp.Star):
+                alias = plain_name(node.args["table"]) if isinstance(node, exp.Column) else ""
+                for one in self._inputs:
+                    if alias not in ("", one.source.alias):
+                        continue
+                    for at, column in enumerate(one.source.columns):
+                        if not alias and one.source in self._scope.joined.get(column, ())[1:]:
+                            continue
+                        names.append(column)
+                        declared.append(one.declared[at])
+                        values.append(_value_at(one.source.slot, at))
+                continue
+            inner = node.this if isinstance(node, exp.Alias) and not _is_suffixed(node) else node
+            label = plain_name(node.args["alias"]) if inner is not node else _label(node)
+            names.append(label)
+            declared.append(self._declared_of(inner))
+            values.append(self._compiler.compile(inner))
+        return tuple(names), tuple(declared), values
+
+    def _declared_of(self, node: Any) -> Declared | None:
+        """Return the type of a column of a table, None of anything else."""
+        if not isinstance(node, exp.Column):
+            return None
+        alias = plain_name(node.args["table"]) if node.table else ""
+        found = self._scope.find(plain_name(node), alias)
+        for one in self._inputs:
+            if found is not None and found[0] is one.source:
+                return one.declared[found[1]]
+        return None
+
+    def _ordering(self, order: Any, names: Sequence[str], slot: int) -> list[Any]:
+        keys = list[Any]()
+        for one in order.expressions:
+            target = one.this
+            is_alias = isinstance(target, exp.Column) and not target.table
+            if (
+                is_alias
+                and plain_name(target) in names
+                and (
+                    self._scope.find(plain_name(target)) is None or self._node.args.get("distinct")
+                )
+            ):
+                at = names.index(plain_name(target))
+                value = _value_at(slot, at)
+                keys.append((value, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
+                continue
+            keys.append(order_key(self._compiler, one, names, slot))
+        return keys
+
+    def _check_groups(self, group: Any) -> None:
+        """Check that what is selected is grouped.
+
+        Raises:
+            OraError: ORA-00937, ORA-00979.
+        """
+        known = {one.sql("oracle").upper() for one in group.expressions} if group else set()
+
+        def check(node: Any) -> None:
+            if node.sql("oracle").upper() in known or isinstance(node, exp.GroupConcat):
+                return
+            is_call = isinstance(node, exp.Anonymous)
+            if is_call and str(node.this).upper() in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
+                return
+            if isinstance(node, exp.Select | exp.Subquery):
+                return
+            if isinstance(node, exp.Column) and self._scope.find(plain_name(node)) is not None:
+                if group:
+                    raise OraError(979, "not a GROUP BY expression")
+                raise OraError(937, "not a single-group group function")
+            for one in node.iter_expressions():
+                check(one)
+
+        for node in self._node.expressions:
+            check(node.this if isinstance(node, exp.Alias) else node)
+
+
+def _value_at(slot: int, at: int) -> Compiled:
+    return lambda env: None if env[slot] is None else env[slot][at]
+
+
+def _is_suffixed(node: Any) -> bool:
+    """Tell whether an alias is the suffix of a number, as in 1.5d."""
+    return (
+        isinstance(node.this, exp.Literal)
+        and not node.this.is_string
+        and (plain_name(node.args["alias"]) in ("D", "F"))
+    )
+
+
+def _label(node: Any) -> str:
+    """Return the name of a column without one: its text, in upper case without blanks."""
+    if isinstance(node, exp.Column):
+        return plain_name(node)
+    return str(node.sql("oracle").upper().replace(" ", ""))[:128]

@@ -1,0 +1,172 @@
+"""Every scenario is read right from its redo, and means the same in PostgreSQL where it says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+import pytest
+
+import olr_pg.proving
+from olr_pg.proving.scenario import Scenario, read_scenario
+from olr_pg.simulator.fields.cells import Moment
+from olr_pg.simulator.sql.scripts import run_script
+from olr_pg.simulator.sql.values import (
+    SECOND,
+    DateValue,
+    Duration,
+    Months,
+    Timestamp,
+    Zoned,
+    moment_of,
+)
+from tests.proving.in_postgres import in_postgres
+from tests.simulator.sql.databases import Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FOLDER: Final = Path(olr_pg.proving.__file__).parent / "scenarios"
+FILES: Final = sorted(FOLDER.rglob("*.sql"))
+SCENARIOS: Final = {one.name: one for one in map(read_scenario, FILES)}
+LEAST: Final = 80
+SAME: Final = [
+    name
+    for name, one in SCENARIOS.items()
+    if not one.different and len({step.session for step in one.steps}) == 1
+]
+
+
+def recorded(folder: Path, scenario: Scenario) -> Recorded:
+    made = Recorded(folder, seed=sum(scenario.name.encode()))
+    run_script(made.database, scenario.steps[: scenario.start])
+    made.start()
+    run_script(made.database, scenario.steps[scenario.start :])
+    return made
+
+
+def test_there_are_scenarios_of_every_group_and_each_says_what_it_is_for() -> None:
+    assert len(SCENARIOS) >= LEAST
+    groups = {name.partition("/")[0] for name in SCENARIOS}
+    assert groups >= {"types", "rows", "transactions", "statements", "lobs", "storage", "ddl",
+                      "logging"}  # fmt: skip
+    assert [name for name, one in SCENARIOS.items() if not one.purpose] == []
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_rows_at_the_start_and_decoded_changes_are_the_rows_at_each_commit(
+    tmp_path: Path, name: str
+) -> None:
+    assert recorded(tmp_path, SCENARIOS[name]).check_replay() > 0
+
+
+# --- in PostgreSQL ---
+
+
+@pytest.fixture
+def other(postgres_database: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+def run_in_postgres(connection: psycopg.Connection[Any], scenario: Scenario) -> None:
+    """Carry the statements out; one that fails leaves the transaction as it was."""
+    refers = any("REFERENCES" in step.text for step in scenario.steps)
+    for step in scenario.steps:
+        statement = in_postgres(step.text)
+        if refers:  # PostgreSQL lets no foreign key refer to a deferrable key
+            statement = statement.replace(" DEFERRABLE", "")
+        if not statement:
+            continue
+        idle = connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+        if statement.startswith(("CREATE", "ALTER", "DROP", "TRUNCATE")):
+            if not idle:  # DDL commits in Oracle
+                connection.execute("COMMIT")
+            connection.execute(statement.encode())
+            continue
+        if statement in ("COMMIT", "ROLLBACK"):
+            connection.execute(statement.encode())
+            continue
+        if idle:
+            connection.execute("BEGIN")
+        if "SAVEPOINT" in statement:
+            connection.execute(statement.encode())
+            continue
+        connection.execute("SAVEPOINT statement_")
+        if step.errors:
+            with pytest.raises(psycopg.Error):
+                connection.execute(statement.encode())
+            connection.execute("ROLLBACK TO SAVEPOINT statement_")
+        else:
+            connection.execute(statement.encode())
+            connection.execute("RELEASE SAVEPOINT statement_")
+    if connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+        connection.execute("ROLLBACK")
+
+
+def as_text(value: Any) -> str | None:
+    """A value of the stand-in as PostgreSQL prints it with ``::text``, normalised."""
+    if value is None:
+        return None
+    if isinstance(value, DateValue):
+        return moment_text(moment_of(value.seconds * SECOND))
+    if isinstance(value, Timestamp | Zoned):
+        return moment_text(moment_of(value.nanoseconds))
+    if isinstance(value, Months):
+        return f"{value.months} months"
+    if isinstance(value, Duration):
+        return f"{value.nanoseconds // 1000} us"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, str):
+        return str(value)
+    return f"{float(value):.12g}" if isinstance(value, float) else f"{value.normalize():f}"
+
+
+def moment_text(at: Moment) -> str:
+    return f"{at.label.replace('T', ' ')}.{at.nanosecond // 1000:06}"
+
+
+READ: Final = {
+    "numeric": "trim_scale({})::text",
+    "bytea": "encode({}, 'hex')",
+    "timestamp without time zone": "to_char({}, 'YYYY-MM-DD HH24:MI:SS.US')",
+    "timestamp with time zone": "to_char({}, 'YYYY-MM-DD HH24:MI:SS.US')",
+    "character": "rpad({}::text, {}, ' ')",
+}
+
+
+def rows_in_postgres(connection: psycopg.Connection[Any], table: str) -> list[tuple[Any, ...]]:
+    columns = connection.execute(
+        "SELECT column_name, data_type, character_maximum_length FROM information_schema.columns"
+        " WHERE table_name = %s ORDER BY ordinal_position", (table.lower(),),
+    ).fetchall()  # fmt: skip
+    parts = []
+    for name, kind, length in columns:
+        form = READ.get(kind, "{}::text")
+        parts.append(form.format(f'"{name}"', length) if kind == "character"
+                     else form.format(f'"{name}"'))  # fmt: skip
+    return connection.execute(f"SELECT {', '.join(parts)} FROM {table}".encode()).fetchall()
+
+
+def comparable(value: Any) -> Any:
+    try:
+        return None if value is None else f"{float(value):.12g}"
+    except ValueError:
+        return value
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_statements_end_in_the_same_rows_in_postgresql(
+    tmp_path: Path, other: psycopg.Connection[Any], name: str
+) -> None:
+    scenario = SCENARIOS[name]
+    made = recorded(tmp_path, scenario)
+    run_in_postgres(other, scenario)
+    for table in made.database.tables.values():
+        ours = [tuple(comparable(as_text(value)) for value in values)
+                for _, values in table.scan(None)]  # fmt: skip
+        theirs = [tuple(map(comparable, row)) for row in rows_in_postgres(other, table.name)]
+        assert sorted(map(str, ours)) == sorted(map(str, theirs)), table.name
