@@ -36,6 +36,8 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
         raise UntranslatableError(f"{tree.key.upper()} with {', '.join(sorted(lost)) or 'parts'}")
     if isinstance(tree, exp.Insert):
         return _insert(t, tree)
+    if any(one.name.upper() == "ROWNUM" for one in tree.find_all(exp.Column)):
+        raise UntranslatableError(f"{tree.key.upper()} of the first rows (ROWNUM): name their keys")
     tables = tree.args.get("tables") or [tree.this]
     relation, source = _target(t, tables[0])
     outer, t.scope = t.scope, Scope([source], t.scope)

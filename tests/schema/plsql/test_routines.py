@@ -264,6 +264,7 @@ REFUSED = {
     "PROCEDURE p IS BEGIN MERGE INTO accounts a USING dual ON (1 = 1) WHEN MATCHED THEN"
     " UPDATE SET name = 'a'; END;": "MERGE",
     "FUNCTION f(c CHAR) RETURN NUMBER IS BEGIN RETURN 1; END;": "CHAR, which has no length",
+    "PROCEDURE p IS BEGIN DELETE FROM history WHERE ROWNUM < 9; END;": "ROWNUM",
     "PACKAGE p IS n NUMBER; END;": "it is PL/SQL",
 }
 
