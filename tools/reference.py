@@ -1,4 +1,4 @@
-"""Writes the generated pages: docs/configuration.md and docs/errors.md.
+"""Writes the generated pages: docs/configuration.md, docs/errors.md and man/olr-pg.1.
 
     uv run python tools/reference.py
 
@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from olr_pg.appliance.reloading import RELOADABLE
+from olr_pg.cli.manual import manual
 from olr_pg.config.model import Config, NamedTarget, Target
 from olr_pg.config.reading import json_schema
 from olr_pg.config.section import Section
@@ -226,13 +227,18 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES: Final = {"configuration.md": configuration_page, "errors.md": errors_page}
+PAGES: Final = {
+    "configuration.md": configuration_page,
+    "errors.md": errors_page,
+    "../man/olr-pg.1": manual,
+}
 
 
 def main() -> None:
     """Write the pages."""
     assert json_schema()  # the model is whole
     for name, page in PAGES.items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(page(), "utf-8")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from olr_pg.cli.completion import target_names
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.errors import Code, OlrPgError
 
@@ -51,7 +52,12 @@ ConfigOption = Annotated[
 
 TargetOption = Annotated[
     str | None,
-    typer.Option("--target", metavar="NAME", help="Which target, where there are several."),
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="Which target, where there are several.",
+        autocompletion=target_names,
+    ),
 ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from olr_pg.cli.completion import table_names
 from olr_pg.cli.printing import byte_progress, log_to_stderr, print_json, write_bytes
 from olr_pg.errors import Code, OlrPgError
 
@@ -83,6 +84,7 @@ def decode(
             "--table",
             "-t",
             metavar="OWNER.NAME",
+            autocompletion=table_names,
             help="Only this table (of several containers PDB.OWNER.NAME, or without PDB those of"
             " all); may be repeated. Default: every table but Oracle's own.",
         ),

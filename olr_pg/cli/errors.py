@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from olr_pg.cli.advice import advised
+from olr_pg.cli.completion import error_codes, table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption
 from olr_pg.cli.target_connection import open_settings
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import CATALOGUE, Code, OlrPgError, exit_code_of
 from olr_pg.observability.advised_commands import commands_of_error
 from olr_pg.observability.wording import counted
 
@@ -50,6 +51,39 @@ def errors() -> None:
     The changes of a stopped table are held in the target, in order; the other tables go on. All of
     this works whether `olr-pg run` runs or not.
     """
+
+
+@app.command("explain")
+def explain(
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="CODE", help="As it is printed: OLR-05010.", autocompletion=error_codes
+        ),
+    ],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what an error code means and what to do. Needs no configuration."""
+    digits = code.upper().removeprefix("OLR-")
+    try:
+        number = Code(int(digits))
+    except ValueError:
+        raise typer.BadParameter(f"{code} is no error code; docs/errors.md has them") from None
+    entry = CATALOGUE[number]
+    if as_json:
+        print_json(
+            {
+                "code": f"OLR-{number:05d}",
+                "title": entry.title,
+                "action": entry.action,
+                "exit_code": exit_code_of(number),
+            }
+        )
+        return
+    print_line(f"OLR-{number:05d}: {entry.title}")
+    print_line(f"  to do: {entry.action}")
+    print_line(f"  exit code: {exit_code_of(number)}")
 
 
 @app.command("list")
@@ -129,7 +163,11 @@ def retry(
     *,
     table: Annotated[
         list[str] | None,
-        typer.Argument(metavar="OWNER.NAME", help="Stopped tables; by default all of them."),
+        typer.Argument(
+            metavar="OWNER.NAME",
+            help="Stopped tables; by default all of them.",
+            autocompletion=table_names,
+        ),
     ] = None,
     target_name: TargetOption = None,
     as_json: JsonOption = False,

@@ -43,7 +43,6 @@ app = typer.Typer(
         " 130 interrupted, 143 terminated, 141 nobody reads the output."
     ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

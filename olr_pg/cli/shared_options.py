@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from olr_pg.cli.completion import table_names
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
 TableOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--table", metavar="OWNER.NAME", help="Only this table of `apply.tables`; may be repeated."
+        "--table",
+        metavar="OWNER.NAME",
+        help="Only this table of `apply.tables`; may be repeated.",
+        autocompletion=table_names,
     ),
 ]
 AcceptOption = Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from olr_pg.cli.completion import table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.errors import go_on
 from olr_pg.cli.printing import print_json, print_line
@@ -33,7 +34,10 @@ app = typer.Typer(
 )
 
 NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="OWNER.NAME", help="Tables that are replicated.")
+    list[str] | None,
+    typer.Argument(
+        metavar="OWNER.NAME", help="Tables that are replicated.", autocompletion=table_names
+    ),
 ]
 AllOption = Annotated[
     bool,
@@ -151,7 +155,12 @@ def resume(
 @app.command("add")
 def add(
     config: ConfigOption,
-    table: Annotated[list[str], typer.Argument(metavar="OWNER.NAME", help="Tables of the source.")],
+    table: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="OWNER.NAME", help="Tables of the source.", autocompletion=table_names
+        ),
+    ],
     *,
     load: Annotated[
         bool, typer.Option("--load/--no-load", help="Load the rows that are there first.")
@@ -199,7 +208,10 @@ def _check_targets(config: Config, names: Sequence[str]) -> None:
 @app.command("remove")
 def remove(
     config: ConfigOption,
-    table: Annotated[list[str], typer.Argument(metavar="OWNER.NAME", help="Replicated tables.")],
+    table: Annotated[
+        list[str],
+        typer.Argument(metavar="OWNER.NAME", help="Replicated tables.", autocompletion=table_names),
+    ],
     *,
     by: ByOption = None,
     target_name: TargetOption = None,

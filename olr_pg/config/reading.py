@@ -62,6 +62,20 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
             than the runs before had, 8015 what `olr-pg tables` has changed cannot be read.
     """
     path = Path(path)
+    variables = os.environ if environ is None else environ
+    data = read_values(path, variables)
+    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
+    config = parse_config(data, folder, variables, file=str(path))
+    _check_state(config, folder, str(path))
+    return config.with_table_changes().of_file(str(folder / path.name))
+
+
+def read_values(path: Path, environ: Mapping[str, str] = os.environ) -> Any:
+    """Read the file at `path` and the variables that set keys; nothing is checked or resolved.
+
+    Raises:
+        OlrPgError: 1001 the file cannot be read, 1002 it is neither JSON nor TOML.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -70,12 +84,7 @@ def load_config(path: Path | str, environ: Mapping[str, str] | None = None) -> C
         raise OlrPgError(
             Code.CONFIG_UNREADABLE, "it is not UTF-8 text", file=str(path), offset=error.start
         ) from error
-    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - links stay as the user named them
-    variables = os.environ if environ is None else environ
-    data = _overridden(_parse(text, str(path)), variables, str(path))
-    config = parse_config(data, folder, variables, file=str(path))
-    _check_state(config, folder, str(path))
-    return config.with_table_changes().of_file(str(folder / path.name))
+    return _overridden(_parse(text, str(path)), environ, str(path))
 
 
 def parse_text(

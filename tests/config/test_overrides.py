@@ -33,7 +33,8 @@ def keys(schema: Any, whole: Any, before: str = "") -> Iterator[tuple[str, Any]]
         yield from keys(schema["items"], whole, f"{before}0.")
 
 
-ALL_KEYS = sorted({key for key, _ in keys(json_schema(), json_schema()) if "." in key})
+SCHEMA = json_schema()
+ALL_KEYS = sorted({key for key, _ in keys(SCHEMA, SCHEMA) if "." in key})
 """Those of a section."""
 
 
@@ -51,7 +52,7 @@ def test_the_variable_of_a_key_sets_it(key: str) -> None:
         at = int(part) if part.isdigit() else part
         place[at] = [{}] if following.isdigit() else {}
         place = place[at]
-    found = override(data, {variable_of(key): "[]"}, json_schema())
+    found = override(data, {variable_of(key): "[]"}, SCHEMA)
     for part in parts:
         found = found[int(part) if part.isdigit() else part]
     assert found in ([], "[]")
@@ -77,7 +78,7 @@ def test_the_variable_of_a_key_sets_it(key: str) -> None:
 def test_texts_are_taken_as_they_are_and_all_else_as_json(
     variable: str, text: str, value: object
 ) -> None:
-    found: Any = override({}, {f"OLR_PG_{variable}": text}, json_schema())
+    found: Any = override({}, {f"OLR_PG_{variable}": text}, SCHEMA)
     for part in variable.lower().replace("_", "-").split("--"):
         found = found[part]
     assert found == value
@@ -88,7 +89,7 @@ def test_the_environment_wins_over_the_file_which_stays_as_it_was() -> None:
     file = {"context": {"memory": {"max-mb": 16}, "data": "d"}, "target": [{"name": "a"}]}
     before = json.dumps(file)
     environ = {"OLR_PG_CONTEXT__MEMORY__MAX_MB": "32", "OLR_PG_TARGET__0__NAME": "b", "OTHER": "x"}
-    changed = override(file, environ, json_schema())
+    changed = override(file, environ, SCHEMA)
     assert changed == {
         "context": {"memory": {"max-mb": 32}, "data": "d"},
         "target": [{"name": "b"}],
@@ -98,7 +99,7 @@ def test_the_environment_wins_over_the_file_which_stays_as_it_was() -> None:
 
 def test_an_object_is_set_before_what_is_within_it() -> None:
     environ = {"OLR_PG_CONTEXT__MEMORY": '{"max-mb": 20}', "OLR_PG_CONTEXT__MEMORY__MIN_MB": "1"}
-    changed = override({}, environ, json_schema())
+    changed = override({}, environ, SCHEMA)
     assert changed == {"context": {"memory": {"max-mb": 20, "min-mb": 1}}}
 
 
@@ -107,18 +108,18 @@ def test_an_object_is_set_before_what_is_within_it() -> None:
 )
 def test_a_variable_of_no_key_is_an_error(variable: str) -> None:
     with pytest.raises(OverrideError, match=f"{variable}: expected the name of a key"):
-        override({}, {variable: "secret"}, json_schema())
+        override({}, {variable: "secret"}, SCHEMA)
 
 
 @pytest.mark.parametrize("data", [[], "text", {"target": []}, {"target": "text"}])
 def test_a_file_without_a_place_for_it_is_an_error(data: object) -> None:
     with pytest.raises(OverrideError, match="has no place for"):
-        override(data, {"OLR_PG_TARGET__0__NAME": "secret"}, json_schema())
+        override(data, {"OLR_PG_TARGET__0__NAME": "secret"}, SCHEMA)
 
 
 def test_variables_without_two_underscores_and_empty_ones_do_not_count() -> None:
     environ = {"OLR_PG_CONFIG": "f", "OLR_PG_CONTEXT__DATA": ""}
-    assert override({}, environ, json_schema()) == {}
+    assert override({}, environ, SCHEMA) == {}
 
 
 def test_a_configuration_is_read_with_them(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""What bash, zsh and fish are proposed, asked as their completion scripts ask."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.errors import CATALOGUE, Code, exit_code_of
+from olr_pg.replicator.kernel_warmup import unpack_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+TABLES = ["tables", "pause", "--config", "c.json"]
+
+
+def asked(cli: Cli, shell: str, words: list[str], last: str) -> list[str]:
+    """The words that a shell gets for a command line with `last` at its end."""
+    line = shlex.join(["olr-pg", *words]) + f" {last}"
+    variables = {
+        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) + 1)},
+        "zsh": {"_TYPER_COMPLETE_ARGS": line},
+        "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    answer = cli(**variables, _OLR_PG_COMPLETE=f"complete_{shell}")
+    assert answer.returncode == 0, answer.stderr
+    if shell == "zsh":
+        return [part.split('"')[1] for part in answer.stdout.splitlines() if part.count('"') >= 2]
+    return [part.partition("\t")[0] for part in answer.stdout.splitlines() if part]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    unpack_logs(tmp_path)
+    source = {"kind": "offline", "dictionary": "dictionary.json", "logs": "logs"}
+    secret = {"connect-string": "password=${NO_SUCH_VARIABLE}"}
+    targets = [{"name": "north", "apply": secret}, {"name": "south"}]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"source": source, "target": targets}))
+    return path
+
+
+def tables_of(folder: Path) -> list[str]:
+    document = json.loads((folder / "dictionary.json").read_text())
+    return sorted(f"{one['owner']}.{one['name']}" for one in document["tables"])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_names_and_codes_in_each_shell(cli: Cli, config: Path, shell: str) -> None:
+    tables = tables_of(config.parent)
+    assert tables
+    assert asked(cli, shell, TABLES, tables[0][:4])[0].startswith(tables[0][:4])
+    assert asked(cli, shell, [*TABLES, "--target"], "s") == ["south"]
+    assert asked(cli, shell, ["errors", "explain"], "OLR-0122") == ["OLR-01220", "OLR-01221"]
+    assert "tables" in asked(cli, shell, [], "t")
+
+
+def test_all_tables_of_the_dictionary(cli: Cli, config: Path) -> None:
+    assert asked(cli, "bash", TABLES, '""') == tables_of(config.parent)
+    decode = ["decode", "-d", "dictionary.json", "--table"]
+    assert asked(cli, "bash", decode, '""') == tables_of(config.parent)
+
+
+def test_a_run_has_left_its_dictionary(cli: Cli, config: Path, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "dictionary.json").rename(tmp_path / "state" / "dictionary.json")
+    source = {"user": "u", "password": "${NO_SUCH_VARIABLE}", "server": "h:1521/S"}
+    config.write_text(json.dumps({"source": source, "context": {"data": "state"}}))
+    assert asked(cli, "bash", TABLES, '""') == tables_of(tmp_path / "state")
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[]", '{"target": "text", "source": 1}', None])
+def test_without_a_configuration_there_is_nothing_to_propose(
+    cli: Cli, tmp_path: Path, text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / "c.json").write_text(text)
+    assert asked(cli, "bash", TABLES, '""') == []
+    assert asked(cli, "bash", [*TABLES, "--target"], '""') == []
+
+
+def test_bash_takes_the_script(cli: Cli) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = cli("--show-completion", "bash")
+    taken = subprocess.run(
+        [bash, "--norc", "-c", f"{script.stdout}\ncomplete -p olr-pg"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (taken.returncode, taken.stderr) == (0, "")
+    assert taken.stdout.startswith("complete -o default -F ")
+
+
+def test_a_code_is_explained(cli: Cli) -> None:
+    code = Code.KERNEL_PACK_UNFIT
+    told = cli("errors", "explain", "olr-01221")
+    assert told.stdout.splitlines() == [
+        f"OLR-01221: {CATALOGUE[code].title}",
+        f"  to do: {CATALOGUE[code].action}",
+        f"  exit code: {exit_code_of(code)}",
+    ]
+    assert json.loads(cli("errors", "explain", "1221", "--json").stdout)["code"] == "OLR-01221"
+
+
+@pytest.mark.parametrize("code", ["OLR-99999", "nothing", "", "-1"])
+def test_what_is_no_code_is_wrong_usage(cli: Cli, code: str) -> None:
+    refused = cli("errors", "explain", "--", code)
+    assert refused.returncode == 2
+    assert "is no error code" in refused.stderr
