@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from olr_pg.cli.usual_file import usual_file
 from olr_pg.errors import CATALOGUE, OlrPgError
 
 
@@ -56,8 +57,6 @@ def _configuration(ctx: typer.Context) -> dict[str, Any]:
 
 
 def _file(ctx: typer.Context) -> Path | None:
-    from olr_pg.cli.config import usual_file
-
     named = ctx.params.get("config") or os.environ.get("OLR_PG_CONFIG")
     try:
         return Path(named) if named else usual_file()

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from olr_pg.cli.completion import target_names
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.cli.usual_file import USUAL_FILES, usual_file
 
 if TYPE_CHECKING:
     from olr_pg.config.model import Config
     from olr_pg.config.reading import ConfigError
 
 app = typer.Typer(help="Check a configuration file; print its schema.", no_args_is_help=True)
-
-USUAL_FILES: Final = (Path("olr-pg.json"), Path("configs", "Replicator.json"))
-"""The configuration where none is named, from the working directory; the second is OLR's."""
-
-
-def usual_file() -> Path:
-    """Choose the file that is read where neither the command line nor the environment names one.
-
-    Raises:
-        OlrPgError: 1120, none is there.
-    """
-    for file in USUAL_FILES:
-        if file.is_file():
-            return file
-    places = " or ".join(str(file.absolute()) for file in USUAL_FILES)
-    raise OlrPgError(
-        Code.NO_CONFIG_FILE, "neither --config nor OLR_PG_CONFIG names one", file=places
-    )
-
 
 ConfigOption = Annotated[
     Path,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from olr_pg.cli.config import USUAL_FILES
 from olr_pg.cli.printing import print_line
+from olr_pg.cli.usual_file import USUAL_FILES
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:

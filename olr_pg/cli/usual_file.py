@@ -1,0 +1,26 @@
+"""The configuration file of a command where nobody names one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from olr_pg.errors import Code, OlrPgError
+
+USUAL_FILES: Final = (Path("olr-pg.json"), Path("configs", "Replicator.json"))
+"""The configuration where none is named, from the working directory; the second is OLR's."""
+
+
+def usual_file() -> Path:
+    """Choose the file that is read where neither the command line nor the environment names one.
+
+    Raises:
+        OlrPgError: 1120, none is there.
+    """
+    for file in USUAL_FILES:
+        if file.is_file():
+            return file
+    places = " or ".join(str(file.absolute()) for file in USUAL_FILES)
+    raise OlrPgError(
+        Code.NO_CONFIG_FILE, "neither --config nor OLR_PG_CONFIG names one", file=places
+    )
