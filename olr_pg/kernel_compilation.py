@@ -20,7 +20,7 @@ from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.rendering.arrow_values import arrow_converter
 from olr_pg.rendering.json_lines import JsonLines, PackedLines
 from olr_pg.rendering.parquet_files import ParquetFiles
-from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.replicator.decode_once import LogDecoding, decode_logs
 from olr_pg.replicator.kernel_warmup import RARE_LOGS, generated_logs, warm_online
 from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
 from olr_pg.server.kernel_warmup import warm_port
@@ -67,19 +67,20 @@ def _decode_in_every_form(folder: Path) -> None:
     snapshot = load_snapshot(str(folder / "dictionary.json"))
     logs = [str(folder / "logs")]
     storage, sessions = SpillFiles(folder / "spill", 0, part_bytes=_PART_BYTES), SessionDirectory()
-    lines, packed = (
+    lines, decoding = (
         PackedLines(snapshot.database, sessions), LogDecoding(snapshot, logs, packed=True)
     )  # fmt: skip
-    for run in packed.runs(sessions=sessions, storage=storage):
-        for _ in lines.pieces(run.blob, packed.tables):
-            pass
-    decoding, of_messages = LogDecoding(snapshot, logs), JsonLines(snapshot.database)
     with ParquetFiles(
-        folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions, sessions
-    ) as files:
+        folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions,
+        lambda: decoding.tables, sessions,
+    ) as files:  # fmt: skip
         for run in decoding.runs(sessions=sessions, storage=storage):
-            of_messages.render(run.blob)
+            for _ in lines.pieces(run.blob, decoding.tables):
+                pass
             files.take(run)
+    of_messages = JsonLines(snapshot.database)
+    for messages in decode_logs(snapshot, logs, storage=storage):
+        of_messages.render(messages)
     log_statistics(open_for_decoding(decoding.logs[0].path))
 
 

@@ -55,15 +55,17 @@ for seed, workload in ((3, "orders"), (3, "lobs"), (15, "random"), (2, "random")
             with patch("olr_pg.replicator.decode_once.thread_splits", few):
                 for _ in decode_logs(snapshot, logs, storage=storage):
                     pass
-        lines, sessions = JsonLines(snapshot.database), SessionDirectory()
-        packed, decoding = LogDecoding(snapshot, logs, packed=True), LogDecoding(snapshot, logs)
-        for run in packed.runs():
-            list(PackedLines(snapshot.database).pieces(run.blob, packed.tables))
+        lines, packed = JsonLines(snapshot.database), PackedLines(snapshot.database)
+        sessions, decoding = SessionDirectory(), LogDecoding(snapshot, logs, packed=True)
         known = (decoding.database, decoding.logs, decoding.follower.versions)
-        with ParquetFiles(folder / "parquet", *known, sessions) as files:
+        with ParquetFiles(
+            folder / "parquet", *known, lambda: decoding.tables, sessions
+        ) as files:
             for run in decoding.runs(sessions=sessions):
-                lines.render(run.blob)
+                list(packed.pieces(run.blob, decoding.tables))
                 files.take(run)
+        for blob in decode_logs(snapshot, logs):
+            lines.render(blob)
 assert compiled() <= ahead, compiled() - ahead
 """
 

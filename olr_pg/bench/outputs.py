@@ -66,7 +66,7 @@ def lines_of(logs: LogSet, options: Options, decode: Decode) -> Callable[[], flo
 
     def work() -> float:
         with path.open("r+b" if path.exists() else "wb", buffering=0) as file:
-            decoded = _decoding_of(logs, packed=True)
+            decoded = _decoding_of(logs)
             for run in decoded.runs(decode=decode):
                 if run.batch.form is Form.LINES:
                     file.write(run.blob)
@@ -86,7 +86,8 @@ def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Ca
         shutil.rmtree(folder, ignore_errors=True)
         decoded, sessions = _decoding_of(logs), SessionDirectory()
         with ParquetFiles(
-            folder, decoded.database, decoded.logs, decoded.follower.versions, sessions,
+            folder, decoded.database, decoded.logs, decoded.follower.versions,
+            lambda: decoded.tables, sessions,
             threads=threads,
         ) as files:  # fmt: skip
             for run in decoded.runs(decode=decode, sessions=sessions):
@@ -96,5 +97,5 @@ def files_of(logs: LogSet, options: Options, decode: Decode, threads: int) -> Ca
     return work
 
 
-def _decoding_of(logs: LogSet, *, packed: bool = False) -> LogDecoding:
-    return LogDecoding(logs.snapshot, [str(log) for log in logs.logs], packed=packed)
+def _decoding_of(logs: LogSet) -> LogDecoding:
+    return LogDecoding(logs.snapshot, [str(log) for log in logs.logs], packed=True)

@@ -163,7 +163,7 @@ def decode(
     accounts: list[Accounting] = []
     lines_of = snapshot.database if sessions is None and not account else None
     with _splits_decoded(jobs, lines_of, with_names=session and not out) as decoder:
-        decoding = LogDecoding(snapshot, logs, tables=table or None, packed=out is None)
+        decoding = LogDecoding(snapshot, logs, tables=table or None, packed=True)
         with byte_progress("decoding") as advance:
             runs = decoding.runs(
                 progress=advance,
@@ -265,6 +265,7 @@ def _write_files(
         decoding.database,
         decoding.logs,
         decoding.follower.versions,
+        lambda: decoding.tables,
         sessions,
         threads=jobs if jobs > 1 else 0,
     ) as files:

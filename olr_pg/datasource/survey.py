@@ -29,6 +29,7 @@ from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.left_out_report import report_left_out
 from olr_pg.decoding.split import SPLIT_BYTES, SplitResult, open_split, plan_splits
 from olr_pg.decoding.split import watermark_at as scn_at
+from olr_pg.decoding.target_view import EVERYTHING_PACKED
 from olr_pg.errors import OlrPgError
 from olr_pg.ordered_window import in_order
 from olr_pg.ordering.merger import Merger
@@ -146,7 +147,9 @@ class Surveyor:
         Raises:
             OlrPgError: 2013, a table was changed in a way that nobody tells.
         """
-        subscription = self._follower.subscribe(self._chosen, wanted=self._wanted)
+        subscription = self._follower.subscribe(
+            self._chosen, views=(EVERYTHING_PACKED,), wanted=self._wanted
+        )
         ended = self._follower.ended()
         self._follower.subscribe(())
         for error in ended:

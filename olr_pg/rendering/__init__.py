@@ -1,1 +1,1 @@
-"""What decoding yields, for others to read: messages → JSON Lines, Arrow record batches."""
+"""What decoding yields, for others to read: row changes → JSON Lines, Arrow record batches."""

@@ -1,175 +1,148 @@
-"""Messages parsed once for the tables whose changes become Arrow record batches."""
+"""What every change has, as Arrow arrays: where it stands, and whose it is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from olr_pg.applier.received.chunk_assembly import ChunkedRows
-from olr_pg.applier.received.layouts import LayoutReader
-from olr_pg.datatypes.columns import read_only
-from olr_pg.errors import Code, OlrPgError
-from olr_pg.rendering.arrow_kernels import (
-    XID_BYTES,
-    commit_times_kernel,
-    number_rows_kernel,
-    sessions_kernel,
-    xid_texts_kernel,
-)
-from olr_pg.rendering.change_lines import session_attributes
-from olr_pg.rendering.json_lines import cut_messages
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.datatypes.columns import ValueColumn
+from olr_pg.rendering.arrow_kernels import XID_BYTES, xid_texts_kernel
+from olr_pg.rendering.arrow_values import fixed_array, variable_array
+from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from olr_pg.applier.received.layouts import Layout
-    from olr_pg.applier.received.parse import Answers
-    from olr_pg.redo.sessions import SessionDirectory
-    from olr_pg.wire.frames import Buffer
+    from olr_pg.wire.column_directory import ColumnDirectory
+    from olr_pg.wire.packed_reading import ReadChanges
 
-BATCH_BYTES: Final = 16 << 20
-"""Bytes of messages that make a batch: what a batch costs beside its rows is small then."""
+    Array = Any
+    """A `pyarrow.Array`; the stubs know too few of its methods."""
+
+I64 = npt.NDArray[np.int64]
+
+PIECE_BYTES: Final = 8 << 20
+"""Bytes of packed transactions that make a batch: what a batch costs beside its rows is small."""
 
 _arrow: Any = pa
 """Of some functions the stubs know too little."""
 
-_ROW_BYTES_MAX: Final = 1 << 62
-_BEGIN: Final = 1
+_OPERATIONS: Final[dict[int, str]] = {
+    DmlKind.INSERT: "insert",
+    DmlKind.DELETE: "delete",
+    DmlKind.UPDATE: "update",
+}
 
 
-class ReadChanges(NamedTuple):
-    """Some messages, parsed; arrays with one item per answer.
-
-    Attributes:
-        layouts: of the answers, by number.
-        transaction: its transaction's number among `xids`.
-        xids: the transactions' XIDs as texts.
-        commit_time: when its transaction committed: `datetime64[s]`, the database host's time.
-        position: of a row change among those of its transaction, from 0.
-        session: the number among `sessions` of what is known of the transaction's session.
-    """
-
-    answers: Answers
-    layouts: list[Layout]
-    transaction: npt.NDArray[np.int32]
-    xids: pa.Array[Any]
-    commit_time: npt.NDArray[np.datetime64]
-    position: npt.NDArray[np.int32]
-    session: npt.NDArray[np.int32]
-    sessions: list[dict[str, Any]]
-
-    def by_table(self) -> Iterator[tuple[tuple[str, str], npt.NDArray[np.int64]]]:
-        """Yield the tables that have changes, owner and name, each with the numbers of these."""
-        names: dict[tuple[str, str], int] = {}
-        tables = [
-            names.setdefault((layout.owner, layout.table), len(names)) for layout in self.layouts
-        ]
-        rows = np.flatnonzero(self.answers.layout >= 0)
-        table = np.array(tables, np.int32)[self.answers.layout[rows]]
-        order = np.argsort(table, kind="stable")
-        ends = np.cumsum(np.bincount(table, minlength=len(names)))
-        for name, elements in zip(names, np.split(rows[order], ends[:-1]), strict=True):
-            if len(elements):
-                yield name, elements
+def by_table(read: ReadChanges) -> Iterator[tuple[int, I64]]:
+    """Yield the numbers of the tables that have changes, each with those of its changes."""
+    rows = np.flatnonzero(read.changes.table >= 0)
+    table = read.changes.table[rows]
+    order = np.argsort(table, kind="stable")
+    counts = np.bincount(table)
+    for number, elements in enumerate(np.split(rows[order], np.cumsum(counts)[:-1])):
+        if len(elements):
+            yield number, elements
 
 
-class ChangeReader:
-    """The parsing of messages, once for all tables.
+class ChangeFacts:
+    """The facts of the changes of some packed transactions.
 
     Args:
-        order: byte order of the messages.
-        sessions: the sessions of the transactions; None: nothing is known of them.
+        directory: of their tables.
     """
 
-    def __init__(
-        self, order: ByteOrder = ByteOrder.LITTLE, sessions: SessionDirectory | None = None
-    ) -> None:
-        self._order = order
-        self._sessions = sessions
-        self._layouts = LayoutReader(order)
+    def __init__(self, read: ReadChanges, directory: ColumnDirectory) -> None:
+        self._read = read
+        self._directory = directory
+        self._first = np.flatnonzero(np.diff(read.transaction, prepend=-1))
+        self._xids = _xid_texts(read.changes.xid[self._first])
+        self._facts: dict[str, Callable[[I64], Array]] = {
+            "op": self._operations,
+            "commit_scn": lambda rows: _integers(read.changes.commit_scn[rows]),
+            "commit_time": self._commit_times,
+            "scn": lambda rows: _integers(read.changes.scn[rows]),
+            "xid": lambda rows: self._xids.take(_arrow.array(read.transaction[rows])),
+            "position": lambda rows: _integers(read.position[rows]),
+            "rowid": self._row_ids,
+            "owner": lambda rows: self._of_tables(rows, 0),
+            "table": lambda rows: self._of_tables(rows, 1),
+        }
 
-    def read(self, framed: Buffer) -> Iterator[ReadChanges]:
-        """Yield the changes of whole transactions.
+    def array(self, name: str, rows: I64) -> Array:
+        """Return a column of some row changes."""
+        return self._facts[name](rows)
+
+    def sessions(
+        self, rows: I64, known_of: Callable[[int], Mapping[str, Any]], names: Iterable[str]
+    ) -> dict[str, Array]:
+        """Return columns of what is known of the changes' sessions.
 
         Args:
-            framed: Data messages.
-
-        Raises:
-            OlrPgError: 4001, 4005, 5013, the messages are malformed.
+            known_of: returns what is known of a session (`ReadChanges.session`).
         """
-        data = read_only(np.frombuffer(framed, np.uint8))
-        redo_times = np.empty(data.size // 35 + 1, np.uint32)
-        big = self._order.is_big
-        times = _times_of(redo_times[: commit_times_kernel(data, big, redo_times)])
-        rows = ChunkedRows(self._order, _ROW_BYTES_MAX)
-        transaction = position = session_before = 0
-        known: list[dict[str, Any]] = [{}]
-        for piece in cut_messages(framed, self._order, BATCH_BYTES):
-            for answers in rows.feed(piece):
-                number, place = np.empty((2, len(answers.kind)), np.int32)
-                transaction, position = number_rows_kernel(
-                    answers.kind, answers.layout, transaction, position, number, place
-                )
-                session = np.zeros(len(number), np.int32)
-                if self._sessions is not None:
-                    session, known = self._sessions_of(answers, known[session_before])
-                    session_before = int(session[-1]) if len(session) else 0
-                layouts = self._layouts.read(answers)
-                when = times[np.minimum(number, len(times) - 1)]
-                within = number - (number[0] if len(number) else 0)
-                xids = _xid_texts(answers, within)
-                yield ReadChanges(answers, layouts, within, xids, when, place, session, known)
-        if rows.is_open:
-            raise OlrPgError(Code.ANSWER_MALFORMED, "a row change without its last Chunk")
+        met, transaction = np.unique(self._read.transaction[rows], return_inverse=True)
+        sessions, number = np.unique(self._read.session[self._first[met]], return_inverse=True)
+        known = [known_of(session) for session in sessions.tolist()]
+        which = _arrow.array(number.astype(np.int32)[transaction])
+        found = {}
+        for name in names:
+            kind = pa.int32() if name == "thread" else pa.string()
+            values = [one.get(name) or None for one in known]
+            if any(value is not None for value in values):
+                found[name] = pa.array(values, kind).take(which)
+            else:
+                found[name] = _arrow.nulls(len(rows), kind)
+        return found
 
-    def _sessions_of(
-        self, answers: Answers, before: dict[str, Any]
-    ) -> tuple[npt.NDArray[np.int32], list[dict[str, Any]]]:
-        """Look up the session of each Begin; what comes before the first one has `before`'s.
+    def _operations(self, rows: I64) -> Array:
+        names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())
+        return names.take(_arrow.array(self._read.changes.kind[rows]))
 
-        Returns:
-            (of each answer the number of its session among them, those that are met).
-        """
-        sessions = self._sessions
-        assert sessions is not None
-        is_begin = answers.kind == _BEGIN
-        begins = np.flatnonzero(is_begin)
-        session, serial = np.empty((2, len(begins)), np.int64)
-        sessions_kernel(answers.data, answers.body, begins, self._order.is_big, session, serial)
-        known = [before]
-        numbers: dict[tuple[int | None, int, int], int] = {}
-        of_begin = [0]
-        xids = answers.xid[begins].tolist()
-        for xid, *named in zip(xids, session.tolist(), serial.tolist(), strict=True):
-            key = sessions.thread_of(xid), named[0], named[1]
-            number = numbers.get(key)
-            if number is None:
-                number = numbers[key] = len(known)
-                known.append(session_attributes(sessions, xid, named[1] << 32 | named[0]))
-            of_begin.append(number)
-        return np.array(of_begin, np.int32)[np.cumsum(is_begin)], known
+    def _commit_times(self, rows: I64) -> Array:
+        times = _times_of(self._read.commit_time[self._first])
+        seconds = times.view(np.int64)[self._read.transaction[rows]]
+        return fixed_array(pa.timestamp("s"), seconds, _no_null(len(rows)))
+
+    def _row_ids(self, rows: I64) -> Array:
+        changes = self._read.changes
+        length = changes.row_id_length[rows].astype(np.int64)
+        return variable_array(
+            pa.string(), ValueColumn(changes.data, changes.row_id_offset[rows], length)
+        )
+
+    def _of_tables(self, rows: I64, part: int) -> Array:
+        names = pa.array([table[part] for table in self._directory.tables], pa.string())
+        return names.take(_arrow.array(self._read.changes.table[rows]))
 
 
-def _xid_texts(answers: Answers, transaction: npt.NDArray[np.int32]) -> pa.Array[Any]:
-    """Return the XIDs of the transactions that the answers are of."""
-    first = np.flatnonzero(np.diff(transaction, prepend=-1))
-    end, out = np.empty(len(first) + 1, np.int32), np.empty(XID_BYTES * (len(first) + 1), np.uint8)
-    xid_texts_kernel(answers.xid[first], out, end)
+def _integers(values: npt.NDArray[Any]) -> Array:
+    kind, dtype = (pa.int32(), "<i4") if values.itemsize == 4 else (pa.int64(), "<i8")
+    return fixed_array(kind, values.astype(dtype), _no_null(len(values)))
+
+
+def _no_null(rows: int) -> npt.NDArray[np.bool_]:
+    return np.zeros(rows, np.bool_)
+
+
+def _xid_texts(xids: npt.NDArray[np.uint64]) -> Array:
+    end, out = np.empty(len(xids) + 1, np.int32), np.empty(XID_BYTES * (len(xids) + 1), np.uint8)
+    xid_texts_kernel(xids, out, end)
     buffers: list[Any] = [None, _arrow.py_buffer(end), _arrow.py_buffer(out)]
-    return pa.Array.from_buffers(pa.string(), len(first), buffers)
+    return pa.Array.from_buffers(pa.string(), len(xids), buffers)
 
 
 def _times_of(redo_times: npt.NDArray[np.uint32]) -> npt.NDArray[np.datetime64]:
-    """Convert redo times as `decode_redo_time` does; one at least."""
+    """Convert redo times as `decode_redo_time` does."""
     rest = redo_times.astype(np.int64)
     rest, second = np.divmod(rest, 60)
     rest, minute = np.divmod(rest, 60)
     rest, hour = np.divmod(rest, 24)
     month, day = np.divmod(rest, 31)
     days = (month + 12 * (1988 - 1970)).astype("datetime64[M]").astype("datetime64[D]") + day
-    found = days.astype("datetime64[s]") + (hour * 3600 + minute * 60 + second)
-    return found if len(found) else np.zeros(1, "datetime64[s]")
+    seconds = hour * 3600 + minute * 60 + second
+    found: npt.NDArray[np.datetime64] = days.astype("datetime64[s]") + seconds
+    return found

@@ -1,4 +1,4 @@
-"""Parsed messages to the buffers of Arrow arrays: one pass per column, no Python per row."""
+"""Row changes to the buffers of Arrow arrays: one pass per column, no Python per row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.applier.received.parse import read_u16, read_u32
 from olr_pg.datatypes.number_kernels import BAD, FINITE, NULL, significant
 from olr_pg.datatypes.outcomes import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
 from olr_pg.kernels.bytes import copy_forward
@@ -15,8 +14,9 @@ from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.rendering.json_values import put_u64
 
 if TYPE_CHECKING:
+    from olr_pg.transactions.change_columns import ChangeColumns
+
     U8 = npt.NDArray[np.uint8]
-    U32 = npt.NDArray[np.uint32]
     U64 = npt.NDArray[np.uint64]
     I32 = npt.NDArray[np.int32]
     I64 = npt.NDArray[np.int64]
@@ -28,89 +28,66 @@ _SHORT_DIGITS: Final = 18
 """Decimal digits of a value that 64 bits hold."""
 
 
-@kernel
-def commit_times_kernel(data: U8, big: bool, out: U32) -> int:
-    """Collect the redo times of the Commits in whole messages; return how many."""
-    at = count = 0
-    while data.size - at >= 35:
-        size = int(np.int64(read_u32(data, at, big)))
-        if data[at + 6] == 2:
-            out[count] = read_u32(data, at + 31, big)
-            count += 1
-        at += 4 + size
-    return count
+@inlined
+def _first_value(changes: ChangeColumns, element: int, is_after: bool) -> int:
+    return int(changes.entry_after[element] if is_after else changes.entry_first[element])
+
+
+@inlined
+def _values_end(changes: ChangeColumns, element: int, is_after: bool) -> int:
+    return int(changes.entry_first[element + 1] if is_after else changes.entry_after[element])
 
 
 @kernel
-def number_rows_kernel(
-    kind: I32, layout: I32, transaction: int, position: int, out: I32, out_position: I32
-) -> tuple[int, int]:
-    """Give row changes the numbers of their transactions, and their places in these.
-
-    Args:
-        kind, layout: of `Answers`.
-        transaction: how many Commits came before.
-        position: how many row changes of the open transaction came before.
-        out: of each answer, its transaction's number.
-        out_position: of each row change, its place in its transaction.
-
-    Returns:
-        (transaction, position) behind them.
-    """
-    for i in range(kind.size):
-        out[i], out_position[i] = transaction, position
-        if layout[i] >= 0:
-            position += 1
-        elif kind[i] == 2:
-            transaction += 1
-            position = 0
-        elif kind[i] == 1:
-            position = 0
-    return transaction, position
-
-
-@kernel
-def gather_kernel(
-    entry_first: I64,
-    value_offset: I64,
-    value_length: I64,
-    layout: I32,
-    elements: I64,
-    entry: I32,
-    offset: I64,
-    length: I64,
+def count_values_kernel(
+    changes: ChangeColumns, elements: I64, is_after: bool, field_of: I32, count: I64
 ) -> None:
-    """Collect the values of one column.
+    """Count the values of one image by field.
 
     Args:
-        entry_first, value_offset, value_length, layout: of `Answers`.
-        entry: by layout, which of its values it is; −1 where it has none.
-        offset, length: shape (elements); length −1 where there is none.
+        elements: the row changes that are wanted.
+        is_after: whether the image is the one after the change.
+        field_of: of each described column; −1 where it has none.
+        count: shape (fields + 1); those of field f are added at f + 1.
     """
     for row in range(elements.size):
         element = elements[row]
-        which = entry[layout[element]]
-        offset[row], length[row] = 0, -1
-        if which >= 0:
-            value = entry_first[element] + which
-            offset[row], length[row] = value_offset[value], value_length[value]
+        for value in range(
+            np.uint64(_first_value(changes, element, is_after)),
+            np.uint64(_values_end(changes, element, is_after)),
+        ):
+            field = field_of[np.uint64(changes.value_column[value])]
+            if field >= 0:
+                count[field + 1] += 1
 
 
 @kernel
-def sessions_kernel(
-    data: U8, body: I64, elements: I64, big: bool, session: I64, serial: I64
-) -> None:
-    """Read the sessions of Begins.
+def place_values_kernel(
+    changes: ChangeColumns, elements: I64, is_after: bool, field_of: I32, place: I64,
+    row_of: I64, column: I32, offset: I64, length: I64,
+) -> None:  # fmt: skip
+    """Collect the values of one image, those of a field behind each other.
 
     Args:
-        data, body: of `Answers`.
-        big: byte order of the messages.
-        session, serial: shape (elements).
+        elements, is_after, field_of: as of `count_values_kernel`.
+        place: shape (fields); where the values of each go; moved on.
+        row_of: of each value, the place of its change among the elements.
+        column, offset, length: of each value.
     """
     for row in range(elements.size):
-        at = body[elements[row]]
-        session[row] = np.int64(read_u32(data, at + 31, big))
-        serial[row] = np.int64(read_u16(data, at + 29, big))
+        element = elements[row]
+        for value in range(
+            np.uint64(_first_value(changes, element, is_after)),
+            np.uint64(_values_end(changes, element, is_after)),
+        ):
+            number = changes.value_column[value]
+            field = field_of[np.uint64(number)]
+            if field < 0:
+                continue
+            at = np.uint64(place[np.uint64(field)])
+            place[np.uint64(field)] += 1
+            row_of[at], column[at] = row, number
+            offset[at], length[at] = changes.value_offset[value], changes.value_length[value]
 
 
 @kernel
@@ -131,15 +108,6 @@ def xid_texts_kernel(xid: U64, out: U8, end: I32) -> None:
         out[at] = 46
         at = put_u64(xid[row] & np.uint64(0xFFFFFFFF), out, at + 1)
         end[row + 1] = at
-
-
-@kernel
-def row_ids_kernel(data: U8, body: I64, elements: I64, offset: I64, length: I64) -> None:
-    """Find the ROWIDs of row changes."""
-    for row in range(elements.size):
-        at = body[elements[row]]
-        offset[row] = at + 36 + byte_at(data, at + 33) + byte_at(data, at + 34)
-        length[row] = byte_at(data, at + 35)
 
 
 @kernel

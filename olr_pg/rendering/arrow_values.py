@@ -27,6 +27,7 @@ from olr_pg.datatypes.text import text_with_nul
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.bytes import FORWARD
 from olr_pg.rendering.arrow_kernels import decimals_kernel, join_kernel
+from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.rendering.json_forms import JsonForm, character_table
 from olr_pg.rendering.json_values import LABEL_BYTES, put_values_kernel
 
@@ -84,6 +85,44 @@ def arrow_converter(column: Column, kind: pa.DataType, database: Database) -> Co
         content = lob_charset(column.charset_form, column.charset_id, database.charset)
         return lambda values: variable_array(kind, text_with_nul(values, content))
     return partial(_printed, column, database)
+
+
+_WHOLE: Final = pa.decimal128(38, 0)
+_BYTE_TYPES: Final = frozenset({OracleType.RAW, OracleType.LONG_RAW, OracleType.BLOB})
+
+
+def converter_into(column: Column, kind: pa.DataType, database: Database) -> Convert:
+    """Choose the conversion of a column's values into any type that can hold them.
+
+    Args:
+        column: as its values are described.
+
+    Returns:
+        As of `arrow_converter`; it may also raise pa.ArrowInvalid.
+
+    Raises:
+        OlrPgError: 2056, the column's character set has no decoder.
+    """
+    code = column.type_code
+    is_number = code == OracleType.NUMBER
+    if (
+        pa.types.is_string(kind)
+        or (pa.types.is_decimal(kind) and is_number)
+        or (pa.types.is_timestamp(kind) and _is_time(code, with_zone=kind.tz is not None))
+        or (pa.types.is_binary(kind) and code in _BYTE_TYPES)
+        or kind == arrow_type(column)
+    ):
+        return arrow_converter(column, kind, database)
+    # Whoever asks for another type gets what Arrow makes of the exact number, or of the text.
+    between = _WHOLE if is_number and pa.types.is_integer(kind) else pa.string()
+    convert = arrow_converter(column, between, database)
+    return lambda values: convert(values).cast(kind)
+
+
+def _is_time(code: int, *, with_zone: bool) -> bool:
+    if with_zone:
+        return code == OracleType.TIMESTAMP_TZ
+    return code in (OracleType.DATE, OracleType.TIMESTAMP)
 
 
 _TEMPORAL: Final = {

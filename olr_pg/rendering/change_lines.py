@@ -194,23 +194,34 @@ def _value(changes: ChangeColumns, entry: int) -> bytes:
     return changes.data[first : first + int(changes.value_length[entry])].tobytes()
 
 
+def session_numbers(session: int) -> tuple[int, int]:
+    """Return (session, serial) of what `ReadChanges` has."""
+    return session & _SESSION, session >> _SESSION_BITS
+
+
 def session_attributes(sessions: SessionDirectory, xid: int, session: int) -> dict[str, Any]:
     """Return what is known of a transaction's session: its numbers, and the attributes set.
 
     Args:
         session: as of `ReadChanges`.
     """
-    number, serial = session & _SESSION, session >> _SESSION_BITS
-    thread = sessions.thread_of(xid)
+    thread, name = sessions.thread_of(xid), sessions.name_of(xid)
+    return {
+        **({} if thread is None else {"thread": thread}),
+        **({"transaction_name": name} if name else {}),
+        **thread_session(sessions, thread, session),
+    }
+
+
+def thread_session(sessions: SessionDirectory, thread: int | None, session: int) -> dict[str, Any]:
+    """Return the same without the thread, if that is known, and the transaction's name."""
+    number, serial = session_numbers(session)
     attributes = None
     if thread is not None:
         attributes = sessions.find(SessionKey(thread, number, serial))
     attributes = attributes or sessions.find_in_any_thread(number, serial)
     named = {} if attributes is None else attributes._asdict()
-    name = sessions.name_of(xid)
     return {
-        **({} if thread is None else {"thread": thread}),
-        **({"transaction_name": name} if name else {}),
         "session": number,
         "serial": serial,
         **{name: text for name, text in named.items() if text},

@@ -28,7 +28,9 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import check_owned, remove_plain
 from olr_pg.rendering.arrow_batches import SESSION_FIELDS, TableBatches, delivered_column
-from olr_pg.rendering.arrow_changes import BATCH_BYTES, ChangeReader
+from olr_pg.rendering.arrow_changes import PIECE_BYTES, ChangeFacts, by_table
+from olr_pg.rendering.change_lines import thread_session
+from olr_pg.wire.packed_reading import PackedReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Database, Table
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.redo.sessions import SessionDirectory
-    from olr_pg.rendering.arrow_changes import ReadChanges
+    from olr_pg.wire.column_directory import ColumnDirectory
+    from olr_pg.wire.frames import Buffer
 
     I64 = npt.NDArray[np.int64]
 
@@ -73,6 +76,7 @@ class ParquetFiles:
         logs: that are decoded.
         versions: gives the tables' definitions that are known by now, each with the SCN from which
             on row changes have it.
+        tables: gives the tables of the subscription that transactions are packed for.
         threads: how many write files, beside the caller's; 0: the caller writes.
     """
 
@@ -82,17 +86,19 @@ class ParquetFiles:
         database: Database,
         logs: Iterable[ArchivedLog],
         versions: Callable[[], Iterable[tuple[int, Table]]],
+        tables: Callable[[], Sequence[Table]],
         sessions: SessionDirectory,
         *,
         threads: int = 0,
     ) -> None:
         self._directory = directory
-        self._versions = versions
+        self._versions, self._subscribed = versions, tables
         self._sessions = sessions
         self._logs: dict[tuple[int, int], list[ArchivedLog]] = {}
         for log in logs:
             self._logs.setdefault((log.header.thread, log.header.sequence), []).append(log)
-        self._tables = _Tables(database)
+        self._reader = PackedReader()
+        self._tables = _Tables(database, self._reader.directory)
         self._open: dict[int, _LogChanges] = {}
         self._writing = _Writing(threads)
         with _coded(directory):
@@ -143,7 +149,7 @@ class ParquetFiles:
         if changes is None:
             changes = self._open[thread] = _LogChanges(log, self._sessions)
         changes.add(run)
-        if changes.size >= BATCH_BYTES:
+        if changes.size >= PIECE_BYTES:
             self._convert(changes)
 
     def _end(self, thread: int) -> None:
@@ -159,13 +165,20 @@ class ParquetFiles:
         del self._open[thread]
 
     def _convert(self, changes: _LogChanges) -> None:
-        """Make record batches of the messages that wait."""
+        """Make record batches of the transactions that wait."""
+        packed = changes.taken()
+        if not packed:
+            return
         self._tables.update(self._versions())
-        for read in changes.read():
-            for (owner, name), elements in read.by_table():
-                for table, part in self._tables.of(owner, name, read, elements):
+        directory = self._reader.directory
+        self._reader.know(self._subscribed())
+        for read in self._reader.read(packed, PIECE_BYTES):
+            facts = ChangeFacts(read, directory)
+            for number, elements in by_table(read):
+                name = directory.tables[number]
+                for table, part in self._tables.of(name, read.changes.scn, elements):
                     file = self._file(changes, table)
-                    file.add(table.batch(read, part))
+                    file.add(table.batch(read.changes, facts, part, changes.session_of))
                     if file.waiting_bytes >= GROUP_BYTES:
                         self._write(file)
             self._write_largest()
@@ -212,7 +225,7 @@ def _log_of(logs: Sequence[ArchivedLog], scn: int) -> ArchivedLog:
 
 
 class _LogChanges:
-    """The messages of transactions that committed in a log, and the files that they go to."""
+    """The transactions that committed in a log and wait, and the files that they go to."""
 
     def __init__(self, log: ArchivedLog, sessions: SessionDirectory) -> None:
         header = log.header
@@ -222,22 +235,21 @@ class _LogChanges:
         self.size = 0
         self._runs: list[ReadyRun] = []
         self._sessions = sessions
-        self._reader = ChangeReader(sessions=sessions)
 
     def add(self, run: ReadyRun) -> None:
-        """Take messages."""
+        """Take packed transactions."""
         self._runs.append(run)
         self.size += run.size
 
-    def read(self) -> Iterator[ReadChanges]:
-        """Parse the messages that wait."""
+    def taken(self) -> Buffer:
+        """Remove and return the transactions that wait."""
         runs, self._runs, self.size = self._runs, [], 0
-        if not runs:
-            return
-        xids = [xid for run in runs for xid in run.columns.xid.tolist()]
-        self._sessions.delivering(xids, [self.log.header.thread] * len(xids))
-        framed = runs[0].blob if len(runs) == 1 else b"".join(run.blob for run in runs)
-        yield from self._reader.read(framed)
+        return runs[0].blob if len(runs) == 1 else b"".join(run.blob for run in runs)
+
+    def session_of(self, session: int) -> dict[str, Any]:
+        """Return what is known of a session of the log's thread."""
+        thread = self.log.header.thread
+        return {"thread": thread, **thread_session(self._sessions, thread, session)}
 
 
 class _Version(NamedTuple):
@@ -250,8 +262,9 @@ class _Version(NamedTuple):
 class _Tables:
     """What makes the batches of each table, by its definition."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, directory: ColumnDirectory) -> None:
         self._database = database
+        self._directory = directory
         self._known: dict[tuple[str, str], list[tuple[int, Table]]] = {}
         self._made: dict[tuple[str, str], list[_Version]] = {}
 
@@ -265,24 +278,27 @@ class _Tables:
         self._known = known
 
     def of(
-        self, owner: str, name: str, read: ReadChanges, elements: I64
+        self, name: tuple[str, str], scn: npt.NDArray[np.uint64], elements: I64
     ) -> Iterator[tuple[TableBatches, I64]]:
         """Yield what makes the batches of a table's changes, and of which of them."""
-        versions = self._made.get((owner, name))
+        versions = self._made.get(name)
         if versions is None:
-            versions = self._made[owner, name] = [
+            versions = self._made[name] = [
                 self._version(since, table)
-                for since, table in sorted(self._known[owner, name], key=lambda one: one[0])
+                for since, table in sorted(self._known[name], key=lambda one: one[0])
             ]
         sinces = np.array([version.since for version in versions], np.uint64)
-        number = np.maximum(sinces.searchsorted(read.answers.scn[elements], side="right") - 1, 0)
+        number = np.maximum(sinces.searchsorted(scn[elements], side="right") - 1, 0)
         edges = np.flatnonzero(np.diff(number)) + 1
         for part in np.split(np.arange(len(elements)), edges):
             yield versions[number[part[0]]].table, elements[part]
 
     def _version(self, since: int, table: Table) -> _Version:
         columns = [delivered_column(column) for column in table.delivered]
-        return _Version(since, TableBatches(table.owner, table.name, columns, self._database))
+        return _Version(
+            since,
+            TableBatches(table.owner, table.name, columns, self._database, self._directory),
+        )
 
 
 class _TableFile:

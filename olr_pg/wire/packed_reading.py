@@ -42,7 +42,8 @@ _COMMIT_SCN: Final = 0
 _XID: Final = 1
 _COMMIT_TIME: Final = 2
 _POSITION: Final = 3
-_STATE_SIZE: Final = 4
+_SESSION: Final = 4
+_STATE_SIZE: Final = 5
 """What is known of the open transaction: as of its Begin, and how many row changes came."""
 
 
@@ -50,7 +51,7 @@ class ReadChanges(NamedTuple):
     """Some elements; arrays with one item for each.
 
     Attributes:
-        session: of a Begin, ``serial << 32 | session``.
+        session: of its transaction, ``serial << 32 | session``.
         commit_time: when its transaction committed, as redo has it.
         transaction: number of its transaction among those that are met in `changes`.
         position: of a row change among those of its transaction, from 0.
@@ -117,14 +118,14 @@ def read_kernel(
         if n >= room.kind.size:
             break
         kind = byte_at(data, at)
-        room.kind[n], room.table[n], session[n] = kind, -1, 0
+        room.kind[n], room.table[n] = kind, -1
         room.row_id_offset[n], room.row_id_length[n] = 0, 0
         if kind == _BEGIN:
             state[_COMMIT_SCN], state[_XID] = _get8(data, at + 9), _get8(data, at + 17)
             state[_COMMIT_TIME] = np.uint64(_get4(data, at + 29))
             state[_POSITION] = np.uint64(0)
             room.scn[n], room.time[n] = _get8(data, at + 1), _get4(data, at + 25)
-            session[n] = _get2(data, at + 33) << 32 | _get4(data, at + 35)
+            state[_SESSION] = np.uint64(_get2(data, at + 33) << 32 | _get4(data, at + 35))
             at += PACKED_BEGIN
         elif kind == _COMMIT:
             room.scn[n], room.time[n] = state[_COMMIT_SCN], _get4(data, at + 1)
@@ -155,7 +156,7 @@ def read_kernel(
             m += before + after
         room.commit_scn[n], room.xid[n] = state[_COMMIT_SCN], state[_XID]
         commit_time[n], transaction[n] = state[_COMMIT_TIME], number
-        position[n] = np.int64(state[_POSITION])
+        position[n], session[n] = np.int64(state[_POSITION]), np.int64(state[_SESSION])
         if kind == _COMMIT:
             number += 1
         elif kind != _BEGIN:

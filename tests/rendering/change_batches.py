@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from olr_pg.rendering.arrow_batches import TableBatches, delivered_column, schema_of
-from olr_pg.rendering.arrow_changes import ChangeReader
-from olr_pg.wire.frames import ByteOrder
+from olr_pg.rendering.arrow_changes import ChangeFacts, by_table
+from olr_pg.rendering.json_lines import JsonLines
+from olr_pg.wire.elements import ElementCode
+from olr_pg.wire.packed_reading import ReadChanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from olr_pg.dictionary.model import Database, Table
-    from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.frames import Buffer
 
 
@@ -30,21 +34,13 @@ class ChangeBatches:
         table: whose changes; its columns decide the types. Values of columns that it does not have
             are left out, values of another type are converted, if Arrow can.
         database: whose values they are.
-        order: byte order of the messages.
-        sessions: the sessions of the transactions; None: nothing is known of them.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        database: Database,
-        *,
-        order: ByteOrder = ByteOrder.LITTLE,
-        sessions: SessionDirectory | None = None,
-    ) -> None:
+    def __init__(self, table: Table, database: Database) -> None:
         columns = [delivered_column(column) for column in table.delivered]
-        self._table = TableBatches(table.owner, table.name, columns, database)
-        self._reader = ChangeReader(order, sessions)
+        self._messages = JsonLines(database)
+        self._directory = self._messages.directory
+        self._table = TableBatches(table.owner, table.name, columns, database, self._directory)
 
     @property
     def schema(self) -> pa.Schema:
@@ -62,7 +58,25 @@ class ChangeBatches:
                 messages are malformed.
         """
         mine = self._table.owner, self._table.name
-        for changes in self._reader.read(framed):
-            for name, elements in changes.by_table():
-                if name == mine:
-                    yield self._table.batch(changes, elements)
+        for changes in self._messages.changes(framed):
+            read = _read(changes)
+            facts = ChangeFacts(read, self._directory)
+            for number, elements in by_table(read):
+                if self._directory.tables[number] == mine:
+                    yield self._table.batch(changes, facts, elements, lambda _: {})
+
+
+def _read(changes: ChangeColumns) -> ReadChanges:
+    """What packed transactions tell of their changes beside the columns."""
+    is_commit = changes.kind == ElementCode.COMMIT
+    transaction = np.append(0, np.cumsum(is_commit)[:-1]).astype(np.int32)
+    begins = np.maximum.accumulate(
+        np.where(changes.kind == ElementCode.BEGIN, np.arange(changes.kind.size), 0)
+    )
+    return ReadChanges(
+        changes,
+        session=np.zeros(changes.kind.size, np.int64),
+        commit_time=changes.time[is_commit][transaction],
+        transaction=transaction,
+        position=(np.arange(changes.kind.size) - begins - 1).astype(np.int32),
+    )

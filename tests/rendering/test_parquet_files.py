@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 
 def write(snapshot: Snapshot, logs: Path, out: Path, threads: int = 0) -> LogDecoding:
-    decoding, sessions = LogDecoding(snapshot, [str(logs)]), SessionDirectory()
+    decoding = LogDecoding(snapshot, [str(logs)], packed=True)
+    sessions = SessionDirectory()
     with ParquetFiles(
-        out, decoding.database, decoding.logs, decoding.follower.versions, sessions,
+        out, decoding.database, decoding.logs, decoding.follower.versions,
+        lambda: decoding.tables, sessions,
         threads=threads,
     ) as files:  # fmt: skip
         for run in decoding.runs(sessions=sessions):
@@ -63,7 +65,7 @@ def facts(row: Row) -> tuple[Any, ...]:
 def test_the_files_of_every_table_are_the_truth(tmp_path: Path, seed: int, threads: int) -> None:
     source = SimulatedSeed(seed, 200_000).simulated(tmp_path / "s")
     with (
-        patch("olr_pg.rendering.parquet_files.BATCH_BYTES", 5_000),
+        patch("olr_pg.rendering.parquet_files.PIECE_BYTES", 2_000),
         patch("olr_pg.rendering.parquet_files.GROUP_BYTES", 20_000),
         patch("olr_pg.rendering.parquet_files.WAITING_BYTES_MAX", 50_000),
     ):
@@ -115,7 +117,7 @@ def test_a_ddl_that_changes_the_columns_begins_another_file(tmp_path: Path) -> N
 
 def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
     decoding, sessions = (
-        LogDecoding(source.snapshot, [str(source.folder / "logs")]),
+        LogDecoding(source.snapshot, [str(source.folder / "logs")], packed=True),
         SessionDirectory(),
     )
     runs = list(decoding.runs(sessions=sessions))
@@ -127,6 +129,7 @@ def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
             decoding.database,
             decoding.logs,
             decoding.follower.versions,
+            lambda: decoding.tables,
             sessions,
         ) as files:
             for run in (*runs[:-1], last):
@@ -135,7 +138,7 @@ def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with (
-        patch("olr_pg.rendering.parquet_files.BATCH_BYTES", 5_000),
+        patch("olr_pg.rendering.parquet_files.PIECE_BYTES", 2_000),
         patch("olr_pg.rendering.parquet_files.GROUP_BYTES", 1),
         pytest.raises(KeyboardInterrupt),
     ):

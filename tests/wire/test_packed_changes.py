@@ -51,15 +51,15 @@ def given_of(transactions: list[Transaction]) -> list[Any]:
     """What is to be read: per element all that is known of it."""
     found: list[Any] = []
     for begin, commit_time, changes in transactions:
-        known = begin.commit_scn, begin.xid, commit_time
         session = begin.serial << 32 | begin.session
-        found.append((ElementCode.BEGIN, begin.scn, begin.timestamp, *known, session, 0))
+        known = begin.commit_scn, begin.xid, commit_time, session
+        found.append((ElementCode.BEGIN, begin.scn, begin.timestamp, *known, 0))
         for position, change in enumerate(changes):
             row_id = format_rowid(*change.rowid) if change.rowid[0] else ""
             images = _image(change, change.before), _image(change, change.after)
             found.append((change.kind, change.scn, change.time, *known, change.table, row_id,
                           *images, position))  # fmt: skip
-        found.append((ElementCode.COMMIT, begin.commit_scn, commit_time, *known, 0, len(changes)))
+        found.append((ElementCode.COMMIT, begin.commit_scn, commit_time, *known, len(changes)))
     return found
 
 
@@ -87,7 +87,7 @@ def read_of(blob: Any, piece_bytes: int = 1 << 20) -> list[Any]:
         for i, kind in enumerate(changes.kind.tolist()):
             head: tuple[Any, ...] = (
                 kind, changes.scn[i], changes.time[i], changes.commit_scn[i], changes.xid[i],
-                commit_time[i],
+                commit_time[i], session[i],
             )  # fmt: skip
             first, middle, end = (
                 int(changes.entry_first[i]), int(changes.entry_after[i]),
@@ -95,7 +95,7 @@ def read_of(blob: Any, piece_bytes: int = 1 << 20) -> list[Any]:
             )  # fmt: skip
             if kind in (ElementCode.BEGIN, ElementCode.COMMIT):
                 assert changes.table[i] == -1
-                found.append((*head, session[i], position[i]))
+                found.append((*head, position[i]))
                 continue
             images = [
                 {
@@ -174,7 +174,7 @@ def test_interpreted_kernels_do_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(packed_reading, "read_kernel", interpreted(packed_reading.read_kernel))
     with np.errstate(over="ignore"):
         assert packed(made).blob.tobytes() == compiled.tobytes()
-        assert read_of(compiled.data)[1][8:10] == ({0: b"\xc1\x02"}, {1: b"ab"})
+        assert read_of(compiled.data)[1][9:11] == ({0: b"\xc1\x02"}, {1: b"ab"})
 
 
 def test_sizes_past_32_bits_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

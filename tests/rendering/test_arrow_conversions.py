@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from olr_pg.datasource.image_columns import converter
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, Database
 from olr_pg.errors import OlrPgError
+from olr_pg.rendering.arrow_values import converter_into
 
 NUMBER = Column("N", 1, 1, 1, OracleType.NUMBER, 22, precision=10, scale=2)
 DATE = Column("D", 1, 1, 1, OracleType.DATE, 7)
@@ -27,7 +27,7 @@ def converted(column: Column, kind: pa.DataType, *values: bytes | None) -> list[
     data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
     length = np.array([-1 if value is None else len(value) for value in values])
     offset = np.cumsum(np.maximum(length, 0)) - np.maximum(length, 0)
-    array = converter(column, kind, Database("D"))(ValueColumn(data, offset, length))
+    array = converter_into(column, kind, Database("D"))(ValueColumn(data, offset, length))
     assert array.type == kind
     found: list[Any] = array.to_pylist()
     return found
