@@ -12,7 +12,7 @@ import olr_pg.proving
 from olr_pg.proving.scenario import Scenario, read_scenario
 from olr_pg.simulator.fields.cells import Moment
 from olr_pg.simulator.sql.scripts import run_script
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.typed_values import (
     SECOND,
     DateValue,
     Duration,

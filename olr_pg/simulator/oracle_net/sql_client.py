@@ -13,7 +13,7 @@ from olr_pg.simulator.oracle_net.sql_values import decode_value, result_column, 
 from olr_pg.simulator.oracle_net.values import Wanted, write_value
 from olr_pg.simulator.sql.formats import text_of
 from olr_pg.simulator.sql.parsing import parse
-from olr_pg.simulator.sql.session import SqlSession
+from olr_pg.simulator.sql.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from olr_pg.simulator.oracle_net.values import (
     ResultType,
     float_kind,
 )
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.typed_values import (
     SECOND,
     Blob,
     Clob,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.simulator.oracle_net.values import BindType
-    from olr_pg.simulator.sql.columns import Declared
+    from olr_pg.simulator.sql.sql_columns import Declared
 
 _MINUTE: Final = 60 * SECOND
 _TEXT_MAX: Final = 4000

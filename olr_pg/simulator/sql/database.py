@@ -19,10 +19,10 @@ from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.transactions import Transaction
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+from olr_pg.simulator.sql.name_scopes import Scope
 from olr_pg.simulator.sql.parsing import tree_of
-from olr_pg.simulator.sql.queries import Planner
-from olr_pg.simulator.sql.scopes import Scope
-from olr_pg.simulator.sql.values import DAY, SECOND, Timestamp, days_of
+from olr_pg.simulator.sql.query_planner import Planner
+from olr_pg.simulator.sql.typed_values import DAY, SECOND, Timestamp, days_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from olr_pg.simulator.database_shape import DatabaseShape
     from olr_pg.simulator.model.tables import Logging
     from olr_pg.simulator.sessions.session import SimSession
-    from olr_pg.simulator.sql.rows import Check, SqlTable, SqlTransaction
-    from olr_pg.simulator.sql.scopes import Compiled
+    from olr_pg.simulator.sql.name_scopes import Compiled
+    from olr_pg.simulator.sql.row_store import Check, SqlTable, SqlTransaction
     from olr_pg.simulator.sql.sequences import SqlSequence
     from olr_pg.simulator.writer.instance import LogSink
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.columns import Declared, declared_type
 from olr_pg.simulator.sql.parsing import word
+from olr_pg.simulator.sql.sql_columns import Declared, declared_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,10 +19,7 @@ from olr_pg.simulator.sessions.placement import (
     place_index,
     place_table,
 )
-from olr_pg.simulator.sql.columns import SqlColumn, lob_storage
-from olr_pg.simulator.sql.rows import Check, ForeignKey, Key, SqlTable
-from olr_pg.simulator.sql.sequences import SqlSequence
-from olr_pg.simulator.sql.table_definitions import (
+from olr_pg.simulator.sql.create_table import (
     Constraint,
     TableDefinition,
     Words,
@@ -31,6 +28,9 @@ from olr_pg.simulator.sql.table_definitions import (
     read_logging,
     read_table,
 )
+from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable
+from olr_pg.simulator.sql.sequences import SqlSequence
+from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.sql.database import SqlDatabase
     from olr_pg.simulator.sql.statements import Outcome
-    from olr_pg.simulator.sql.values import Value
+    from olr_pg.simulator.sql.typed_values import Value
 
 CREATE_TABLE: Final = 1
 DROP_TABLE: Final = 12

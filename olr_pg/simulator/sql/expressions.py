@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.aggregates import AGGREGATES
-from olr_pg.simulator.sql.columns import convert_to
 from olr_pg.simulator.sql.declarations import declared_of
 from olr_pg.simulator.sql.formats import interval_of, text_of
 from olr_pg.simulator.sql.functions import FUNCTIONS, takes, trimmed
+from olr_pg.simulator.sql.group_functions import AGGREGATES
 from olr_pg.simulator.sql.logic import all_of, any_of, like_pattern, rows_equal, single_row
 from olr_pg.simulator.sql.parsing import BIND, bare_node, plain_name
 from olr_pg.simulator.sql.pseudo_columns import PSEUDO_COLUMNS, instant, next_value, row_scn, today
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.sql_columns import convert_to
+from olr_pg.simulator.sql.typed_values import (
     Clob,
     Fixed,
     Value,
@@ -37,7 +37,7 @@ from olr_pg.simulator.sql.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.sql.scopes import Compiled, Env, Scope, Source
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env, Scope, Source
 
     Subquery = Callable[[Any, Scope], Any]
     """What plans a query within a scope: a function from an `Env` to its rows, and their width."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.fields.cells import Moment
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.typed_values import (
     DAY,
     SECOND,
     DateValue,

@@ -12,7 +12,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.columns import Declared, SqlColumn, convert_to
 from olr_pg.simulator.sql.formats import (
     DATE_FORMAT,
     TIMESTAMP_FORMAT,
@@ -24,7 +23,8 @@ from olr_pg.simulator.sql.formats import (
     text_of,
     zone_minutes,
 )
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.sql_columns import Declared, SqlColumn, convert_to
+from olr_pg.simulator.sql.typed_values import (
     DAY,
     SECOND,
     Blob,
@@ -48,7 +48,7 @@ from olr_pg.simulator.sql.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.simulator.sql.scopes import Context
+    from olr_pg.simulator.sql.name_scopes import Context
 
     Function = Callable[..., Value]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.values import Value, compared
+from olr_pg.simulator.sql.typed_values import Value, compared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

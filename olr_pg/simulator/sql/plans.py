@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.aggregates import distinct_rows
-from olr_pg.simulator.sql.values import Value, compared, key_of, to_number
+from olr_pg.simulator.sql.group_functions import distinct_rows
+from olr_pg.simulator.sql.typed_values import Value, compared, key_of, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from olr_pg.simulator.sql.columns import Declared
     from olr_pg.simulator.sql.expressions import Compiler
-    from olr_pg.simulator.sql.rows import SqlTable
-    from olr_pg.simulator.sql.scopes import Compiled, Env
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env
+    from olr_pg.simulator.sql.row_store import SqlTable
+    from olr_pg.simulator.sql.sql_columns import Declared
 
 
 class Names(Protocol):

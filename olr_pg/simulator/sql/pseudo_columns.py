@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from olr_pg.simulator.sql.values import DateValue, Zoned
+from olr_pg.simulator.sql.typed_values import DateValue, Zoned
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.sql.scopes import Compiled, Env
-    from olr_pg.simulator.sql.values import Value
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env
+    from olr_pg.simulator.sql.typed_values import Value
 
 
 def next_value(env: Env, name: str) -> Value:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.session import SqlSession
+from olr_pg.simulator.sql.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.inputs import Input, conjuncts, join, rows_of_key
 from olr_pg.simulator.sql.parsing import plain_name
 from olr_pg.simulator.sql.plans import (
     Names,
@@ -19,15 +18,16 @@ from olr_pg.simulator.sql.plans import (
     order_key,
     sorted_envs,
 )
-from olr_pg.simulator.sql.values import Value, compared, to_number
+from olr_pg.simulator.sql.query_inputs import Input, conjuncts, join, rows_of_key
+from olr_pg.simulator.sql.typed_values import Value, compared, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from olr_pg.simulator.sql.columns import Declared
     from olr_pg.simulator.sql.expressions import Compiler
-    from olr_pg.simulator.sql.rows import SqlTable
-    from olr_pg.simulator.sql.scopes import Compiled, Env, Scope, Source
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env, Scope, Source
+    from olr_pg.simulator.sql.row_store import SqlTable
+    from olr_pg.simulator.sql.sql_columns import Declared
 
 DUAL: Final = "DUAL"
 LEVELS_MAX: Final = 100_000

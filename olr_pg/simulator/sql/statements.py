@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.name_scopes import Context, Scope
 from olr_pg.simulator.sql.parsing import (
     Delete,
     Insert,
@@ -20,17 +21,16 @@ from olr_pg.simulator.sql.parsing import (
     plain_name,
     tree_of,
 )
-from olr_pg.simulator.sql.scopes import Context, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.sql.changes import Changes
-    from olr_pg.simulator.sql.columns import Declared
     from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.rows import SqlTable, StoredRow, Values
-    from olr_pg.simulator.sql.scopes import Compiled, Env
-    from olr_pg.simulator.sql.values import Value
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env
+    from olr_pg.simulator.sql.row_changes import Changes
+    from olr_pg.simulator.sql.row_store import SqlTable, StoredRow, Values
+    from olr_pg.simulator.sql.sql_columns import Declared
+    from olr_pg.simulator.sql.typed_values import Value
 
     Prepared = Callable[[Context, Changes | None], "Outcome"]
 

@@ -14,16 +14,16 @@ from olr_pg.simulator.model.lobs import LobDraft, content_text
 from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.simulator.simulated_files import log_files
 from olr_pg.simulator.sql.database import SqlDatabase
-from olr_pg.simulator.sql.session import SqlSession
+from olr_pg.simulator.sql.sql_session import SqlSession
 from tests.replicator.decoded_seeds import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.sql.columns import SqlColumn
-    from olr_pg.simulator.sql.rows import SqlTable
-    from olr_pg.simulator.sql.values import Value
+    from olr_pg.simulator.sql.row_store import SqlTable
+    from olr_pg.simulator.sql.sql_columns import SqlColumn
+    from olr_pg.simulator.sql.typed_values import Value
 
 Rows = dict[str, dict[str, Any]]
 """Rows by ROWID, or by key, with their values as JSON by column."""

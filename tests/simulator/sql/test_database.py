@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.session import SqlSession
+from olr_pg.simulator.sql.sql_session import SqlSession
 from tests.simulator.sql.databases import Recorded
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from olr_pg.simulator.sql.formats import (
     parsed_moment,
     zone_minutes,
 )
-from olr_pg.simulator.sql.values import Duration, Months, Timestamp, Zoned
+from olr_pg.simulator.sql.typed_values import Duration, Months, Timestamp, Zoned
 
 MOMENT = literal_moment("2024-02-29 15:04:05.678901")
 

@@ -16,7 +16,7 @@ import pytest
 from olr_pg.simulator.database_shape import choose_shape
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.values import SECOND, DateValue, Timestamp, moment_of
+from olr_pg.simulator.sql.typed_values import SECOND, DateValue, Timestamp, moment_of
 from tests.simulator.sql.databases import Recorded
 from tests.simulator.sql.drawn_statements import (
     ORACLE_TABLES,

@@ -10,8 +10,8 @@ from olr_pg.simulator.ora_error import OraError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from olr_pg.simulator.sql.rows import SqlTransaction
-    from olr_pg.simulator.sql.values import Timestamp, Value
+    from olr_pg.simulator.sql.row_store import SqlTransaction
+    from olr_pg.simulator.sql.typed_values import Timestamp, Value
 
 Env = list[Any]
 """The rows that an expression is computed of: a `Context`, then the row of each source. A row is

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.simulator.sql.functions import plain_text
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.typed_values import (
     Value,
     add,
     calculated,
@@ -66,4 +66,7 @@ AGGREGATES: Final[dict[str, Callable[[Sequence[tuple[Value, ...]]], Value]]] = {
 
 def distinct_rows(rows: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
     """Return rows without those that are the same as another."""
-    return list({tuple(map(key_of, row)): row for row in reversed(rows)}.values())[::-1]
+    found: dict[Any, tuple[Value, ...]] = {}
+    for row in rows:
+        found.setdefault(tuple(map(key_of, row)), row)
+    return list(found.values())

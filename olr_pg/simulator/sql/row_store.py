@@ -12,13 +12,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from olr_pg.simulator.sql.values import Value, key_of
+from olr_pg.simulator.sql.typed_values import Value, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from olr_pg.simulator.model.tables import Row, SimTable
-    from olr_pg.simulator.sql.columns import SqlColumn
+    from olr_pg.simulator.sql.sql_columns import SqlColumn
 
 Values = tuple[Value, ...]
 

@@ -20,7 +20,7 @@ from olr_pg.simulator.sql.formats import (
     parsed_moment,
     text_of,
 )
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.typed_values import (
     NUMBER_DIGITS,
     SECOND,
     Blob,

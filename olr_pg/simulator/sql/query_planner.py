@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.aggregates import distinct_rows
 from olr_pg.simulator.sql.expressions import Compiler
+from olr_pg.simulator.sql.group_functions import distinct_rows
+from olr_pg.simulator.sql.name_scopes import Scope
 from olr_pg.simulator.sql.parsing import plain_name
 from olr_pg.simulator.sql.plans import Names, Plan, extended, limits, order_key, sorted_envs
-from olr_pg.simulator.sql.scopes import Scope
 from olr_pg.simulator.sql.selections import Selection
-from olr_pg.simulator.sql.values import Value, key_of
+from olr_pg.simulator.sql.typed_values import Value, key_of
 
 if TYPE_CHECKING:
-    from olr_pg.simulator.sql.scopes import Compiled, Env
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env
 
 
 class Planner:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.values import (
+from olr_pg.simulator.sql.typed_values import (
     DAY,
     DateValue,
     Duration,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sql.parsing import Locking
-from olr_pg.simulator.sql.rows import StoredRow
-from olr_pg.simulator.sql.values import key_of
+from olr_pg.simulator.sql.row_store import StoredRow
+from olr_pg.simulator.sql.typed_values import key_of
 from olr_pg.simulator.writer.chained_rows import ChainWriter
 
 if TYPE_CHECKING:
@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import Row
     from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.rows import Check, ForeignKey, Key, SqlTable, SqlTransaction, Values
-    from olr_pg.simulator.sql.values import Value
+    from olr_pg.simulator.sql.row_store import (
+        Check,
+        ForeignKey,
+        Key,
+        SqlTable,
+        SqlTransaction,
+        Values,
+    )
+    from olr_pg.simulator.sql.typed_values import Value
 
 WAITS: Final = Locking()
 

@@ -13,9 +13,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from olr_pg.simulator.model.tables import Logging
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.columns import SqlColumn, lob_storage
 from olr_pg.simulator.sql.declarations import read_type
 from olr_pg.simulator.sql.parsing import Token, name_of, tokens_of, word
+from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from olr_pg.simulator.sql.plans import extended
-from olr_pg.simulator.sql.values import Blob, Clob, Fixed, key_of, to_number
+from olr_pg.simulator.sql.typed_values import Blob, Clob, Fixed, key_of, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from olr_pg.simulator.sql.columns import Declared
-    from olr_pg.simulator.sql.rows import Key, SqlTable
-    from olr_pg.simulator.sql.scopes import Compiled, Env, Source
+    from olr_pg.simulator.sql.name_scopes import Compiled, Env, Source
+    from olr_pg.simulator.sql.row_store import Key, SqlTable
+    from olr_pg.simulator.sql.sql_columns import Declared
 
 
 @dataclass(slots=True)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olr_pg.simulator.ora_error import OraError
-from olr_pg.simulator.sql.changes import Changes
 from olr_pg.simulator.sql.database import StatementRestart
 from olr_pg.simulator.sql.definitions import define, is_definition
+from olr_pg.simulator.sql.name_scopes import Context
 from olr_pg.simulator.sql.parsing import Insert, Query, Statement, parse, tokens_of, word
-from olr_pg.simulator.sql.rows import Mark, SqlTransaction
-from olr_pg.simulator.sql.scopes import Context
+from olr_pg.simulator.sql.row_changes import Changes
+from olr_pg.simulator.sql.row_store import Mark, SqlTransaction
 from olr_pg.simulator.sql.statements import Outcome, Plans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.rows import Check, SqlTable, Values
+    from olr_pg.simulator.sql.row_store import Check, SqlTable, Values
     from olr_pg.simulator.sql.statements import Prepared
-    from olr_pg.simulator.sql.values import Value
+    from olr_pg.simulator.sql.typed_values import Value
 
 
 class SqlSession:
