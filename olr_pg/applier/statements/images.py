@@ -14,7 +14,7 @@ import numpy.typing as npt
 from olr_pg.applier.statements.net_change import Cells
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.kernels.bytes import copy_forward, store
-from olr_pg.kernels.compile import inlined, kernel
+from olr_pg.kernels.compile import kernel
 
 if TYPE_CHECKING:
     from olr_pg.applier.statements.target_plan import TablePlan
@@ -22,16 +22,11 @@ if TYPE_CHECKING:
 U8 = npt.NDArray[np.uint8]
 I64 = npt.NDArray[np.int64]
 
-_ARRAY_HEADER: Final = 20
+_NOTHING: Final = np.zeros(0, np.uint8)
+_NO_TYPES: Final = np.zeros(0, np.int64)
 _BYTEA = int(PgKind.BYTEA)
 COPY_HEADER: Final = np.frombuffer(b"PGCOPY\n\xff\r\n\0" + bytes(8), np.uint8)
 COPY_END: Final = np.frombuffer(b"\xff\xff", np.uint8)
-
-
-@inlined
-def _put_cell(data: U8, start: int, size: int, out: U8, at: int) -> int:
-    store(out, at, np.int32(size), True)
-    return copy_forward(out, at + 4, data, start, start + size) if size > 0 else at + 4
 
 
 @kernel
@@ -60,46 +55,38 @@ def masks_kernel(length: I64, rows: I64, columns: I64, masks: U8, counts: I64) -
 
 
 @kernel
-def composite_kernel(
-    data: U8, offset: I64, length: I64, rows: I64, types: I64, out: U8, at: int
+def rows_kernel(
+    cells: Cells, rows: I64, columns: I64, types: I64, head: U8, is_sized: bool, out: U8, at: int
 ) -> int:
-    """Write the array's elements; `types` has the type OID of each field. Return the end."""
-    width = types.size
+    """Write the columns of rows, one row behind the other; return the end.
+
+    Args:
+        types: the type OID in front of each field, none where there are no types.
+        head: what a row begins with.
+        is_sized: a row has its size in front of it.
+    """
+    length = cells.length
     for row in rows:
-        size = 4 + 8 * width
-        for column in range(width):
-            size += max(length[row, column], 0)
-        store(out, at, np.int32(size), True)
-        store(out, at + 4, np.int32(width), True)
-        at += 8
-        for column in range(width):
-            store(out, at, np.uint32(types[column]), True)
+        if is_sized:
+            size = head.size + 4 * (columns.size + types.size)
+            for column in columns:
+                size += max(length[row, column], 0)
+            store(out, at, np.int32(size), True)
+            at += 4
+        for i in range(head.size):
+            out[at + i] = head[i]
+        at += head.size
+        for place in range(columns.size):
+            column = columns[place]
+            if types.size:
+                store(out, at, np.uint32(types[place]), True)
+                at += 4
             size = max(length[row, column], -1)
-            at = _put_cell(data, offset[row, column], size, out, at + 4)
-    return at
-
-
-@kernel
-def copy_kernel(
-    data: U8, offset: I64, length: I64, rows: I64, columns: I64, out: U8, at: int
-) -> int:
-    """Write the tuples of a binary COPY; return the end."""
-    for row in rows:
-        store(out, at, np.int16(columns.size), True)
-        at += 2
-        for column in columns:
-            size = max(length[row, column], -1)
-            at = _put_cell(data, offset[row, column], size, out, at)
-    return at
-
-
-@kernel
-def array_kernel(
-    data: U8, offset: I64, length: I64, rows: I64, column: int, out: U8, at: int
-) -> int:
-    """Write the elements of an array of one column; return the end."""
-    for row in rows:
-        at = _put_cell(data, offset[row, column], max(length[row, column], -1), out, at)
+            store(out, at, np.int32(size), True)
+            at += 4
+            if size > 0:
+                start = cells.offset[row, column]
+                at = copy_forward(out, at, cells.data, start, start + size)
     return at
 
 
@@ -113,12 +100,11 @@ def composite_array(cells: Cells, rows: I64, row_type: int, types: I64) -> memor
     Args:
         types: OID of each field's type.
     """
-    total = values_size_kernel(cells.length, rows, np.arange(len(types)))
-    out = np.empty(_ARRAY_HEADER + len(rows) * (8 + 8 * len(types)) + total, np.uint8)
-    out[:_ARRAY_HEADER] = _array_header(row_type, len(rows))
-    end = composite_kernel(*cells, rows, types, out, _ARRAY_HEADER)
-    assert end == out.size
-    return out.data
+    head = np.array([len(types)], ">u4").view(np.uint8)
+    columns = np.arange(len(types))
+    return _written(
+        cells, rows, columns, types, head, _array_header(row_type, len(rows)), is_sized=True
+    )
 
 
 def column_masks(plan: TablePlan, cells: Cells, rows: I64) -> tuple[U8, I64]:
@@ -154,21 +140,26 @@ def bytea_array(values: U8) -> memoryview:
 
 def column_array(cells: Cells, rows: I64, column: int, element_type: int) -> memoryview:
     """Return an array of one column's values."""
-    total = values_size_kernel(cells.length, rows, np.array([column]))
-    out = np.empty(_ARRAY_HEADER + 4 * len(rows) + total, np.uint8)
-    out[:_ARRAY_HEADER] = _array_header(element_type, len(rows))
-    end = array_kernel(*cells, rows, column, out, _ARRAY_HEADER)
-    assert end == out.size
-    return out.data
+    header = _array_header(element_type, len(rows))
+    return _written(cells, rows, np.array([column]), _NO_TYPES, _NOTHING, header)
 
 
 def copy_buffer(cells: Cells, rows: I64, columns: I64) -> memoryview:
     """Return a whole binary COPY stream of those columns."""
-    total = values_size_kernel(cells.length, rows, columns)
-    head = len(COPY_HEADER)
-    size = head + len(rows) * (2 + 4 * len(columns)) + total + len(COPY_END)
-    out = np.empty(size, np.uint8)
-    out[:head] = COPY_HEADER
-    end = copy_kernel(*cells, rows, columns, out, head)
-    out[end:] = COPY_END
+    head = np.array([len(columns)], ">u2").view(np.uint8)
+    return _written(cells, rows, columns, _NO_TYPES, head, COPY_HEADER, COPY_END)
+
+
+def _written(
+    cells: Cells, rows: I64, columns: I64, types: I64, head: U8, header: U8, end: U8 = _NOTHING,
+    *, is_sized: bool = False,
+) -> memoryview:  # fmt: skip
+    """Return what `rows_kernel` writes, between a header and an end."""
+    fixed = head.size + 4 * (len(columns) + len(types) + is_sized)
+    size = len(rows) * fixed + values_size_kernel(cells.length, rows, columns)
+    out = np.empty(len(header) + size + len(end), np.uint8)
+    out[: len(header)] = header
+    at = rows_kernel(cells, rows, columns, types, head, is_sized, out, len(header))
+    assert at == len(header) + size
+    out[at:] = end
     return out.data
