@@ -8,6 +8,7 @@ from __future__ import annotations
 from olr_pg.kernels.compile import inlined, part
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.events import field_of, push_event, xid_of
+from olr_pg.redo.format.file_fields import ROOT
 from olr_pg.redo.format.marker_fields import (
     DDL_CMD,
     DDL_CONTINUED,
@@ -100,8 +101,9 @@ def _has_marker(walk: Walk, kind: int) -> bool:
     """Tell whether the 24.4 of a 5.4's record, if there is one, names the same end of the same
     transaction.
 
-    So it does in all real records (redo-format §8.3). A commit that was taken for another one's, or
-    for a rollback, would lose all that its transaction changed.
+    So it does in all real records (redo-format §8.3), in the same container unless undo is shared.
+    A commit that was taken for another one's, or for a rollback, would lose all that its
+    transaction changed.
     """
     payload, big = walk.payload, walk.big
     for vector in range(walk.current[VECTORS]):
@@ -113,6 +115,8 @@ def _has_marker(walk: Walk, kind: int) -> bool:
         if size < MARKER_SIZE or outcome_size < 1:
             continue
         if read_xid(payload, f1 + MARKER_XID, big) != walk.current[XID]:
+            return False
+        if walk.current[CONTAINER] not in (container_of(payload, at, walk.header, big), ROOT):
             return False
         outcome = payload[f2]
         return bool(

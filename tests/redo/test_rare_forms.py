@@ -200,6 +200,31 @@ def test_a_marker_of_another_transaction_ends_the_decoding(tmp_path: Path) -> No
     assert told(redo, tmp_path).code == Code.RECORD_MALFORMED
 
 
+@pytest.mark.parametrize(
+    ("end_of", "marker_of", "agrees"), [(3, 3, True), (1, 3, True), (4, 3, False), (3, 1, False)]
+)
+def test_the_marker_of_an_end_is_of_the_same_container(
+    tmp_path: Path, end_of: int, marker_of: int, agrees: bool
+) -> None:
+    """With shared undo the end has the root's."""
+    redo = SharedUndo() if end_of == 1 else LobRedo(con_id=3)
+    redo.begin()
+    redo.insert(ONE, None, None)
+    mark = CommitMark(0, redo.sequence, False, None, False, 0)
+    vectors = list[bytes]()
+    for con_id, op, fields, where in (
+        (end_of, (5, 4), commit_fields(redo.redo, mark), {"cls": 17}),
+        (marker_of, (24, 4), marker_fields(redo.redo, redo.xid, 1000, 1, 0), {"typ": 6}),
+    ):
+        redo.con_id = con_id
+        vectors.append(redo.vector(op, fields, **where))
+    redo.con_id = 3
+    redo.emit(*vectors)
+    found = told(redo, tmp_path)
+    assert found.code == (None if agrees else Code.RECORD_MALFORMED)
+    assert found.ids == ([1] if agrees else [])
+
+
 @SPLITS
 @pytest.mark.parametrize("kind", [LobRedo, SharedUndo])
 def test_a_transaction_begins_with_its_first_undo_record(
