@@ -130,8 +130,9 @@ class SetWriter:
         check, and values to store outside of the row: one that stays costs none of that.
         """
         masks, counts = column_masks(self.plan, cells, rows)
-        sets_any = masks.any(axis=1)
-        rows, masks = rows[sets_any], masks[sets_any]
+        if counts.max(initial=0) < len(rows):
+            sets_any = masks.any(axis=1)
+            rows, masks = rows[sets_any], masks[sets_any]
         if len(rows) == 0:
             return
         columns = np.flatnonzero(counts)
