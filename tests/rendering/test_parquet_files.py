@@ -121,7 +121,7 @@ def test_what_is_not_whole_is_not_there(source: Source, tmp_path: Path) -> None:
         SessionDirectory(),
     )
     runs = list(decoding.runs(sessions=sessions))
-    last = runs[-1].cut(len(runs[-1]) // 2)[0]
+    last = runs[-1].cut(len(runs[-1]) - 1)[0]
 
     def interrupted() -> None:
         with ParquetFiles(
