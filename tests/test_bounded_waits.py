@@ -46,7 +46,6 @@ ALLOWED: Final = {
     ("cli/migration/migration_display.py", "join", "_looking"): OVER,
     ("cli/simulate.py", "wait", "simulate"): OPERATOR,
     ("cli/simulate.py", "wait", "_serve"): OPERATOR,
-    ("cli/simulate.py", "wait", "_serve_sql"): OPERATOR,
     ("datasource/survey.py", "result", "_read_split"): DECODING,
     ("load/lob_fetching.py", "join", "fetching_lobs"): "source.query-timeout; " + SIGNALS,
     ("load/prefetching.py", "result", "prefetched"): OPERATOR,
