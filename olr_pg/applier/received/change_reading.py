@@ -3,10 +3,9 @@
 Facts: protocol, “Frames”, “Elements”. The one-element codec in `olr_pg.wire.elements` reads the
 same bytes (tests compare them).
 
-A LOB value comes in Chunk elements behind its row change. Each chunked value is one slice of the
-data afterwards: the chunk itself where there is one, else a copy behind the received bytes. A row
-whose chunks go on in the next received bytes is held back; one that grows past the limit is cut
-down to its row change, and its values are marked `TOO_LARGE`.
+A LOB value comes in Chunk elements behind its row change, and is one slice of the data afterwards:
+of its chunk, or of a copy behind the received bytes. A row whose chunks go on in the next bytes is
+held back. One that grows past the limit is cut down to its row change, its values are `TOO_LARGE`.
 """
 
 from __future__ import annotations
@@ -113,14 +112,7 @@ class ReceivedChanges(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """How far a kernel has come.
-
-    Attributes:
-        at: in the data.
-        elements, values: how many are there.
-        used: bytes of the copies of chunked values.
-        table: of the last row change, −1 none.
-    """
+    """How far a kernel has come: in the data, in elements, values and copied bytes; its table."""
 
     at: int
     elements: int
