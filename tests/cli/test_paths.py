@@ -43,6 +43,7 @@ LINES: Final = {
     "dump": "sim/logs",
     "doctor": "",
     "simulate": "--seed 1 --size 10KB",
+    "prepare": "--no-java",
     "bench": "scan --size 100KB --repeat 1",
     "errors list": "",
     "errors show": "1",

@@ -102,7 +102,7 @@ def test_a_log_that_cannot_be_used(
 
 
 def test_a_log_that_shrinks_below_the_reader(
-    tmp_path: Path, real_log_dir: Path, spark: SparkSession
+    tmp_path: Path, real_log_dir: Path, shared_session: Callable[[], SparkSession]
 ) -> None:
     """To read what is mapped and not there any more kills the worker; the next try says why."""
 
@@ -114,7 +114,7 @@ def test_a_log_that_shrinks_below_the_reader(
     path = tmp_path / LOG
     path.write_bytes((real_log_dir / LOG).read_bytes())
     with pytest.raises(OlrPgError) as caught:
-        list(run_tasks(spark, [str(path).encode()], copied_over))
+        list(run_tasks(shared_session(), [str(path).encode()], copied_over))
     assert caught.value.code == 2004
     assert caught.value.where["file"] == str(path)
 

@@ -318,7 +318,8 @@ def test_a_backlog_of_online_logs_is_decoded_by_spark(
         following.groups.current.write()
         await_count(got, reader, commits_within(made.logs[2], 10**6, truth))
     assert got == truth[: len(got)]
-    assert splits.counts.by_spark > 3
+    # The backlog, whose small logs are decoded together, and what the last log grew by.
+    assert splits.counts.by_spark > 1
     assert splits.counts.here == 0
 
 
