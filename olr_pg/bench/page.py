@@ -30,9 +30,9 @@ that the benchmark's Python process had in any of its runs, or, where Spark's wo
 their limits are measured with. Each benchmark has a process of its own; the kernels are compiled
 before, by another one.
 
-The inputs are drawn change by change (`olr-pg simulate` with `--no-copies`). Those of `spark`, `growth`
-and `small-logs` are copies of 4 MB: these measure what redo costs by its amount and by its number
-of logs, and `decode`, `outputs` and `wide` measure what it costs by its content.
+The inputs are drawn change by change (`olr-pg simulate` with `--no-copies`). Those of `spark`,
+`growth` and `small-logs` are copies of 4 MB: these measure what redo costs by its amount and by its
+number of logs, and `decode`, `outputs` and `wide` measure what it costs by its content.
 
 Spark's workers write the messages to files, from which the driver hands them on: several bytes for
 a byte of redo. One core is measured both ways, making messages and dropping them, and writing them
