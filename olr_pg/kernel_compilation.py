@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.applier.kernel_warmup import warm_chunks, warm_rare
@@ -9,7 +10,7 @@ from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.decoding.spill import SpillFiles
-from olr_pg.decoding.split import open_for_decoding
+from olr_pg.decoding.split import open_for_decoding, plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.model import Column, Database
 from olr_pg.kernels.pack import read_pack, write_pack
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 _PART_BYTES: Final = 700
 """So small that transactions of generated logs wait on disk, and are finished in parts."""
+
+_SPLIT_BYTES: Final = 4096
+"""So few that transactions of generated logs end in another split than they began."""
 
 _NEW_YEAR: Final = bytes((120, 126, 1, 1, 1, 1, 1, 0, 0, 0, 1))
 
@@ -70,11 +74,12 @@ def _decode_in_every_form(folder: Path) -> None:
     lines, decoding = (
         PackedLines(snapshot.database, sessions), LogDecoding(snapshot, logs, packed=True)
     )  # fmt: skip
+    plan = partial(plan_splits, split_bytes=_SPLIT_BYTES)
     with ParquetFiles(
         folder / "parquet", decoding.database, decoding.logs, decoding.follower.versions,
         lambda: decoding.tables, sessions,
     ) as files:  # fmt: skip
-        for run in decoding.runs(sessions=sessions, storage=storage):
+        for run in decoding.runs(sessions=sessions, storage=storage, plan=plan):
             for _ in lines.pieces(run.blob, decoding.tables):
                 pass
             files.take(run)

@@ -3,7 +3,9 @@
     uv run python tools/warmup_log.py
 
 The package carries them, so that production needs nothing of the simulator. They have to pass
-every kernel of the way once: `tests/replicator/test_kernel_warmup.py` says when they do not.
+every kernel of the way once: `tests/replicator/test_kernel_warmup.py` and
+`tests/test_kernel_compilation.py` say when they do not. That may be whenever the simulator draws
+something else for these seeds: write them again then.
 """
 
 from __future__ import annotations

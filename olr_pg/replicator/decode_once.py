@@ -111,12 +111,13 @@ class LogDecoding:
         sessions: SessionDirectory | None = None,
         storage: Storage | None = None,
         decode: Decode | None = None,
+        plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
         ddl: Callable[[DictionaryTransaction], None] | None = None,
     ) -> Iterator[ReadyRun]:
         """Yield every committed transaction, many at a time; to be called once.
 
         Args:
-            progress, incidents, account, sessions, storage, decode, ddl: as of `decode_logs`.
+            progress, incidents, account, sessions, storage, decode, plan, ddl: as of `decode_logs`.
 
         Raises:
             OlrPgError: as of `decode_logs`.
@@ -131,7 +132,7 @@ class LogDecoding:
         done = _Done(self.logs, progress)
         try:
             decode = decode or partial(decode_splits, with_names=sessions is not None)
-            for released, left_out, source in merge_logs(merger, self.logs, decode):
+            for released, left_out, source in merge_logs(merger, self.logs, decode, plan):
                 self._subscription = merger.subscription
                 statements = deque(_with_statements(merger.left_dictionary, snapshot, ddl))
                 for run in _between_statements(released, statements, ddl):
@@ -194,6 +195,7 @@ def decode_logs(
     sessions: SessionDirectory | None = None,
     storage: Storage | None = None,
     decode: Decode | None = None,
+    plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
     ddl: Callable[[DictionaryTransaction], None] | None = None,
 ) -> Iterator[memoryview]:
     """Yield the framed messages of every committed transaction, many at a time, in delivery order.
@@ -206,6 +208,7 @@ def decode_logs(
         sessions: filled with the sessions of the transactions, before these are yielded.
         storage: where the bytes of unfinished and of large transactions wait; None is memory.
         decode: decodes the splits; None: this process does, without Spark.
+        plan: cuts a log into splits, as of `merge_logs`.
         ddl: is given the transactions with DDL statements of the tables' containers, each before
             what commits behind it is yielded, and before its own rows.
 
@@ -216,7 +219,7 @@ def decode_logs(
     """
     runs = LogDecoding(snapshot, specs, tables=tables, filters=filters).runs(
         progress=progress, incidents=incidents, account=account, sessions=sessions,
-        storage=storage, decode=decode, ddl=ddl,
+        storage=storage, decode=decode, plan=plan, ddl=ddl,
     )  # fmt: skip
     for run in runs:
         yield run.blob

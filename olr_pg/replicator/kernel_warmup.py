@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from olr_pg.capture.logs import discover_logs
-from olr_pg.decoding.split import open_for_decoding
+from olr_pg.decoding.split import open_for_decoding, plan_splits
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.kernels.cache import is_on_disk
 from olr_pg.kernels.compile import interpreted
@@ -106,11 +106,12 @@ def _decode(folder: Path, *, lines: bool = False) -> None:
     for _ in group_runs(log, blocks_in_use(log) // 2):  # as the second split of a log begins
         pass
     snapshot, logs = load_snapshot(str(folder / "dictionary.json")), [str(folder / "logs")]
+    # Log by log: in small logs that are decoded together, no transaction waits for its end.
     if not lines:
-        for _ in decode_logs(snapshot, logs):
+        for _ in decode_logs(snapshot, logs, plan=plan_splits):
             pass
         return
     decoding, rendered = LogDecoding(snapshot, logs, packed=True), PackedLines(snapshot.database)
-    for run in decoding.runs():
+    for run in decoding.runs(plan=plan_splits):
         for _ in rendered.pieces(run.blob, decoding.tables):
             pass
