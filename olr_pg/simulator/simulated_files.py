@@ -43,6 +43,8 @@ class Summary:
         rows: the number of rows of each table at the end.
         unrecoverable: SCN and Unix time of the last unlogged work in each data file that had any.
         others: the dictionaries of further containers that the truth is of, too.
+        parallel: of each commit of parallel DML its SCN, and that of the record behind the commits
+            of all its children.
         logs: the archived logs in the order they were archived; `log_bytes` of all of them.
     """
 
@@ -55,6 +57,7 @@ class Summary:
     tables: tuple[SimTable, ...] = field(repr=False)
     unrecoverable: dict[int, tuple[int, int]] = field(default_factory=dict)
     others: tuple[Snapshot, ...] = ()
+    parallel: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     logs: tuple[Path, ...] = ()
     log_bytes: int = 0
 

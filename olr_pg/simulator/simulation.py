@@ -314,6 +314,7 @@ class Simulation:
             tables,
             dict(self.instance.unrecoverable),
             others=tuple(self._snapshots[1:]),
+            parallel=tuple(self.instance.parallel_ends),
         ).with_logs(self.logs)
 
     def final_rows(self) -> dict[str, Rows]:

@@ -126,7 +126,8 @@ class Simulation:
         summary = simulate(
             plan.seed, source, workload=plan.workload, size=plan.size, shape=plan.shape
         )
-        self.truth = Truth(source, [table.full_name for table in summary.tables])
+        names = [table.full_name for table in summary.tables]
+        self.truth = Truth(source, names, summary.parallel)
         self.outcome.transactions = len(self.truth.transactions)
         logs = [
             SourceLog(Path(log.path), log.header.thread, log.header.sequence, log.next_scn)
@@ -241,6 +242,11 @@ class Simulation:
         self._run_last()
         return self.outcome
 
+    @property
+    def readable_scn(self) -> int:
+        """Transactions that commit below this SCN can be applied by now."""
+        return self.truth.known_below(self.arrival.readable_scn)
+
     def _run_round(self, round_: Round, arrivals: int) -> None:
         with Parts(self, round_) as parts:
             self._follow(arrivals, parts)
@@ -259,7 +265,7 @@ class Simulation:
                 self.check()
             self._check_violations()
             ledger = read_ledger(self.connection, self.subscription)
-            behind = lagging(ledger, self.truth, self.arrival.readable_scn)
+            behind = lagging(ledger, self.truth, self.readable_scn)
             if any(one.stopped for name, one in ledger.items() if name not in self.truth.stops):
                 self.check()
             if arrivals and not (waits and behind):
@@ -285,7 +291,7 @@ class Simulation:
         """A run without faults over everything; again, it changes nothing."""
         config = load_config(self.folder / "config.json")
         ledger = read_ledger(self.connection, self.subscription)
-        was_complete = lagging(ledger, self.truth, self.arrival.readable_scn) is None
+        was_complete = lagging(ledger, self.truth, self.readable_scn) is None
         before = self._versions() if was_complete else None
         with prepared(self.folder, self.plan.settings, self.subscription, self.spark):
             self._replicate(config)

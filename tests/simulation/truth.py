@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 Row = dict[str, Any]
@@ -55,13 +55,17 @@ class Truth:
     Args:
         folder: that the simulator wrote.
         tables: ``OWNER.NAME`` of all.
+        parallel: commits of parallel DML, and the ends behind those of their children.
 
     Attributes:
         stops: the SCN before which a table must stop, since rows of it are in no redo.
     """
 
-    def __init__(self, folder: Path, tables: list[str]) -> None:
+    def __init__(
+        self, folder: Path, tables: list[str], parallel: Iterable[tuple[int, int]] = ()
+    ) -> None:
         self.tables = tables
+        self._parallel = list(parallel)
         self.transactions: list[SourceTransaction] = []
         lines = list[bytes]()
         for line in (folder / "truth.jsonl").read_bytes().splitlines(keepends=True):
@@ -97,6 +101,14 @@ class Truth:
     def followed(self) -> list[SourceTransaction]:
         """The transactions, and the DDL that must come into the target, in commit order."""
         return [one for one in self._all if one.lines or one.changes[0]["op"] in EFFECTIVE]
+
+    def known_below(self, scn: int) -> int:
+        """Below which SCN all that commits is known, where all redo was read up to `scn`.
+
+        Children of parallel DML commit at an SCN of which redo may have been read already: nothing
+        that commits there or behind may leave before the record that ends them was read.
+        """
+        return min([scn, *(commit for commit, end in self._parallel if end >= scn)])
 
     def of_table(self, table: str) -> list[SourceTransaction]:
         return [one for one in self.transactions if table in one.tables]

@@ -370,6 +370,7 @@ class Instance:
         self.zone = timezone(zone)
         self.threads = list[RedoThread]()
         self.committed: list[Transaction] = []
+        self.parallel_ends: list[tuple[int, int]] = []
         self.unlogged: list[UnloggedRange] = []
         self.unrecoverable: dict[int, tuple[int, int]] = {}
 

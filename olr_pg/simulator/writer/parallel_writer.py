@@ -89,6 +89,7 @@ class ParallelWriter(TransactionWriter):
         record = self.record()
         self._write_state(record, transaction, STATE_INACTIVE, self.instance.unix_time)
         record.emit()
+        self.instance.parallel_ends.append((scn, record.scn))
         self._close(transaction, scn, committed=True)
 
     def rollback_alone(self) -> None:

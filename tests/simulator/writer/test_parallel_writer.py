@@ -111,6 +111,8 @@ def test_children_commit_at_the_scn_of_their_parent(tmp_path: Path) -> None:
     assert [len(v.raw) for v in found[:3]] == [84 - HEADER, 84 - HEADER, 124 - LONG_HEADER]
     assert {len(v.raw) for v in found[4:6]} <= {160 - LONG_HEADER, 140 - HEADER}
     assert len(found[6].raw) == 136 - LONG_HEADER
+    last = [r.scn for log in database.logs for r in log.records if found[6] in r.vectors]
+    assert database.instance.parallel_ends == [(scn, *last)]
     for child in found[4:6]:
         assert [REDO.read_scn8(data) for data in child.fields if len(data) == 8] == [scn]
 
