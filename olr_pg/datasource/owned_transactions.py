@@ -20,6 +20,7 @@ from olr_pg.transactions.finished import Account
 from olr_pg.transactions.lobs.assembly import no_losses
 from olr_pg.transactions.lobs.page_claims import is_unowned
 from olr_pg.transactions.select import select_events
+from olr_pg.transactions.shared_undo import with_known_undo
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from olr_pg.errors import OlrPgError
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.redo.batch import ChangeBatch
+    from olr_pg.redo.log_extraction import Extract
     from olr_pg.redo.window import Log
+    from olr_pg.transactions.open_transaction import OpenTransaction
     from olr_pg.transactions.waiting_storage import Storage
 
 PIECE_BLOCKS = 8_192
@@ -68,7 +71,7 @@ class _Owner:
         self._split = split
         self._merger = Merger(subscription, 0, {split.thread: 0}, None, storage)
         self._begun = np.empty(0, _BEGIN)
-        self._waiting: dict[int, int] = {}
+        self._waiting: dict[int, OpenTransaction] = {}
         self._all = False
 
     @property
@@ -96,13 +99,13 @@ class _Owner:
         if merger.failure is None:
             yield self._owned(merger.pass_scn(MAX_SCN))
 
-    def _slots(self) -> dict[int, int]:
-        """Return the XIDs of what is open, by slot."""
+    def _slots(self) -> dict[int, OpenTransaction]:
+        """Return what is open, by slot."""
         found = {}
         for transaction in self._merger.open_transactions:
             if transaction.begin_scn is not None:
                 events = transaction.chunks.batches[0].events
-                found[int(slot_keys(events)[0])] = transaction.xid
+                found[int(slot_keys(events)[0])] = transaction
         return found
 
     def _behind(self, log: Log, part: LogPart, group: int) -> Iterator[list[ReadyRun]]:
@@ -115,13 +118,16 @@ class _Owner:
             log, self._subscription.objects, part.first_block, part.end_block,
             first_group=group,
         ):  # fmt: skip
-            batch = self._needed(extract.batch)
-            if batch.events.size == 0:
+            needed = extract._replace(batch=self._needed(extract.batch))
+            if needed.batch.events.size == 0 and not needed.parallel:
                 continue
-            released = self._merger.feed(self._split.thread, self._result(batch, log, extract.end))
+            released = self._merger.feed(self._split.thread, self._result(needed, log))
             yield self._owned(released)
             now = self._slots()
-            self._waiting = {key: xid for key, xid in self._waiting.items() if now.get(key) == xid}
+            self._waiting = {
+                key: one for key, one in self._waiting.items()
+                if key in now and now[key].xid == one.xid
+            }  # fmt: skip
             if not self._waiting or self._merger.failure is not None:
                 return
 
@@ -135,6 +141,8 @@ class _Owner:
         self._all = self._all or (pages is not None and bool(pages.any()))
         if self._all:
             return batch
+        # Under shared undo, what only an XID puts to a transaction is not on its slot yet.
+        batch = with_known_undo(batch, self._waiting)
         keys = np.fromiter(self._waiting, np.uint64)
         rows = np.flatnonzero(np.isin(slot_keys(batch.events), keys))
         return batch if rows.size == batch.events.size else select_events(batch, rows)
@@ -145,16 +153,18 @@ class _Owner:
             run.where(np.isin(_begins(run.columns.xid, run.begin_scn), self._begun)) for run in runs
         ]
 
-    def _result(self, batch: ChangeBatch, log: Log, block: int) -> SplitResult:
+    def _result(self, extract: Extract, log: Log) -> SplitResult:
         plan, tables = self._subscription.row_plan, self._subscription.tables
         return SplitResult(
             encoded=(),
-            remainder=batch,
-            watermark=scn_at(log, block),
+            remainder=extract.batch,
+            watermark=scn_at(log, extract.end),
             tally=Tally(),
             account=Account(),
             losses=no_losses(plan),
             table_rows=np.zeros(3 * len(tables), np.int64),
+            # Children of parallel DML commit before what has committed in front of them.
+            parallel=extract.parallel,
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from olr_pg.scalars import MAX_SCN
 from tests.datasource.source_rows import as_in_truth, order, true_changes
 from tests.replicator.decoded_seeds import SimulatedSeed, Source
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from olr_pg.capture.archived_log import ArchivedLog
 
 
 def run(spark: SparkSession, source: Source, folder: Path, **options: Any) -> int:
@@ -36,11 +39,20 @@ def forget_last(batches: Path) -> None:
     (batches / f".{last}.crc").unlink()
 
 
+def count_with_commits(source: Source, logs: list[ArchivedLog]) -> int:
+    """In how many of some logs row changes commit."""
+    commits = {change["commit_scn"] for change in true_changes(source)}
+    ranges = [range(log.header.first_scn, log.header.next_scn or MAX_SCN) for log in logs]
+    return sum(any(scn in one for scn in commits) for one in ranges)
+
+
 def test_every_change_comes_once_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
-    source = SimulatedSeed(1, 100_000).simulated(tmp_path / "source")
+    source = SimulatedSeed(11, 200_000).simulated(tmp_path / "source")
     logs = source.logs
     (tmp_path / "logs").mkdir()
     half = len(logs) // 2
+    # Of two logs each: a database that commits nothing there would tell nothing.
+    assert count_with_commits(source, logs[:half]) > 2, "take another seed"
     for log in logs[:half]:
         shutil.copy(log.path, tmp_path / "logs")
     assert run(spark, source, tmp_path, maxFilesPerTrigger=2) > 1
