@@ -15,7 +15,7 @@ CAUGHT: Final = {
     "own-start": 8,
     "place": 0,
     "skipped-log": 16,
-    "stale-block": 15,
+    "stale-block": 12,
     "tie-order": 30,
     "unconfirmed": 32,
     "undo-pairing": 12,
@@ -25,10 +25,19 @@ CAUGHT: Final = {
 
 SEEDS_MORE: Final = 50
 
+BY_CHANCE: Final = {"stale-block": 4}
+"""Seeds that find a bug in one run of three: whether a read meets the old block is a race."""
+
+RUNS_MAX: Final = 25
+
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_planted_bug_is_found(name: str, postgres_database: str) -> None:
-    seed, words = find(name, CAUGHT[name], SEEDS_MORE, postgres_database)
+    count = BY_CHANCE.get(name, SEEDS_MORE)
+    for _ in range(RUNS_MAX if name in BY_CHANCE else 1):
+        seed, words = find(name, CAUGHT[name], count, postgres_database)
+        if seed is not None:
+            break
     assert seed is not None, words
     assert "Traceback" not in words, words
