@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_query
-from tests.schema.shop_relations import MAKE, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import relations
 
 CASES = [
     ("SELECT * FROM (SELECT b, i FROM t) PIVOT (SUM(i) FOR b IN ('x' AS x, 'a-b' AS ab))",
@@ -46,21 +43,13 @@ REFUSED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE)
-        yield connection
-        connection.rollback()
-
-
 @pytest.mark.parametrize(("query", "rows"), CASES)
 def test_the_rows_are_oracles(
-    target: psycopg.Connection[Any], query: str, rows: list[tuple[str | None, ...]]
+    sample: psycopg.Connection[Any], query: str, rows: list[tuple[str | None, ...]]
 ) -> None:
     text, _ = translate_query(query, relations(), "SHOP")
-    with target.transaction(force_rollback=True):
-        found = target.execute(text.encode()).fetchall()
+    with sample.transaction(force_rollback=True):
+        found = sample.execute(text.encode()).fetchall()
     assert [tuple(None if one is None else str(one) for one in row) for row in found] == rows
 
 

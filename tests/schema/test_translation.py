@@ -9,29 +9,18 @@ from __future__ import annotations
 import json
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_expression, translate_query
-from tests.schema.shop_relations import MAKE, RELATION, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import RELATION, relations
 
 FOLDER = Path(__file__).parent / "cases"
 EXPRESSIONS = json.loads((FOLDER / "expressions.json").read_text("utf-8"))
 QUERIES = json.loads((FOLDER / "queries.json").read_text("utf-8"))
-
-
-@pytest.fixture(scope="module")
-def sample(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE)
-        yield connection
-        connection.rollback()
 
 
 def _same(found: Any, expected: str | None) -> bool:

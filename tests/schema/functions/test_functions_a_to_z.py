@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -17,10 +17,7 @@ from olr_pg.schema.functions.refused_functions import REFUSED_FUNCTIONS
 from olr_pg.schema.kept_nodes import REFUSED_WORDS
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_query
-from tests.schema.shop_relations import MAKE, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import relations
 
 DOCUMENTED: Final = tuple(
     """
@@ -251,14 +248,6 @@ EXAMPLES: Final[dict[str, tuple[str, Any]]] = {
 _GROUPED: Final = re.compile(r"\bGROUPING")
 
 
-@pytest.fixture(scope="module")
-def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE)
-        yield connection
-        connection.rollback()
-
-
 def test_every_function_is_listed_once() -> None:
     refused = {*REFUSED_FUNCTIONS, *REFUSED_WORDS}
     known = {*EXAMPLES, *ELSEWHERE}
@@ -281,12 +270,12 @@ def _same(found: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_example_of_the_documentation(name: str, target: psycopg.Connection[Any]) -> None:
+def test_the_example_of_the_documentation(name: str, sample: psycopg.Connection[Any]) -> None:
     text, expected = EXAMPLES[name]
     group = " GROUP BY b" if _GROUPED.search(text) else ""
     query, _ = translate_query(f"SELECT {text} x FROM t WHERE i = 7{group}", relations(), "SHOP")
-    with target.transaction(force_rollback=True):
-        ((found,),) = target.execute(query.encode()).fetchall()
+    with sample.transaction(force_rollback=True):
+        ((found,),) = sample.execute(query.encode()).fetchall()
     assert _same(found, expected), (found, query)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_query
-from tests.schema.shop_relations import MAKE, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import relations
 
 READ_SINCE = 16
 """IS JSON is in PostgreSQL 16."""
@@ -64,25 +61,17 @@ REFUSED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE)
-        yield connection
-        connection.rollback()
-
-
-def _rows(target: psycopg.Connection[Any], query: str) -> list[Any]:
+def _rows(sample: psycopg.Connection[Any], query: str) -> list[Any]:
     text, _ = translate_query(query, relations(), "SHOP")
-    with target.transaction(force_rollback=True):
-        return target.execute(text.encode()).fetchall()
+    with sample.transaction(force_rollback=True):
+        return sample.execute(text.encode()).fetchall()
 
 
 @pytest.fixture
-def reading(target: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    if target.info.server_version < READ_SINCE * 10_000:
+def reading(sample: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    if sample.info.server_version < READ_SINCE * 10_000:
         pytest.skip("IS JSON is in PostgreSQL 16: before, the trial refuses what reads JSON")
-    return target
+    return sample
 
 
 @pytest.mark.parametrize(("text", "value"), READ)
@@ -91,17 +80,17 @@ def test_json_that_is_read(reading: psycopg.Connection[Any], text: str, value: A
 
 
 @pytest.mark.parametrize(("text", "value"), GENERATED)
-def test_json_that_is_made(target: psycopg.Connection[Any], text: str, value: Any) -> None:
-    assert _rows(target, f"SELECT {text} x FROM t WHERE i = 7") == [(value,)]
+def test_json_that_is_made(sample: psycopg.Connection[Any], text: str, value: Any) -> None:
+    assert _rows(sample, f"SELECT {text} x FROM t WHERE i = 7") == [(value,)]
 
 
-def test_json_of_groups(target: psycopg.Connection[Any]) -> None:
-    arrays = _rows(target, "SELECT c, JSON_ARRAYAGG(a ORDER BY i) x FROM t GROUP BY c ORDER BY c")
+def test_json_of_groups(sample: psycopg.Connection[Any]) -> None:
+    arrays = _rows(sample, "SELECT c, JSON_ARRAYAGG(a ORDER BY i) x FROM t GROUP BY c ORDER BY c")
     assert [x for _, x in arrays] == ['["Oracle Corp"]', '["  pad "]', "[]"]
     query = (
         "SELECT JSON_OBJECTAGG(KEY b VALUE i) x FROM t WHERE b IS NOT NULL GROUP BY b ORDER BY b"
     )
-    assert _rows(target, query) == [('{"a-b":-5}',), ('{"x":7}',)]
+    assert _rows(sample, query) == [('{"a-b":-5}',), ('{"x":7}',)]
 
 
 def test_rows_of_a_document(reading: psycopg.Connection[Any]) -> None:

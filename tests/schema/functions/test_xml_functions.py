@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
 
 from olr_pg.schema.translating import UntranslatableError
 from olr_pg.schema.translation import translate_query
-from tests.schema.shop_relations import MAKE, relations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.schema.shop_relations import relations
 
 MADE = [
     ('XMLELEMENT("Emp", XMLATTRIBUTES(i AS "id"), b)', '<Emp id="7">x</Emp>'),
@@ -31,40 +28,32 @@ REFUSED = [
 ]
 
 
-@pytest.fixture(scope="module")
-def target(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(MAKE)
-        yield connection
-        connection.rollback()
-
-
-def _rows(target: psycopg.Connection[Any], query: str) -> list[Any]:
+def _rows(sample: psycopg.Connection[Any], query: str) -> list[Any]:
     text, _ = translate_query(query, relations(), "SHOP")
-    with target.transaction(force_rollback=True):
+    with sample.transaction(force_rollback=True):
         try:
-            return target.execute(text.encode()).fetchall()
+            return sample.execute(text.encode()).fetchall()
         except psycopg.errors.FeatureNotSupported as error:
             pytest.skip(f"this PostgreSQL is built without libxml: {error.diag.message_primary}")
 
 
 @pytest.mark.parametrize(("text", "value"), MADE)
-def test_xml(target: psycopg.Connection[Any], text: str, value: Any) -> None:
-    assert _rows(target, f"SELECT {text} x FROM t WHERE i = 7") == [(value,)]
+def test_xml(sample: psycopg.Connection[Any], text: str, value: Any) -> None:
+    assert _rows(sample, f"SELECT {text} x FROM t WHERE i = 7") == [(value,)]
 
 
-def test_elements_of_rows(target: psycopg.Connection[Any]) -> None:
+def test_elements_of_rows(sample: psycopg.Connection[Any]) -> None:
     query = 'SELECT XMLAGG(XMLELEMENT("e", b) ORDER BY i) x FROM t WHERE b IS NOT NULL'
-    assert _rows(target, query) == [("<e>a-b</e><e>x</e>",)]
+    assert _rows(sample, query) == [("<e>a-b</e><e>x</e>",)]
 
 
-def test_rows_of_a_document(target: psycopg.Connection[Any]) -> None:
+def test_rows_of_a_document(sample: psycopg.Connection[Any]) -> None:
     query = (
         "SELECT x.y FROM t, XMLTABLE('/r/i' PASSING"
         " XMLTYPE('<r><i><y>v</y></i><i><y/></i></r>')"
         " COLUMNS y VARCHAR2(10) PATH 'y') x WHERE t.i = 7"
     )
-    assert _rows(target, query) == [("v",), (None,)]
+    assert _rows(sample, query) == [("v",), (None,)]
 
 
 @pytest.mark.parametrize("text", REFUSED)
