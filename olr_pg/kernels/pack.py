@@ -197,7 +197,7 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
                     raise _damaged(path, f"{member.name} is no plain file")
                 yield member.name, file.read()
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise _damaged(path, str(error)) from error
+        raise _damaged(path, system_reason(error)) from error
 
 
 def _place(path: Path, name: str, places: Mapping[str, Mapping[str, Path]]) -> Path:

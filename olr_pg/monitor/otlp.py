@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.observability import tracing
 from olr_pg.observability.periodic import Periodic
 from olr_pg.observability.redaction import mask
@@ -63,7 +63,7 @@ def exported(collector: Collector, registry: CollectorRegistry) -> Iterator[None
     try:
         exporter = _MetricsExporter(collector, registry)
     except ImportError as error:
-        raise OlrPgError(Code.OTEL_NOT_INSTALLED, str(error)) from error
+        raise OlrPgError(Code.OTEL_NOT_INSTALLED, plain_reason(error)) from error
     for name in _LIBRARY:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     sending = Periodic("olr-otlp", collector.interval, exporter.send, at_once=True)
