@@ -185,9 +185,21 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
     return f"({t.text(node.this)} IS JSON)", BOOLEAN
 
 
+def _is_special(t: Translator, node: exp.Expr, word: str) -> str:
+    """Translate IS NAN and IS INFINITE, which no NUMBER is."""
+    if t.kind(node) is not ValueKind.FLOAT:
+        t.number(node)  # refuses what is no number
+        return f"({t.sql(node)} IS NULL AND NULL)"
+    values = ("NaN",) if word == "NAN" else ("Infinity", "-Infinity")
+    listed = ", ".join(f"CAST('{value}' AS DOUBLE PRECISION)" for value in values)
+    return f"({t.sql(node)} IN ({listed}))"
+
+
 def _is(t: Translator, node: exp.Expr) -> Translated | None:
     if isinstance(node.expression, exp.JSON):
         return _is_json(t, node)
+    if isinstance(node.expression, exp.Var):
+        return _is_special(t, node.this, str(node.expression.this)), BOOLEAN
     if not isinstance(node.expression, exp.Null):
         raise UntranslatableError(f"the condition IS {node.expression.sql(dialect='oracle')}")
     return f"{t.sql(node.this)} IS NULL", BOOLEAN

@@ -17,7 +17,8 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
         (exp.Union, exp.Except, exp.Intersect), _QUERY | {"this", "expression", "distinct"}
     ),
     exp.Subquery: frozenset({"this", "alias"}),
-    exp.With: frozenset({"expressions", "recursive"}),
+    exp.With: frozenset({"expressions", "recursive", "search"}),
+    exp.RecursiveWithSearch: frozenset({"kind", "this", "expression"}),
     exp.CTE: frozenset({"this", "alias"}),
     exp.From: frozenset({"this"}),
     exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),

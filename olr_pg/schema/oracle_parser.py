@@ -32,6 +32,7 @@ _OWN_SYNTAX: Final = frozenset(
         *("JSON_OBJECTAGG", "LISTAGG", "TRIM", "XMLELEMENT", "XMLTABLE"),
     }
 )
+_NAMING: Final = ("XMLATTRIBUTES", "XMLFOREST")
 _JSON_CALLS: Final = ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_TABLE")
 
 
@@ -67,6 +68,19 @@ def _json_call(self: OracleParser, name: str) -> exp.Expr:
     return JsonCall(this=this, name=name, path=path_text, clauses=clauses, columns=columns)
 
 
+def _to_number(self: OracleParser) -> exp.Expr:
+    """Read the arguments of TO_NUMBER; a default makes CAST … DEFAULT … ON CONVERSION ERROR."""
+    this = self._parse_bitwise()
+    default = self._parse_bitwise() if self._match(TokenType.DEFAULT) else None
+    if default is not None:
+        self._match_text_seq("ON", "CONVERSION", "ERROR")
+    rest = self._parse_csv(self._parse_bitwise) if self._match(TokenType.COMMA) else []
+    if default is None or rest:
+        arguments = [this, *rest] if default is None else [this, default, *rest, exp.Null()]
+        return exp.Anonymous(this="TO_NUMBER", expressions=arguments)
+    return exp.Cast(this=this, to=exp.DataType(this=exp.DType.DECIMAL), default=default)
+
+
 def _words(self: OracleParser, until: str) -> Iterator[str]:
     """Take the words up to one of them, or the bracket that ends the call."""
     depth = 0
@@ -94,6 +108,7 @@ class _Parser(OracleParser):
             if name in _OWN_SYNTAX
         },
         **{name: partial(_json_call, name=name) for name in _JSON_CALLS},
+        "TO_NUMBER": _to_number,
     }
     NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
         name: parse
@@ -110,8 +125,13 @@ class _Parser(OracleParser):
     }
 
 
+class _Tokenizer(Oracle.Tokenizer):
+    NUMERIC_LITERALS = {"D": "DOUBLE", "F": "FLOAT"}  # noqa: RUF012 - as in the base class
+
+
 class _Dialect(Oracle):
     Parser = _Parser
+    Tokenizer = _Tokenizer
 
 
 class _Heard(logging.Handler):
@@ -163,10 +183,31 @@ def parse_oracle(text: str) -> exp.Expr:
             node.set("hint", None)
         elif isinstance(node, exp.National | exp.RawString):
             node.replace(exp.Literal.string(node.name))
+        elif isinstance(node, exp.Is):
+            _word_of_float(node)
+        elif isinstance(node, exp.Anonymous) and node.name.upper() == "ALL":
+            node.replace(exp.All(this=exp.Tuple(expressions=node.expressions)))
+        elif isinstance(node, exp.Anonymous) and node.name.upper() in _NAMING:
+            for column in node.expressions:
+                _name_as_column(column)
         elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
             _name_fully(node)
     found: exp.Expr = tree.this.pop()
     return found
+
+
+def _name_as_column(node: exp.Expr) -> None:
+    """Write the name down that a value of XML has without AS: that of its column."""
+    if isinstance(node, exp.Column):
+        name = node.name if node.this.args.get("quoted") else node.name.upper()
+        node.replace(exp.Alias(this=node.copy(), alias=exp.to_identifier(name, quoted=True)))
+
+
+def _word_of_float(node: exp.Is) -> None:
+    """Make words of NAN and INFINITE behind IS, which the library takes for columns."""
+    tested = node.expression
+    if isinstance(tested, exp.Column) and tested.sql().upper() in ("NAN", "INFINITE"):
+        tested.replace(exp.Var(this=tested.name.upper()))
 
 
 def _name_fully(node: exp.Dot) -> None:

@@ -17,7 +17,7 @@ from olr_pg.schema.functions import (
     text_functions,
     xml_functions,
 )
-from olr_pg.schema.functions.refused_functions import REFUSED_FUNCTIONS
+from olr_pg.schema.functions.refused_functions import advice_of
 from olr_pg.schema.kept_nodes import KEPT_NODES, REFUSED_NODES, REFUSED_WORDS
 from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.value_kinds import TEXT, TIMESTAMPTZ, Fact, ValueKind
@@ -166,7 +166,7 @@ def call(t: Translator, node: exp.Expr) -> Translated:
 def _unknown(t: Translator, name: str) -> str:
     if "." in name or t.relations.is_code(t.owner, name.upper()):
         return f"it calls {name}, which is PL/SQL"
-    advice = REFUSED_FUNCTIONS.get(name.upper())
+    advice = advice_of(name.upper())
     return f"{name.upper()}: {advice}" if advice else f"{name.upper()} has no translation"
 
 

@@ -95,9 +95,25 @@ def _ctes(t: Translator, node: exp.Expr) -> None:
         if is_recursive:
             held.set("recursive", True)
             t.scope.ctes[name] = _recursive(t, cte.this, name, names)
+            _search(t, held, name)
         else:
             t.scope.ctes[name] = _renamed(t, translate_frame(t, cte.this), names)
         _fold_table_alias(t, cte)
+
+
+def _search(t: Translator, held: exp.Expr, name: str) -> None:
+    """Translate SEARCH: PostgreSQL has it, too; its column has another type, but the same order."""
+    search = held.args.get("search")
+    if search is None or search.args["kind"] not in ("DEPTH", "BREADTH"):
+        return
+    key, made = t.plain(search.this), t.plain(search.args["expression"])
+    columns = dict(t.scope.ctes[name])
+    if key not in columns:
+        raise UntranslatableError(f"SEARCH by {key}, which is no column of {name}")
+    columns[made] = RelationColumn(t.relations.name(made, column=True), UNKNOWN)
+    t.scope.ctes[name] = columns
+    search.set("this", t.folded(key, column=True))
+    search.set("expression", t.folded(made, column=True))
 
 
 def _renamed(
@@ -223,7 +239,24 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
     found = _outputs(t, select, names)
     _order(t, select, found)
     _constant_groups(t, select)
+    _share_of_rows(t, select)
     return found
+
+
+def _share_of_rows(t: Translator, select: exp.Select) -> None:
+    """FETCH FIRST n PERCENT: PostgreSQL counts the rows, and takes the share, rounded up."""
+    fetch = select.args.get("limit")
+    options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
+    if fetch is None or options is None or not options.args.get("percent"):
+        return
+    if options.args.get("with_ties"):
+        raise UntranslatableError("FETCH FIRST n PERCENT ROWS WITH TIES")
+    rows = select.copy()
+    for part in ("limit", "offset", "order"):
+        rows.set(part, None)
+    share = f"CEIL(COUNT(*) * {t.sql(fetch.args['count'])} / 100.0)"
+    count = f'(SELECT {share} FROM ({t.sql(rows)}) AS "all")'  # noqa: S608 - translated
+    select.set("limit", exp.Limit(expression=t.raw(count, UNKNOWN)))
 
 
 def _has_subtotals(select: exp.Select) -> bool:
@@ -245,14 +278,23 @@ def _sources(t: Translator, select: exp.Select) -> list[Source]:
     joins = select.args.get("joins") or []
     found = list[Source]()
     for number, holder in enumerate([*([begin] if begin else []), *joins], 1):
+        side = _side(holder)
         one = _source(t, holder, number, found, select)
-        side = str(holder.args.get("side") or "").upper()
         if side in ("RIGHT", "FULL"):
             found = [before._replace(optional=True) for before in found]
         found.append(one._replace(optional=True) if side in ("LEFT", "FULL") else one)
         if holder.args.get("using"):
             _fold_using(t, holder, found)
     return found
+
+
+def _side(holder: exp.Expr) -> str:
+    """Return which side of a join may be missing; CROSS and OUTER APPLY become joins of LATERAL."""
+    apply = holder.this.args.get("cross_apply") if isinstance(holder.this, exp.Lateral) else None
+    if apply:
+        holder.this.set("cross_apply", None)
+        holder.set("kind", "CROSS")
+    return "LEFT" if apply is False else str(holder.args.get("side") or "").upper()
 
 
 def _fold_using(t: Translator, join: exp.Expr, found: Sequence[Source]) -> None:

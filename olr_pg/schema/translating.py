@@ -174,7 +174,7 @@ class Translator:
             return sql
         if kind in TEXTS:
             text = self.literal(node)
-            if text is not None and not _NUMERAL.fullmatch(text):
+            if text is not None and not is_numeral(text):
                 raise UntranslatableError(f"the text {text!r} where a number is expected")
             return f"CAST({self.text(node)} AS NUMERIC)"
         if kind in NUMBERS or kind is ValueKind.NOTHING:
@@ -297,6 +297,11 @@ def _written(node: exp.Expr) -> str:
 _NUMERAL: Final = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)(E[-+]?\d+)?\s*", re.IGNORECASE)
 _NAMED: Final = {"this", "table", "db", "catalog"}
 _RAISE: Final = ErrorLevel.RAISE
+
+
+def is_numeral(text: str) -> bool:
+    """Tell whether a text is a number in Oracle, whatever the session's settings are."""
+    return bool(_NUMERAL.fullmatch(text))
 
 
 def constant(sql: str, fact: Fact) -> CallRule:

@@ -216,7 +216,7 @@ REFUSED = {
     "SELECT p.nothing FROM p": "no column of what it reads",
     "SELECT LISTAGG(f, ',' ON OVERFLOW TRUNCATE) WITHIN GROUP (ORDER BY f) FROM p": "on_overflow",
     "SELECT CHR(0) FROM dual": "CHR(0)",
-    "SELECT id FROM p ORDER BY id FETCH FIRST 50 PERCENT ROWS ONLY": "percent",
+    "SELECT id FROM p ORDER BY id FETCH FIRST 50 PERCENT ROWS WITH TIES": "PERCENT",
     "SELECT " + "(" * 3000 + "1" + ")" * 3000 + " FROM dual": "nested too deeply",
     "SELECT 'a": "cannot be read as SQL",
 }

@@ -16,6 +16,7 @@ from olr_pg.schema.value_kinds import (
     FLOAT,
     INTEGER,
     NUMBER,
+    NUMBERS,
     TEXTS,
     Fact,
     ValueKind,
@@ -203,11 +204,13 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
     if node.args.get("alias"):
         raise UntranslatableError("a named window")
     inner, ignores = _ignoring(node.this)
-    if not isinstance(inner, exp.Anonymous):
-        raise UntranslatableError("WITHIN GROUP, LISTAGG or KEEP with OVER")
-    name, arguments = inner.name.upper(), inner.expressions
     partition = node.args.get("partition_by") or []
     order, spec = node.args.get("order"), node.args.get("spec")
+    if isinstance(inner, exp.GroupConcat | exp.Window) and order is None and spec is None:
+        return _whole_partition(t, inner, partition)
+    if not isinstance(inner, exp.Anonymous):
+        raise UntranslatableError("WITHIN GROUP with OVER: join the query with the grouped one")
+    name, arguments = inner.name.upper(), inner.expressions
     if ignores:
         return _not_null(t, name, arguments, (partition, order, spec))
     over = _over(t, partition, order, spec)
@@ -225,6 +228,20 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
     if sql.startswith("CAST("):
         raise UntranslatableError(f"{name} with OVER has no translation")
     return f"{sql} OVER ({over})", fact
+
+
+def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Expr]) -> Translated:
+    """LISTAGG and KEEP with OVER: their order is the window's, their frame all of its rows."""
+    by = f"PARTITION BY {', '.join(map(t.sql, partition))} " if partition else ""
+    if isinstance(inner, exp.Window):
+        value, keys = _kept_first(t, inner)
+        ordered = f"{by}ORDER BY {', '.join(keys)} {_ALL_ROWS}"
+        return f"FIRST_VALUE({t.sql(value)}) OVER ({ordered})", t.fact(value)._replace(filled=False)
+    value, order, between = _list_parts(t, inner)
+    if isinstance(value, exp.Distinct):
+        raise UntranslatableError("LISTAGG of DISTINCT values with OVER")
+    called = f"STRING_AGG({t.text(value)}, {between})"
+    return t.nonempty(f"{called} OVER ({by}{order} {_ALL_ROWS})".replace("( ", "("))
 
 
 def _ignoring(node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -263,6 +280,7 @@ def _offsets_of_days(t: Translator, order: exp.Expr | None, spec: exp.Expr) -> N
             spec.set(side, t.raw(f"({t.sql(value)} * INTERVAL '1 day')", Fact(ValueKind.INTERVAL)))
 
 
+_ALL_ROWS: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _BEFORE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 _BEHIND: Final = "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING"
 
@@ -293,19 +311,30 @@ def _not_null(
 def _keep(t: Translator, node: exp.Expr) -> Translated:
     """KEEP (DENSE_RANK FIRST or LAST): the rows of the first or last rank, then the aggregate."""
     call, order = node.this, node.args.get("order")
-    alias, is_first = node.args.get("alias"), node.args.get("first")
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
-    is_dense = alias is not None and alias.name.upper() == "DENSE_RANK"
-    if name in ("SUM", "COUNT", "AVG") and is_dense and order is not None:
-        return _keep_rows(t, call, order, is_first=bool(is_first))
-    if name not in ("MIN", "MAX") or not is_dense or order is None:
+    if name in ("SUM", "COUNT", "AVG") and order is not None:
+        return _keep_rows(t, call, order, is_first=_is_first(node))
+    value, keys = _kept_first(t, node)
+    found = f"(ARRAY_AGG({t.sql(value)} ORDER BY {', '.join(keys)}))[1]"
+    return found, t.fact(value)._replace(filled=False)
+
+
+def _is_first(node: exp.Expr) -> bool:
+    alias, is_first = node.args.get("alias"), node.args.get("first")
+    if alias is None or alias.name.upper() != "DENSE_RANK":
+        raise UntranslatableError("KEEP without DENSE_RANK")
+    return bool(is_first)
+
+
+def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
+    """Return the value of MIN or MAX with KEEP, and the order in which the wanted one is first."""
+    call, order, is_first = node.this, node.args.get("order"), _is_first(node)
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    if name not in ("MIN", "MAX") or order is None or node.args.get("over") != "KEEP":
         raise UntranslatableError(f"{name or 'a function'} with KEEP: rewrite it with a subquery")
     value = call.expressions[0]
     keys = [_key(t, one, turned=not is_first) for one in order.expressions]
-    keys.append(f"{t.sql(value)}{' DESC' if name == 'MAX' else ''} NULLS LAST")
-    listed = ", ".join(keys)
-    found = f"(ARRAY_AGG({t.sql(value)} ORDER BY {listed}))[1]"
-    return found, t.fact(value)._replace(filled=False)
+    return value, [*keys, f"{t.sql(value)}{' DESC' if name == 'MAX' else ''} NULLS LAST"]
 
 
 def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool) -> Translated:
@@ -334,9 +363,30 @@ def _key(t: Translator, ordered: exp.Expr, *, turned: bool) -> str:
     return f"{t.sql(ordered.this)}{' DESC' if down else ''} NULLS {'FIRST' if first else 'LAST'}"
 
 
+_HYPOTHETICAL: Final = {
+    **dict.fromkeys(("RANK", "DENSE_RANK"), _COUNTED),
+    **dict.fromkeys(("PERCENT_RANK", "CUME_DIST"), FLOAT),
+}
+
+
+def _hypothetical(
+    t: Translator, name: str, values: Sequence[exp.Expr], order: exp.Expr
+) -> Translated:
+    """Return the place that a row with these values would have."""
+    pairs = list(zip(values, order.expressions, strict=True))
+    for value, key in pairs:
+        kinds = {t.kind(value), t.kind(key.this)}
+        if len(kinds) > 1 and not kinds <= NUMBERS and not kinds <= TEXTS:
+            raise UntranslatableError(f"{name} of a value of another type than its order")
+    given = ", ".join(t.sql(value) for value, _ in pairs)
+    return f"{name}({given}) WITHIN GROUP ({t.sql(order)})", _HYPOTHETICAL[name]
+
+
 def _within_group(t: Translator, node: exp.Expr) -> Translated:
     call, order = node.this, node.expression
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    if name in _HYPOTHETICAL and len(order.expressions) == len(call.expressions):
+        return _hypothetical(t, name, call.expressions, order)
     if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order.expressions) != 1:
         raise UntranslatableError(f"{name or 'a function'} WITHIN GROUP has no translation")
     key = order.expressions[0].this
@@ -352,14 +402,21 @@ def _within_group(t: Translator, node: exp.Expr) -> Translated:
 
 def _listed(t: Translator, node: exp.Expr) -> Translated:
     """LISTAGG."""
+    listed, order, between = _list_parts(t, node)
+    distinct, value = _bare(listed)
+    order = f" {order}" if order else ""
+    return t.nonempty(f"STRING_AGG({distinct}{t.text(value)}, {between}{order})")
+
+
+def _list_parts(t: Translator, node: exp.Expr) -> tuple[exp.Expr, str, str]:
+    """Return what LISTAGG joins, in which order, and with what between."""
     this, order = node.this, ""
     if isinstance(this, exp.Order):
         parts = ", ".join(t.sql(one) for one in this.expressions)
-        order, this = f" ORDER BY {parts}", this.this
-    distinct, value = _bare(this)
+        order, this = f"ORDER BY {parts}", this.this
     separator = node.args.get("separator")
     between = "''" if separator is None or t.is_null(separator) else t.text(separator)
-    return t.nonempty(f"STRING_AGG({distinct}{t.text(value)}, {between}{order})")
+    return this, order, between
 
 
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {

@@ -430,6 +430,24 @@ def _extract(t: Translator, node: exp.Expr) -> Translated:
     return f"EXTRACT({part} FROM {sql})", NUMBER if part == "SECOND" else INTEGER
 
 
+_AMERICAN: Final = {
+    "GMT": 0, "NST": -7, "AST": -8, "ADT": -6, "EST": -10, "EDT": -8, "CST": -12, "CDT": -10,
+    "MST": -14, "MDT": -12, "PST": -16, "PDT": -14, "YST": -18, "YDT": -16, "HST": -20,
+    "HDT": -18, "BST": -22, "BDT": -20,
+}  # fmt: skip
+"""The zones that NEW_TIME knows, with their distance from GMT in half hours."""
+
+
+def _new_time(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    names = [string_literal(t, one, "NEW_TIME with a zone").upper() for one in arguments[1:]]
+    unknown = [name for name in names if name not in _AMERICAN]
+    if unknown:
+        raise UntranslatableError(f"NEW_TIME does not know the zone {unknown[0]}")
+    minutes = 30 * (_AMERICAN[names[1]] - _AMERICAN[names[0]])
+    at = f"CAST({t.moment(arguments[0])} AS TIMESTAMP(0))"
+    return f"({at} + INTERVAL '{minutes} minutes')", DATE
+
+
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {
     exp.CurrentTimestamp: _now,
     exp.Systimestamp: lambda _t, _node: ("STATEMENT_TIMESTAMP()", _NOW_ZONED),
@@ -449,6 +467,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "LAST_DAY": Function(_last_day),
     "LOCALTIMESTAMP": Function(constant(_LOCAL, TIMESTAMP._replace(filled=True))),
     "MONTHS_BETWEEN": Function(_months_between, 2, 2),
+    "NEW_TIME": Function(_new_time, 3, 3),
     "NEXT_DAY": Function(_next_day, 2, 2),
     "NUMTODSINTERVAL": Function(
         _number_to_interval(("day", "hour", "minute", "second"), INTERVAL), 2, 2

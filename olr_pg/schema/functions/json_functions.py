@@ -1,18 +1,21 @@
 """SQL/JSON (Oracle Database JSON Developer's Guide; SQL Language Reference, “JSON Functions”).
 
-What is no JSON gives NULL: ``IS JSON`` tells in PostgreSQL 16 and later. Paths are lax in both, and
-those that only name members and elements mean the same. JSON that is generated is text without
-blanks, as Oracle's is.
+A text that does not begin like JSON gives NULL. One that begins like it and is none to PostgreSQL
+is an error there: Oracle also reads names without quotation marks, and a NULL would be a silent
+loss. Paths are lax in both, and those that only name members and elements mean the same. JSON that
+is generated, and that JSON_QUERY returns, is text without blanks.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
 import orjson
 from sqlglot import exp
 
+from olr_pg.schema.functions.number_functions import NUMERAL
 from olr_pg.schema.oracle_parser import JsonCall
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.scopes import Source
@@ -40,18 +43,33 @@ _TYPE: Final = re.compile(
 _COLUMN: Final = re.compile(r"(\S+) (.*?)(?: PATH '([^']*)')?( (?:NULL|DEFAULT) .*)?")
 _DEFAULT: Final = re.compile(r"(?:DEFAULT )?(NULL|'[^']*'|-? ?[\d.]+) ON (EMPTY|ERROR)")
 _NULLS: Final = re.compile(r" ?(NULL|ABSENT) ON NULL")
-_NUMERAL: Final = r"'^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$'"
 _VARCHAR_BYTES: Final = 4000
+_LIKE_JSON: Final = r"""'^\s*([[{"]|(-?\d+(\.\d+)?([eE][-+]?\d+)?|true|false|null)\s*$)'"""
+_STEP: Final = re.compile(
+    r'\.\s*(?:"([^"\\]+)"|([A-Za-z_]\w*))\s*|\[\s*(\d+)\s*\]\s*|(\.\s*\*|\[[^]]*\])\s*$'
+)
+_CHOSEN: Final = re.compile(r"(\d+)(?:\s+to\s+(\d+))?")
+_RETURNED: Final = re.compile(
+    r"(?:RETURNING (?:CLOB|VARCHAR2(?: \( (\d+)(?: BYTE)? \))?) ?)?"
+    r"(WITH (?:UNCONDITIONAL )?(?:ARRAY )?WRAPPER|WITHOUT (?:ARRAY )?WRAPPER)?"
+    r"(?: ?NULL ON (?:ERROR|EMPTY))*"
+)
 
 
-def _document(t: Translator, node: exp.Expr) -> str:
-    """Return a text as jsonb; NULL of what is no JSON."""
+def _document(t: Translator, node: exp.Expr, to: str = "JSONB") -> str:
+    """Return a text as JSON; NULL of what does not begin like it."""
     if not t.is_text(node):
         raise UntranslatableError(f"JSON of a {t.kind(node).value}")
     text, given = t.text(node), t.literal(node)
-    if given is not None and not _is_json(given):
-        return "CAST(NULL AS JSONB)"  # PostgreSQL would read a literal before it asks
-    return f"(CASE WHEN {text} IS JSON THEN CAST({text} AS JSONB) END)"
+    if given is None:
+        return f"(CASE WHEN {text} ~ {_LIKE_JSON} THEN CAST({text} AS {to}) END)"
+    if _is_json(given):
+        return f"CAST({text} AS {to})"
+    if given.lstrip().startswith(("[", "{")):
+        raise UntranslatableError(
+            "a JSON document that is none to PostgreSQL: write names in quotation marks"
+        )
+    return f"CAST(NULL AS {to})"
 
 
 def _is_json(text: str) -> bool:
@@ -85,10 +103,91 @@ def _call(t: Translator, node: exp.Expr) -> Translated:
     if name == "JSON_EXISTS":
         found = f"JSONB_PATH_EXISTS({_document(t, node.this)}, {_path(node.args['path'])})"
         return f"COALESCE({found}, FALSE)", BOOLEAN
-    raise UntranslatableError(
-        f"{name}: Oracle keeps the blanks of the document; write JSONB_PATH_QUERY if they do not"
-        " matter"
+    return _query(t, node, clauses), TEXT._replace(json=True)
+
+
+def _query(t: Translator, node: exp.Expr, clauses: str) -> str:
+    """Translate JSON_QUERY: the text of the part is kept, with the order of its members.
+
+    A path that steps through an array without naming an element would find more: it is an error.
+    """
+    returned = _RETURNED.fullmatch(clauses)
+    if returned is None:
+        raise UntranslatableError(f"JSON_QUERY with {clauses}")
+    steps, strict, tail = _steps(node.args["path"])
+    document = _document(t, node.this, "JSON")
+    part = '"d"' + "".join(f" -> {step}" for step in steps)
+    has_wrapper = (returned[2] or "WITHOUT").startswith("WITH ")
+    if tail:
+        if not has_wrapper:
+            raise UntranslatableError("JSON_QUERY of several parts without WITH WRAPPER")
+        found = f"(SELECT '[' || STRING_AGG({_compact('v')}, ',' ORDER BY \"n\") || ']'" + tail
+    elif has_wrapper:
+        found = f"(SELECT '[' || {_compact('p')} || ']'"
+    else:
+        found = (
+            f"(SELECT CASE WHEN JSON_TYPEOF(\"p\") IN ('object', 'array') THEN {_compact('p')} END"
+        )
+    lax = strict.replace("strict", "lax", 1)
+    paths = [
+        f"JSONB_PATH_EXISTS(CAST(\"d\" AS JSONB), '{one}', '{{}}', TRUE)" for one in (strict, lax)
+    ]
+    error = "CAST('JSON_QUERY steps through an array' || LEFT(CAST(\"d\" AS TEXT), 0) AS JSON)"
+    stepped = (
+        f"CASE WHEN {paths[0]} THEN {part} WHEN {paths[1]} THEN {error} END" if steps else part
     )
+    size = returned[1] or ("" if "CLOB" in clauses else _VARCHAR_BYTES)
+    fits = f'OCTET_LENGTH("q") <= {size}' if size else "TRUE"
+    return (
+        f'(SELECT CASE WHEN {fits} THEN "q" END FROM (SELECT {document}) AS "json" ("d"),'  # noqa: S608
+        f' LATERAL (SELECT {stepped}) AS "part" ("p"),'
+        f' LATERAL {found}) AS "query" ("q"))'
+    )
+
+
+def _compact(name: str) -> str:
+    """Return JSON as text without the blanks between its parts."""
+    return f"""REGEXP_REPLACE(CAST("{name}" AS TEXT), '("(\\\\.|[^"\\\\])*")|\\s+', '\\1', 'g')"""
+
+
+def _steps(path: str) -> tuple[list[str], str, str]:
+    """Return the steps of a path to one part, and FROM … where its last step finds several.
+
+    Returns:
+        The steps as operands of ``->``, and as a path of PostgreSQL; and the FROM, or nothing.
+    """
+    steps, strict, at = list[str](), "strict $", 1
+    if not path.startswith("$"):
+        raise UntranslatableError(f"the JSON path {path!r}")
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            raise UntranslatableError(f"the JSON path {path!r}: only members and elements")
+        at = step.end()
+        if step[4]:
+            return steps, strict, _several(step[4])
+        name = (step[1] or step[2] or "").replace("'", "''")
+        steps.append(f"'{name}'" if name else step[3])
+        strict += f'."{name}"' if name else f"[{step[3]}]"
+    return steps, strict, ""
+
+
+def _several(step: str) -> str:
+    if step.startswith("."):
+        kind, rows, where = "object", 'JSON_EACH("p") WITH ORDINALITY AS "e" ("k", "v", "n")', ""
+    else:
+        kind, where = "array", ""
+        rows = 'JSON_ARRAY_ELEMENTS("p") WITH ORDINALITY AS "e" ("v", "n")'
+        if step[1:-1].strip() != "*":
+            chosen = [_CHOSEN.fullmatch(one.strip()) for one in step[1:-1].split(",")]
+            spans = [(int(one[1]), int(one[2] or one[1])) for one in chosen if one is not None]
+            if len(spans) != len(chosen) or any(
+                last >= following for (_, last), (following, _) in itertools.pairwise(spans)
+            ):
+                raise UntranslatableError(f"the elements {step} of a JSON path")
+            listed = " OR ".join(f'"n" BETWEEN {a + 1} AND {b + 1}' for a, b in spans)
+            where = f" WHERE {listed}"
+    return f' FROM (SELECT "p" WHERE JSON_TYPEOF("p") = \'{kind}\') AS "o", LATERAL {rows}{where}'
 
 
 def _scalar(found: str, clauses: str) -> Translated:
@@ -96,15 +195,21 @@ def _scalar(found: str, clauses: str) -> Translated:
     typed = _TYPE.match(clauses)
     rest = clauses[typed.end() :] if typed else clauses
     name = typed[1] if typed else "VARCHAR2"
-    given = {case: value.replace(" ", "") for value, case in _DEFAULT.findall(rest)}
-    if _DEFAULT.sub("", rest).strip() or given.get("ERROR", "NULL") != "NULL":
+    given = {
+        case: value if value.startswith("'") else value.replace(" ", "")
+        for value, case in _DEFAULT.findall(rest)
+    }
+    if _DEFAULT.sub("", rest).strip():
         raise UntranslatableError(f"JSON_VALUE with {rest.strip()}")
-    empty, of = given.get("EMPTY", "NULL"), '"j" -> 0'
+    failed, of = given.get("ERROR", "NULL"), '"j" -> 0'
+    empty = given.get("EMPTY", failed)
     if name == "NUMBER":
-        value = f'WHEN "j" ->> 0 ~ {_NUMERAL} THEN CAST("j" ->> 0 AS NUMERIC)'
+        value = f'WHEN "j" ->> 0 ~ {NUMERAL} THEN CAST("j" ->> 0 AS NUMERIC)'
         fact, rest_of_types = NUMBER, "'object', 'array', 'boolean'"
     else:
-        empty = empty if empty == "NULL" or empty.startswith("'") else f"'{empty}'"
+        empty, failed = (
+            one if one == "NULL" or one.startswith("'") else f"'{one}'" for one in (empty, failed)
+        )
         size = (typed[2] if typed else None) or _VARCHAR_BYTES
         length = "LENGTH" if typed and typed[3] == " CHAR" else "OCTET_LENGTH"
         fits = "TRUE" if name == "CLOB" else f'{length}("j" ->> 0) <= {size}'
@@ -112,8 +217,9 @@ def _scalar(found: str, clauses: str) -> Translated:
         fact, rest_of_types = TEXT, "'object', 'array'"
     return (
         f'(SELECT CASE WHEN JSONB_ARRAY_LENGTH("j") = 0 THEN {empty}'  # noqa: S608 - translated
-        f' WHEN JSONB_ARRAY_LENGTH("j") > 1 OR JSONB_TYPEOF({of}) IN ({rest_of_types}) THEN NULL'
-        f' {value} END FROM (SELECT {found}) AS "json" ("j"))'
+        f' WHEN JSONB_ARRAY_LENGTH("j") > 1 OR JSONB_TYPEOF({of}) IN ({rest_of_types})'
+        f" THEN {failed} WHEN JSONB_TYPEOF({of}) = 'null' THEN NULL"
+        f' {value} ELSE {failed} END FROM (SELECT {found}) AS "json" ("j"))'
     ), fact
 
 

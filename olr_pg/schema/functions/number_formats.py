@@ -9,18 +9,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from sqlglot import exp
+
 from olr_pg.schema.translating import UntranslatableError, string_literal
-from olr_pg.schema.value_kinds import TEXT
+from olr_pg.schema.value_kinds import NUMBER, TEXT
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from olr_pg.schema.translating import Translated, Translator
 
 _FORM: Final = re.compile(
     r"(?P<fill>FM)?(?P<sign>S)?(?P<dollar>\$)?(?P<whole>[09,G]*)(?P<point>[.D](?P<part>[09]*))?"
     r"(?P<end>MI|PR|S)?"
 )
+_SCIENTIFIC: Final = re.compile(r"(FM)?[09][.D][09]+EEEE")
+_SCALED: Final = re.compile(r"(?:FM)?([09]+)V([09]+)")
+_BLANK: Final = re.compile(r"B([09]*9)")
 _HEXADECIMAL: Final = re.compile(r"(FM)?(0?)(X+)")
 _VALUE: Final = re.compile(r"(FM)?[SL$]?[09,G]*([.D][09]*)?(MI|PR|S)?")
 _ENDS: Final = {"MI": 1, "PR": 2, "S": 1, None: 0}
@@ -40,6 +43,20 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
         return f"TO_CHAR({t.number(value)}, '{given}')", TEXT
     if _HEXADECIMAL.fullmatch(text):
         return _hexadecimal(t, value, given), TEXT
+    if _SCIENTIFIC.fullmatch(text):
+        return _scientific(t, value, text), TEXT
+    if text.startswith("FML"):
+        text = "FM$" + text[3:]  # NLS_CURRENCY of the territory AMERICA
+    scaled = _SCALED.fullmatch(text)
+    if scaled is not None:
+        digits = len(scaled[2])
+        value = t.raw(f"({t.number(value)} * {10**digits})", NUMBER)
+        text = text.replace("V", "")
+    blank = _BLANK.fullmatch(text)
+    if blank is not None:
+        shown, _ = number_text(t, value, exp.Literal.string(blank[1]))
+        spaces = " " * (len(blank[1]) + 1)
+        return f"(CASE WHEN ROUND({t.number(value)}) = 0 THEN '{spaces}' ELSE {shown} END)", TEXT
     match = _FORM.fullmatch(text)
     if match is None or not (match["whole"] or match["part"]) or (match["sign"] and match["end"]):
         raise UntranslatableError(f"a number in the format {given!r}")
@@ -55,6 +72,16 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
         shown = _with_dollar(sql, target.replace("$", ""), wide, is_filled=bool(match["fill"]))
     limit = f"ABS(ROUND({sql}, {decimals})) >= {10**digits}"
     return f"(CASE WHEN {limit} THEN '{'#' * wide}' ELSE {shown} END)", TEXT
+
+
+def _scientific(t: Translator, value: exp.Expr, form: str) -> str:
+    """Oracle writes a large E, and keeps a place for a third digit of the exponent."""
+    is_filled, decimals = form.startswith("FM"), form.removeprefix("FM")[2:-4]
+    sql = t.number(value)
+    number = f"LTRIM(UPPER(TO_CHAR({sql}, '9.{'9' * len(decimals)}EEEE')))"
+    shown = number if is_filled else f"LPAD({number}, {len(decimals) + 8})"
+    limit = "ABS({0}) >= 1E99 OR {0} <> 0 AND ABS({0}) < 1E-98".format(sql)  # noqa: UP032
+    return f"(CASE WHEN {limit} THEN NULL ELSE {shown} END)"
 
 
 def _with_dollar(sql: str, form: str, wide: int, *, is_filled: bool) -> str:

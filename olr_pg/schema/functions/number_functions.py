@@ -96,6 +96,23 @@ def _to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     return number_value(t, *arguments), NUMBER
 
 
+NUMERAL: Final = r"'^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$'"
+"""The texts that are numbers, as a regular expression of PostgreSQL."""
+
+
+def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Translate VALIDATE_CONVERSION to NUMBER; the parser has taken AS for an alias."""
+    (asked,) = arguments
+    if not isinstance(asked, exp.Alias) or asked.alias.upper() != "NUMBER":
+        raise UntranslatableError(
+            "VALIDATE_CONVERSION: a trial conversion: PG_INPUT_IS_VALID from PostgreSQL 16 on"
+        )
+    if t.is_number(asked.this) or t.is_null(asked.this):
+        return "1", INTEGER._replace(filled=True)
+    text = t.text(asked.this)
+    return f"(CASE WHEN {text} !~ {NUMERAL} THEN 0 ELSE 1 END)", INTEGER._replace(filled=True)
+
+
 def _remainder(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     left, right = map(t.number, arguments)
     # To the nearest multiple, the even one where two are near.
@@ -120,8 +137,29 @@ def _nanvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     return f"(CASE WHEN {test} THEN {t.number(other)} ELSE {sql} END)", FLOAT
 
 
+_SPECIAL: Final = {"NAN": "NaN", "INF": "Infinity", "-INF": "-Infinity", "+INF": "Infinity"}
+
+
+def _to_float(name: str) -> CallRule:
+    def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        """Translate TO_BINARY_FLOAT or TO_BINARY_DOUBLE; a text may name what is no number."""
+        (value,) = arguments
+        special = _SPECIAL.get((t.literal(value) or "").strip().upper())
+        if special is not None:
+            return f"CAST('{special}' AS {name})", FLOAT._replace(filled=True)
+        sql = t.sql(value) if t.kind(value) is ValueKind.FLOAT else t.number(value)
+        return f"CAST({sql} AS {name})", FLOAT
+
+    return translate
+
+
 def _rounded(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+        if t.kind(arguments[0]) is ValueKind.FLOAT:
+            if len(arguments) > 1:
+                raise UntranslatableError(f"{name} of a BINARY_DOUBLE to places: it ties to even")
+            # As in Oracle, a double is rounded to the even of two neighbours.
+            return f"{name}(CAST({t.sql(arguments[0])} AS DOUBLE PRECISION))", FLOAT
         if len(arguments) == 1:
             return f"{name}({t.number(arguments[0])})", INTEGER
         digits = t.whole(arguments[1])
@@ -174,8 +212,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SQRT": Function(of_numbers("SQRT({})", NUMBER)),
     "TAN": Function(of_numbers("CAST(TAN({}) AS NUMERIC)", NUMBER)),
     "TANH": Function(of_numbers("CAST(TANH({}) AS NUMERIC)", NUMBER)),
-    "TO_BINARY_DOUBLE": Function(of_numbers("CAST({} AS DOUBLE PRECISION)", FLOAT)),
-    "TO_BINARY_FLOAT": Function(of_numbers("CAST({} AS REAL)", FLOAT)),
+    "TO_BINARY_DOUBLE": Function(_to_float("DOUBLE PRECISION")),
+    "TO_BINARY_FLOAT": Function(_to_float("REAL")),
     "TO_NUMBER": Function(_to_number, 1, 2),
+    "VALIDATE_CONVERSION": Function(_is_convertible),
     "WIDTH_BUCKET": Function(_bucket, 4, 4),
 }

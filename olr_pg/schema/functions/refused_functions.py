@@ -137,6 +137,7 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
             "JSON_DATAGUIDE",
+            "JSON_ID",
             "JSON_MERGEPATCH",
             "JSON_SCALAR",
             "JSON_SERIALIZE",
@@ -150,8 +151,8 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
         "character sets of Oracle: a database of PostgreSQL has one",
     ),
     **dict.fromkeys(
-        ("ASCIISTR", "COMPOSE", "CONVERT", "DECOMPOSE", "TO_MULTI_BYTE", "TO_SINGLE_BYTE"),
-        "another form of a text: NORMALIZE, CONVERT_TO or TRANSLATE",
+        ("ASCIISTR", "CONVERT"),
+        "another form of a text: CONVERT_TO or TRANSLATE",
     ),
     **dict.fromkeys(("DEPTH", "PATH"), "a path in Oracle's XML repository: a table of files"),
     **dict.fromkeys(
@@ -180,21 +181,31 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
     "DUMP": "Oracle's inner form of a value",
     "FUZZY_MATCH": "a fuzzy comparison: the extensions pg_trgm and fuzzystrmatch",
     "GROUP_ID": "the number of a duplicate group: name each group once",
-    "NEW_TIME": "American time zones: AT TIME ZONE with their names",
     "ORA_HASH": "Oracle's hash: PostgreSQL has others (HASHTEXT), with other numbers",
     "ORA_INVOKING_USER": "the invoker: SESSION_USER",
     "ORA_INVOKING_USERID": "the invoker: SESSION_USER",
     "PHONIC_ENCODE": "a phonetic code: the extension fuzzystrmatch",
     "ROUND_TIES_TO_EVEN": "rounding to even: ROUND of a double precision",
     "SHARD_CHUNK_ID": "shards of Oracle",
-    "SOUNDEX": "a phonetic code: the extension fuzzystrmatch has soundex()",
     "TIME_BUCKET": "a bucket of times: DATE_BIN",
     "TO_BOOLEAN": "a text as a boolean: CAST, or CASE",
     "TO_LOB": "a LONG as a LOB: the column is text already",
     "TO_UTC_TIMESTAMP_TZ": "a time in ISO 8601: CAST AS TIMESTAMPTZ",
     "TZ_OFFSET": "the offset of a zone: pg_timezone_names",
     "USERENV": "SYS_CONTEXT('USERENV', …) has the same",
-    "VALIDATE_CONVERSION": "a trial conversion: PG_INPUT_IS_VALID from PostgreSQL 16 on",
     "WM_CONCAT": "undocumented: LISTAGG(…) WITHIN GROUP (ORDER BY …), or STRING_AGG with an order",
 }
 """Name → what it is, and what takes its place."""
+
+REFUSED_FAMILIES: Final = {
+    "CALENDAR_": "a calendar function of 26ai: TO_CHAR, TRUNC, ADD_MONTHS or EXTRACT of the date",
+    "FISCAL_": "a fiscal calendar of 26ai: join a table of your calendar",
+    "RETAIL_": "a retail calendar of 26ai: join a table of your calendar",
+}
+"""The first part of names → the same."""
+
+
+def advice_of(name: str) -> str:
+    """Return what a function is and what takes its place; nothing where it is not known."""
+    families = (text for prefix, text in REFUSED_FAMILIES.items() if name.startswith(prefix))
+    return REFUSED_FUNCTIONS.get(name) or next(families, "")

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from olr_pg.schema.comparisons import equal
+from olr_pg.schema.functions.number_functions import NUMERAL
 from olr_pg.schema.translating import (
     Function,
     UntranslatableError,
     constant,
+    is_numeral,
     of_numbers,
     of_text,
     string_literal,
@@ -180,9 +182,63 @@ def _character(t: Translator, node: exp.Expr) -> Translated:
     if node.args.get("charset"):
         raise UntranslatableError("CHR with USING")
     (code,) = node.expressions
-    if t.whole(code) == 0:
+    number = t.whole(code)
+    if number is not None and number > _ASCII:
+        return _of_bytes(number)
+    if number == 0:
         raise UntranslatableError("CHR(0): PostgreSQL keeps no text with this character")
     return f"CHR({t.integer(code)})", Fact(ValueKind.TEXT, filled=t.fact(code).filled)
+
+
+_ASCII: Final = 127
+
+
+def _of_bytes(number: int) -> Translated:
+    """CHR of more than one byte, in UTF-8; of one it depends on the source's character set."""
+    try:
+        found = number.to_bytes((number.bit_length() + 7) // 8, "big").decode("utf-8")
+    except UnicodeDecodeError:
+        raise UntranslatableError(
+            f"CHR({number}): it depends on the character set of the source; write the character"
+        ) from None
+    return f"'{found}'", Fact(ValueKind.TEXT, filled=True)
+
+
+_SOUNDS: Final = "TRANSLATE({}, 'AEIOUYHWBFPVCGJKQSXZDTLMNR', '00000000111122222222334556')"
+
+
+def _soundex(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    """Return the first letter and the sounds of the others; H and W part no equal sounds."""
+    letters = f"REGEXP_REPLACE(UPPER({t.text(arguments[0])}), '[^A-Z]', '', 'g')"
+    heard = _SOUNDS.format(f"LEFT({letters}, 1) || TRANSLATE(SUBSTR({letters}, 2), 'HW', '')")
+    sounds = f"SUBSTR(REGEXP_REPLACE({heard}, '(.)\\1+', '\\1', 'g'), 2)"
+    code = f"RPAD(LEFT({letters}, 1) || REPLACE({sounds}, '0', ''), 4, '0')"
+    return f"(CASE WHEN {letters} <> '' THEN {code} END)", TEXT
+
+
+_NARROW: Final = "".join(map(chr, range(0x20, 0x7F)))
+_WIDE: Final = "\u3000" + "".join(chr(code + 0xFEE0) for code in range(0x21, 0x7F))
+
+
+def _width(before: str, behind: str) -> CallRule:
+    """Translate TO_SINGLE_BYTE or TO_MULTI_BYTE."""
+    one, other = (text.replace("'", "''") for text in (before, behind))
+    return of_text(
+        "TRANSLATE({}, '"
+        + one.replace("{", "{{").replace("}", "}}")
+        + "', '"
+        + other.replace("{", "{{").replace("}", "}}")
+        + "')",
+        TEXT,
+    )
+
+
+def _decompose(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    forms = {"CANONICAL": "NFD", "COMPATIBILITY": "NFKD"}
+    form = string_literal(t, arguments[1], "a form").upper() if len(arguments) > 1 else "CANONICAL"
+    if form not in forms:
+        raise UntranslatableError(f"DECOMPOSE with {form}")
+    return f"NORMALIZE({t.text(arguments[0])}, {forms[form]})", TEXT
 
 
 def _nvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -244,12 +300,25 @@ def _case_when(t: Translator, node: exp.Expr) -> Translated:
     return f"CASE {tests}{rest} END", fact._replace(filled=fact.filled and default is not None)
 
 
+def _cast_or_default(t: Translator, value: exp.Expr, to: exp.Expr, default: exp.Expr) -> Translated:
+    """Cast to NUMBER, with a value for what is none (ON CONVERSION ERROR)."""
+    if to.this is not exp.DType.DECIMAL or to.expressions or not t.is_text(value):
+        raise UntranslatableError("a default ON CONVERSION ERROR of another type than NUMBER")
+    text, given = t.text(value), t.literal(value)
+    if given is not None and not is_numeral(given):
+        return t.number(default), NUMBER  # PostgreSQL would read a literal before it asks
+    numeral = f"WHEN {text} ~ {NUMERAL} THEN CAST({text} AS NUMERIC)"
+    return f"(CASE {numeral} WHEN {text} IS NOT NULL THEN {t.number(default)} END)", NUMBER
+
+
 def _cast(t: Translator, node: exp.Expr) -> Translated:
     to, value = node.args["to"], node.this
-    for key in ("default", "format", "action"):
+    for key in ("format", "action"):
         if node.args.get(key):
             raise UntranslatableError(f"CAST with {key}")
     name = to.this.value if isinstance(to.this, exp.DataType.Type) else str(to.this)
+    if node.args.get("default"):
+        return _cast_or_default(t, value, to, node.args["default"])
     sizes = [t.whole(one.this) for one in to.expressions]
     if name in ("DATE", "DATETIME"):
         return f"CAST({t.moment(value)} AS TIMESTAMP(0))", Fact(ValueKind.DATE)
@@ -350,7 +419,9 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
 FUNCTIONS: Final[dict[str, Function]] = {
     "ASCII": Function(of_text("ASCII({})", INTEGER)),
     "COALESCE": Function(_nvl, 1, _MOST),
+    "COMPOSE": Function(of_text("NORMALIZE({}, NFC)", TEXT)),
     "CONCAT": Function(concatenated, 2, _MOST),
+    "DECOMPOSE": Function(_decompose, 1, 2),
     "DECODE": Function(_decode, 3, _MOST),
     "EMPTY_BLOB": Function(constant("CAST('' AS BYTEA)", RAW), 0, 0),
     "EMPTY_CLOB": Function(constant("CAST('' AS TEXT)", TEXT), 0, 0),
@@ -380,6 +451,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "REVERSE": Function(of_text("REVERSE({})", TEXT)),
     "RPAD": Function(_pad("RPAD"), 2, 3),
     "RTRIM": Function(_strip("RTRIM"), 1, 2),
+    "SOUNDEX": Function(_soundex),
     "STANDARD_HASH": Function(_hash, 1, 2),
     "SUBSTR": Function(_substring, 2, 3),
     "SYS_CONTEXT": Function(_context, 2, 3),
@@ -388,6 +460,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     ),
     "TO_BLOB": Function(_to_bytes),
     "TO_CLOB": Function(_to_char_of_text),
+    "TO_MULTI_BYTE": Function(_width(_NARROW, _WIDE)),
+    "TO_SINGLE_BYTE": Function(_width(_WIDE, _NARROW)),
     "TO_NCHAR": Function(_to_char_of_text),
     "TO_NCLOB": Function(_to_char_of_text),
     "TRANSLATE": Function(

@@ -23,7 +23,7 @@ REFUSED = [
     "XMLTYPE('<a/>').getStringVal()",
     "XMLELEMENT(\"e\", b) || 'x'",
     'XMLELEMENT("e", d)',
-    "XMLFOREST(b)",
+    "XMLFOREST(b || a)",
     "EXTRACTVALUE(a, '/x')",
 ]
 
