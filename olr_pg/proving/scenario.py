@@ -4,18 +4,24 @@ Each directive is a line ``-- name: value`` of its own:
 
 - ``-- purpose:`` one line: what the scenario is for (required).
 - ``-- others:`` what other tools got wrong there.
-- ``-- needs:`` what the database must have, as words; documentation, and a filter.
+- ``-- covers:`` what it is an instance of, as words of the list in ``tests/proving``.
+- ``-- needs:`` what the database must have, as words of `NEEDS`. The stand-in has none of them.
+- ``-- large`` it takes minutes: tests leave it out, `olr-pg prove` does not.
+- ``-- stops: NAME OLR-03072`` a table that the appliance must stop, and with which code.
 - ``-- start`` the start: from here on, changes are judged. Without it, the start is before the
   first statement that is no CREATE.
+- ``-- restart`` the reader is stopped here, and goes on.
 - ``-- session: B`` the session that the following statements are of; ``A`` at first.
 - ``-- error: ORA-00001`` the next statement must fail so; several are parted by ``or``.
+- ``-- binds: [1, "x"]`` a row of binds of the next statement, as JSON; several lines are an array.
 - ``-- same: no`` PostgreSQL means something else by these statements, with the reason behind it.
 
-A statement ends with ``;`` at the end of a line.
+A statement ends with ``;`` at the end of a line; PL/SQL and a trigger end with a line ``/``.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -25,9 +31,44 @@ from olr_pg.errors import Code, OlrPgError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_DIRECTIVE: Final = re.compile(r"--\s*(purpose|others|needs|session|error|same|start)\b:?\s*(.*)")
+_DIRECTIVE: Final = re.compile(
+    r"--\s*(purpose|others|covers|needs|large|stops|start|restart|session|error|binds|same)\b"
+    r":?\s*(.*)"
+)
+_BLOCK: Final = re.compile(
+    r"(DECLARE|BEGIN|CREATE\s+(OR\s+REPLACE\s+)?(TRIGGER|PROCEDURE|FUNCTION|PACKAGE|TYPE))\b",
+    re.IGNORECASE,
+)
 _CODE: Final = re.compile(r"ORA-(\d{5})")
 FIRST_SESSION: Final = "A"
+
+NEEDS: Final = {
+    "clusters": "tables in clusters",
+    "compression": "tables that are compressed, which some editions and storages lack",
+    "deduplication": "SECUREFILE LOBs that are compressed or deduplicated (Advanced Compression)",
+    "drop-column": "redo of DROP COLUMN in a table with rows",
+    "encryption": "a wallet, and an encrypted tablespace named OLR_PROVE_ENCRYPTED",
+    "extended": "MAX_STRING_SIZE = EXTENDED: VARCHAR2 of 32,767 bytes",
+    "hidden-columns": "virtual and invisible columns, and indexes of functions",
+    "interval-partitions": "partitions that an INSERT makes",
+    "iot-overflow": "index-organised tables with an overflow segment",
+    "json": "the type JSON, from 21c on",
+    "logging-groups": "supplemental logging of unique and foreign keys, and of groups of columns",
+    "long": "columns of LONG and LONG RAW",
+    "parallel-dml": "parallel DML, of Enterprise Edition",
+    "pdb": "a container database; the scenario is run in a PDB",
+    "rac": "sessions of several redo threads",
+    "rowid-type": "columns of ROWID",
+    "shrink": "a tablespace with automatic segment space management",
+    "subpartitions": "composite partitions",
+    "temporary": "global temporary tables",
+    "time-zone-regions": "TIMESTAMP WITH TIME ZONE of a region, and WITH LOCAL TIME ZONE",
+    "xa": "EXECUTE on DBMS_XA",
+}
+"""What a database may lack. The stand-in's own model lacks each of them."""
+
+
+Bind = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +79,14 @@ class ScenarioStep:
         session: its name.
         errors: the numbers of the ORA errors of which one must come; empty for none.
         line: where it stands in the file, from 1.
+        binds: rows of binds; empty for none, several for an array.
     """
 
     session: str
     text: str
     errors: tuple[int, ...] = ()
     line: int = 0
+    binds: tuple[tuple[Bind, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +97,8 @@ class Scenario:
         name: ``GROUP/NAME``.
         start: the number of the step before which judging begins.
         different: why PostgreSQL means something else by its statements; empty where it does not.
+        stops: the tables that the appliance must stop, with the codes.
+        restarts: the numbers of the steps before which the reader is stopped, and goes on.
     """
 
     name: str
@@ -63,6 +108,10 @@ class Scenario:
     steps: tuple[ScenarioStep, ...]
     start: int
     different: str = ""
+    covers: tuple[str, ...] = ()
+    stops: tuple[tuple[str, str], ...] = ()
+    restarts: tuple[int, ...] = ()
+    is_large: bool = False
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -99,6 +148,8 @@ class _Reading:
         self._session, self._errors = FIRST_SESSION, tuple[int, ...]()
         self._steps: list[ScenarioStep] = []
         self._start: int | None = None
+        self._restarts: list[int] = []
+        self._binds: list[tuple[Bind, ...]] = []
         self._lines: list[str] = []
         self._first = 0
 
@@ -111,11 +162,20 @@ class _Reading:
         if not self._lines and (not line.strip() or line.lstrip().startswith("--")):
             return
         self._first = self._first if self._lines else number
+        if _BLOCK.match("\n".join(self._lines) or line):
+            if line.strip() == "/":
+                self._end_statement("\n".join(self._lines).strip())
+            else:
+                self._lines.append(line)
+            return
         self._lines.append(line)
         if line.rstrip().endswith(";"):
-            text = "\n".join(self._lines).strip().removesuffix(";")
-            self._steps.append(ScenarioStep(self._session, text, self._errors, self._first))
-            self._lines, self._errors = [], ()
+            self._end_statement("\n".join(self._lines).strip().removesuffix(";"))
+
+    def _end_statement(self, text: str) -> None:
+        step = ScenarioStep(self._session, text, self._errors, self._first, tuple(self._binds))
+        self._steps.append(step)
+        self._lines, self._errors, self._binds = [], (), []
 
     def _direct(self, number: int, name: str, value: str) -> None:
         value = value.strip()
@@ -127,28 +187,57 @@ class _Reading:
                 raise self._invalid(f"line {number} names no error such as ORA-00001")
         elif name == "start":
             self._start = len(self._steps)
+        elif name == "restart":
+            self._restarts.append(len(self._steps))
+        elif name == "binds":
+            self._binds.append(self._row_of_binds(number, value))
+        elif name == "large":
+            self._said[name] = name
         else:
             self._said[name] = f"{self._said.get(name, '')} {value}".strip()
+
+    def _row_of_binds(self, number: int, value: str) -> tuple[Bind, ...]:
+        try:
+            row = json.loads(value)
+        except ValueError:
+            row = None
+        if not isinstance(row, list) or any(isinstance(one, list | dict) for one in row):
+            raise self._invalid(f'line {number} has no binds such as [1, "x", null]')
+        return tuple(row)
 
     def finished(self) -> Scenario:
         """Return the scenario."""
         if self._lines:
-            raise self._invalid(f"the statement of line {self._first} does not end with ;")
+            raise self._invalid(f"the statement of line {self._first} does not end with ; or /")
         if not self._steps:
             raise self._invalid("it has no statement")
         start = self._start
         if start is None:
             creates = [one.text.upper().startswith("CREATE") for one in self._steps]
             start = creates.index(False) if False in creates else len(creates)
+        needs = self._words("needs")
+        unknown = sorted(set(needs) - set(NEEDS))
+        if unknown:
+            raise self._invalid(f"nobody knows what it needs: {', '.join(unknown)}")
+        stops = self._words("stops")
+        if len(stops) % 2:
+            raise self._invalid("stops names a table without a code such as OLR-03072")
         return Scenario(
             name=self._name,
             purpose=self._said.get("purpose", ""),
             others=self._said.get("others", ""),
-            needs=tuple(self._said.get("needs", "").replace(",", " ").split()),
+            needs=needs,
             steps=tuple(self._steps),
             start=start,
             different=self._said.get("same", "").removeprefix("no").strip(" :,;"),
+            covers=self._words("covers"),
+            stops=tuple(zip(stops[::2], stops[1::2], strict=True)),
+            restarts=tuple(self._restarts),
+            is_large="large" in self._said,
         )
+
+    def _words(self, name: str) -> tuple[str, ...]:
+        return tuple(self._said.get(name, "").replace(",", " ").split())
 
     def _invalid(self, reason: str) -> OlrPgError:
         return OlrPgError(Code.SCENARIO_INVALID, f"{self._name}: {reason}")

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 TEXT = """-- purpose: to see
 -- purpose: what is read
--- needs: partitioning, xa
+-- needs: compression, xa
+-- covers: locks
+-- large
+-- stops: T OLR-03072
 -- same: no, it has ROWIDs
 CREATE TABLE t (
   id NUMBER -- a remark
@@ -31,13 +34,36 @@ COMMIT;
 
 def test_directives_and_statements() -> None:
     found = parse_scenario(TEXT, "group/name")
-    assert (found.purpose, found.needs) == ("to see what is read", ("partitioning", "xa"))
+    assert (found.purpose, found.needs) == ("to see what is read", ("compression", "xa"))
     assert found.different == "it has ROWIDs"
     assert [one.session for one in found.steps] == ["A", "A", "A", "B", "B"]
     assert [one.errors for one in found.steps] == [(), (), (), (54, 30006), ()]
-    assert [one.line for one in found.steps] == [5, 8, 9, 12, 14]
+    assert [one.line for one in found.steps] == [8, 11, 12, 15, 17]
     assert found.steps[0].text.endswith("-- a remark\n)")
     assert found.start == 2
+    assert (found.covers, found.is_large) == (("locks",), True)
+    assert found.stops == (("T", "OLR-03072"),)
+
+
+def test_plsql_ends_with_a_slash_and_binds_are_of_the_next_statement() -> None:
+    text = """CREATE TABLE t (id NUMBER, v VARCHAR2(9));
+-- binds: [1, "x"]
+-- binds: [2.5, null]
+INSERT INTO t VALUES (:1, :2);
+-- restart
+DECLARE
+  n NUMBER;
+BEGIN
+  n := 1;
+END;
+/
+COMMIT;
+"""
+    found = parse_scenario(text, "group/name")
+    assert [one.binds for one in found.steps] == [(), ((1, "x"), (2.5, None)), (), ()]
+    assert found.steps[2].text == "DECLARE\n  n NUMBER;\nBEGIN\n  n := 1;\nEND;"
+    assert [one.text for one in found.steps[3:]] == ["COMMIT"]
+    assert found.restarts == (2,)
 
 
 def test_the_start_may_be_said() -> None:
@@ -51,6 +77,10 @@ def test_the_start_may_be_said() -> None:
         ("-- purpose: nothing\n", "no statement"),
         ("SELECT 1\nFROM dual\n", "of line 1 does not end"),
         ("-- error: something\nCOMMIT;\n", "line 1 names no error"),
+        ("-- binds: 1\nCOMMIT;\n", "line 1 has no binds"),
+        ("-- needs: luck\nCOMMIT;\n", "nobody knows what it needs: luck"),
+        ("-- stops: T\nCOMMIT;\n", "without a code"),
+        ("BEGIN\n  NULL;\nEND;\n", "of line 1 does not end"),
     ],
 )
 def test_what_is_no_scenario(text: str, told: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Final, NamedTuple
 
+import numpy as np
 import orjson
 
 MAX_MANTISSA: Final = 20
@@ -206,8 +207,10 @@ def binary_float(value: float) -> Cell:
     value = value or 0.0
     stored = struct.pack(">f", value)
     assert struct.unpack(">f", stored)[0] == value or math.isnan(value)
-    return Cell(_ordered_bits(stored), _float_text(value))
+    return Cell(_ordered_bits(stored), _float_text(np.float32(value)))
 
 
-def _float_text(value: float) -> str:
-    return orjson.dumps(value).decode()
+def _float_text(value: float | np.float32) -> str:
+    if not math.isfinite(value):
+        return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()

@@ -40,6 +40,7 @@ class SimSession:
         writer: of its transactions, where they are of another kind.
 
     Attributes:
+        chains: writes its rows.
         rows: its row changes; `lobs` those of parts of LOBs, `ddl` those of definitions.
     """
 
@@ -58,7 +59,7 @@ class SimSession:
         tx = writer or PrivateWriter(instance, container, thread, attributes)
         self._tx = tx
         indexes, pieces, lobs = IndexWriter(tx), PieceWriter(tx), LobWriter(tx)
-        chains = ChainWriter(tx, indexes, pieces)
+        chains = self.chains = ChainWriter(tx, indexes, pieces)
         leaves = LeafWriter(tx)
         rows = self.rows = RowStatements(tx, indexes, pieces, chains, leaves, lobs)
         loads = DirectLoads(tx, indexes, pieces, chains)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from olr_pg.simulator.model.tables import SimColumn
+from olr_pg.simulator.model.tables import Logging, SimColumn
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sessions.placement import (
     FIRST_OBJECT,
@@ -252,6 +252,10 @@ class _Definitions:
         table = self._database.table(words.name())
         if words.take("ADD", "SUPPLEMENTAL", "LOG", "DATA"):
             table.sim.logging = read_logging(words)
+        elif words.take("DROP", "SUPPLEMENTAL", "LOG", "DATA"):
+            if read_logging(words) is not table.sim.logging:
+                raise OraError(32588, "supplemental logging attribute does not exist")
+            table.sim.logging = Logging.MINIMAL
         elif words.take("ADD", "CONSTRAINT"):
             words.at -= 1
             self._constrain(table, read_constraint(words))

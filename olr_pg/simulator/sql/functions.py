@@ -418,7 +418,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "DECODE": _decode,
     "GREATEST": _extreme(1),
     "LEAST": _extreme(-1),
-    "ABS": _strict(lambda value: abs(_decimal(value))),
+    "ABS": _strict(lambda value: _decimal(value).copy_abs()),
     "SIGN": _strict(lambda value: Decimal((_decimal(value) > 0) - (_decimal(value) < 0))),
     "MOD": _strict(_mod),
     "ROUND": _rounded(ROUND_HALF_UP),

@@ -7,6 +7,7 @@ when it gets the lock. A session that waits takes its next statement only after 
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from olr_pg.errors import Code, OlrPgError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from olr_pg.simulator.sql.database import SqlDatabase
+    from olr_pg.simulator.sql.typed_values import Value
 
 
 class Step(Protocol):
@@ -26,6 +28,7 @@ class Step(Protocol):
         session: its name.
         errors: the numbers of the ORA errors of which one must come; empty for none.
         line: where it stands in the script, from 1.
+        binds: rows of binds; empty for none, several for an array.
     """
 
     @property
@@ -39,6 +42,13 @@ class Step(Protocol):
 
     @property
     def line(self) -> int: ...  # noqa: D102
+
+    @property
+    def binds(self) -> tuple[tuple[str | float | None, ...], ...]: ...  # noqa: D102
+
+
+def _values(row: Iterable[str | float | None]) -> list[Value]:
+    return [Decimal(str(one)) if isinstance(one, int | float) else one for one in row]
 
 
 class _Worker:
@@ -91,7 +101,7 @@ class _Worker:
                 self.sql.close()
                 return
             try:
-                self.sql.execute(step.text)
+                self.sql.execute_many(step.text, [_values(row) for row in step.binds] or [()])
             except OraError as error:
                 if error.code not in step.errors:
                     self._failed(step, str(error))

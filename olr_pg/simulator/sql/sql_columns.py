@@ -216,7 +216,7 @@ def _to_numeric(column: SqlColumn, value: Value, _table: str) -> Value:
         return _ROUNDED.plus(number)
     precision, scale = (*numbers, 0)[:2]
     number = _QUANTIZED.quantize(number, Decimal(1).scaleb(-scale))
-    if abs(number) >= Decimal(1).scaleb(precision - scale):
+    if number.copy_abs() >= Decimal(1).scaleb(precision - scale):
         raise OraError(1438, "value larger than specified precision allowed for this column")
     return number
 

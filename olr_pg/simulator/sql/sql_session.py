@@ -32,6 +32,7 @@ class SqlSession:
     def __init__(self, database: SqlDatabase) -> None:
         self.database = database
         self.sim = database.connect()
+        self.sim.chains.rewrites = True
         self.transaction: SqlTransaction | None = None
         self._drawn: dict[str, Value] = {}
         self._plans = Plans(database)

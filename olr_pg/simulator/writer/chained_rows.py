@@ -45,12 +45,18 @@ if TYPE_CHECKING:
 
 
 class ChainWriter:
-    """Writes rows, in several pieces where they do not fit one."""
+    """Writes rows, in several pieces where they do not fit one.
+
+    Attributes:
+        rewrites: a row of several pieces is written anew where no other form changes it. No real
+            redo of that was seen, so only SQL asks for it, whose statements cannot be left out.
+    """
 
     def __init__(self, tx: TransactionWriter, indexes: IndexWriter, pieces: PieceWriter) -> None:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
         self._indexes = indexes
         self._pieces = pieces
+        self.rewrites = False
 
     @staticmethod
     def parts(table: SimTable, cells: Sequence[Cell | None]) -> list[PieceSpan]:
@@ -254,7 +260,9 @@ class ChainWriter:
             return self._move_on(row, cells, parts)
         if row.table.logging is Logging.NONE:
             return False
-        return self._replace_tail(row, cells, new)
+        if self._replace_tail(row, cells, new):
+            return True
+        return self.rewrites and self._rewrite(row, cells, parts)
 
     def _fits_head(self, row: Row, part: PieceSpan) -> bool:
         head = row.chain[0]
@@ -268,6 +276,26 @@ class ChainWriter:
         steps = [self._pieces.overwrite_step(head.block, head.slot, head.image, new)]
         steps += [self._pieces.delete_step(piece) for piece in others]
         return self._finish_update(row, cells, (), steps, self._whole(row, cells))
+
+    def _rewrite(self, row: Row, cells: list[Cell | None], parts: list[PieceSpan]) -> bool:
+        """Write 11.2 of new pieces, 11.6 of the head, 11.3 of the old pieces."""
+        head, *others = row.chain
+        fits = self._fits_head(row, parts[0])
+        if len(parts) == 1 and fits:
+            return self._return_home(row, cells, parts[0])
+        rest, at = (parts[1:], None) if fits else (parts, head.address)
+        pieces = self._pieces.place(row, rest, at)
+        if fits:
+            pieces = [self._later(row, piece) for piece in pieces]
+            fb, columns = FB_HEAD | FB_FIRST | parts[0].cut, parts[0].columns
+        else:
+            fb, columns = FB_HEAD, ()
+        new = RowPiece(fb, columns, pieces[0].address, row_scn=row.table.row_scn)
+        steps = [self._pieces.insert_step(piece) for piece in reversed(pieces)]
+        steps.append(self._pieces.overwrite_step(head.block, head.slot, head.image, new))
+        steps += [self._pieces.delete_step(piece) for piece in others]
+        chain = [StoredPiece(head.block, head.slot, new, 0), *pieces]
+        return self._finish_update(row, cells, chain, steps, self._whole(row, cells))
 
     def _move_on(self, row: Row, cells: list[Cell | None], parts: list[PieceSpan]) -> bool:
         """Migrate a migrated row again: new pieces, old ones deleted, the stub leads on."""

@@ -1,4 +1,5 @@
 -- purpose: a column is added; older rows have NULL there, and are stored shorter
+-- covers: add-column
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO a SELECT LEVEL, 'old' FROM dual CONNECT BY LEVEL <= 5;
 COMMIT;

@@ -1,4 +1,5 @@
 -- purpose: DDL commits the transaction of its session, not that of another
+-- covers: ddl-while-open
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY);
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY);
 INSERT INTO c VALUES (1);

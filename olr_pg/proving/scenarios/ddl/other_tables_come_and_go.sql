@@ -1,4 +1,5 @@
 -- purpose: tables that nobody replicates are made, filled and dropped between changes of one that is
+-- covers: drop-table
 CREATE TABLE kept (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO kept VALUES (1, 'x');
 COMMIT;

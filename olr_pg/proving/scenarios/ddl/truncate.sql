@@ -1,4 +1,5 @@
 -- purpose: TRUNCATE leaves no rows, no change of one, and other segments
+-- covers: truncate
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 CREATE TABLE other (id NUMBER(4) PRIMARY KEY);
 INSERT INTO t SELECT LEVEL, 'gone' FROM dual CONNECT BY LEVEL <= 20;

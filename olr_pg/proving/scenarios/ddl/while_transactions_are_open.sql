@@ -1,4 +1,5 @@
 -- purpose: DDL fails where another session has changed the table, and goes through once that has ended
+-- covers: ddl-while-open, add-column
 -- same: no, PostgreSQL waits
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO o VALUES (1, 'x');

@@ -1,4 +1,5 @@
 -- purpose: EMPTY_CLOB is a LOB of no length, not NULL
+-- covers: lob-in-row
 -- same: no, PostgreSQL has empty texts
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);
 INSERT INTO l VALUES (1, EMPTY_CLOB(), EMPTY_BLOB());

@@ -1,4 +1,5 @@
 -- purpose: LOBs small enough for the row: set, changed, emptied, NULL
+-- covers: lob-in-row
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB, n NCLOB);
 INSERT INTO l VALUES (1, 'clob', HEXTORAW('00FF'), N'nclob ñ');
 INSERT INTO l VALUES (2, NULL, NULL, NULL);

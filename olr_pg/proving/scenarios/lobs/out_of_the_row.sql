@@ -1,4 +1,5 @@
 -- purpose: LOBs of several pages, SECUREFILE
+-- covers: lob-out-of-row
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB, b BLOB);
 INSERT INTO l VALUES (1, TO_CLOB(RPAD('a', 4000, 'A')) || RPAD('b', 4000, 'B') || RPAD('c', 4000, 'C'), NULL);
 INSERT INTO l VALUES (2, RPAD('short', 100, 's'), UTL_RAW.CAST_TO_RAW(RPAD('r', 2000, 'R')));

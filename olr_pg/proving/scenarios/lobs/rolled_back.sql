@@ -1,4 +1,5 @@
 -- purpose: LOBs that are rolled back, to a savepoint and as a whole, leave nothing
+-- covers: lob-rolled-back
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, c CLOB);
 INSERT INTO l VALUES (1, RPAD('first', 4000, 'x'));
 COMMIT;

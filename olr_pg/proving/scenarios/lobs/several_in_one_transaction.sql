@@ -1,4 +1,5 @@
 -- purpose: several LOBs of several rows and tables in one transaction, one of them twice
+-- covers: several-in-one-transaction
 CREATE TABLE l1 (id NUMBER(4) PRIMARY KEY, a CLOB, b CLOB);
 CREATE TABLE l2 (id NUMBER(4) PRIMARY KEY, v BLOB);
 INSERT INTO l1 SELECT LEVEL, RPAD('a' || LEVEL, 3000, 'x'), RPAD('b' || LEVEL, 4000, 'y') FROM dual CONNECT BY LEVEL <= 5;

@@ -1,4 +1,5 @@
 -- purpose: supplemental logging of all columns of one table
+-- covers: logging-all
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4), c VARCHAR2(10), SUPPLEMENTAL LOG DATA (ALL) COLUMNS);
 INSERT INTO l SELECT LEVEL, 'a', LEVEL, NULL FROM dual CONNECT BY LEVEL <= 5;
 COMMIT;

@@ -1,4 +1,5 @@
 -- purpose: supplemental logging of the primary key alone: old values of other columns are not in redo
+-- covers: logging-primary-key
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4), SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS);
 INSERT INTO l SELECT LEVEL, 'a', LEVEL FROM dual CONNECT BY LEVEL <= 5;
 COMMIT;

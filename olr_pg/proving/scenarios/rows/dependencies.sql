@@ -1,4 +1,5 @@
 -- purpose: rows of a table with ROWDEPENDENCIES bear an SCN in front of their columns
+-- covers: rowdependencies
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v VARCHAR2(100)) ROWDEPENDENCIES;
 INSERT INTO d SELECT LEVEL, 'v' || LEVEL FROM dual CONNECT BY LEVEL <= 10;
 COMMIT;

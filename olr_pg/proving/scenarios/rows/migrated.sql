@@ -1,4 +1,5 @@
 -- purpose: rows that grow out of their block move, and keep their ROWID
+-- covers: migrated
 -- same: no, it looks at ROWIDs
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(3000));
 INSERT INTO m SELECT LEVEL, 'small' FROM dual CONNECT BY LEVEL <= 40;

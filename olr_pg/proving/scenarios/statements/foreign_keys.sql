@@ -1,4 +1,5 @@
 -- purpose: deleting a parent deletes or empties its children in the same transaction, in other tables
+-- covers: multi-row
 CREATE TABLE p (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY, p NUMBER(4) REFERENCES p ON DELETE CASCADE);
 CREATE TABLE n (id NUMBER(4) PRIMARY KEY, c NUMBER(4) REFERENCES c ON DELETE SET NULL, r NUMBER(4) REFERENCES p);

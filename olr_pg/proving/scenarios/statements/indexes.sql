@@ -1,4 +1,5 @@
 -- purpose: redo of indexes lies between that of rows and is none of theirs
+-- covers: multi-row
 CREATE TABLE x (id NUMBER(6) PRIMARY KEY, a VARCHAR2(20), b NUMBER(6));
 CREATE INDEX x_a ON x (a);
 CREATE INDEX x_ba ON x (b, a);

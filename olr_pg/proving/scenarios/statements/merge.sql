@@ -1,4 +1,5 @@
 -- purpose: MERGE updates and inserts in one statement; its rows are those of both
+-- covers: merge
 CREATE TABLE stock (id NUMBER(4) PRIMARY KEY, name VARCHAR2(20), n NUMBER(6));
 INSERT INTO stock SELECT LEVEL, 'thing ' || LEVEL, LEVEL * 10 FROM dual CONNECT BY LEVEL <= 5;
 COMMIT;

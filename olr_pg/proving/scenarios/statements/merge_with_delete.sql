@@ -1,4 +1,5 @@
 -- purpose: MERGE … DELETE WHERE updates a row and deletes it in the same statement
+-- covers: merge
 -- same: no, PostgreSQL has no DELETE WHERE behind UPDATE
 CREATE TABLE stock (id NUMBER(4) PRIMARY KEY, n NUMBER(6));
 INSERT INTO stock SELECT LEVEL, LEVEL * 10 FROM dual CONNECT BY LEVEL <= 5;

@@ -1,4 +1,5 @@
 -- purpose: several columns set from one subquery, and from one that finds nothing
+-- covers: multi-row
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, x VARCHAR2(10), y NUMBER(4));
 CREATE TABLE b (id NUMBER(4) PRIMARY KEY, x VARCHAR2(10), y NUMBER(4));
 INSERT INTO a SELECT LEVEL, 'a' || LEVEL, LEVEL FROM dual CONNECT BY LEVEL <= 5;

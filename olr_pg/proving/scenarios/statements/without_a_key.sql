@@ -1,4 +1,5 @@
 -- purpose: tables without a primary key, with rows that are the same
+-- covers: multi-row
 CREATE TABLE nk (a NUMBER(4), b VARCHAR2(10));
 INSERT INTO nk SELECT MOD(LEVEL, 2), 'same' FROM dual CONNECT BY LEVEL <= 6;
 COMMIT;

@@ -1,4 +1,5 @@
 -- purpose: one transaction over tables of every storage: heap, partitioned, index-organised
+-- covers: iot, partitions-hash
 CREATE TABLE h (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));
 CREATE TABLE p (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20)) PARTITION BY HASH (id) PARTITIONS 2;
 CREATE TABLE i (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20)) ORGANIZATION INDEX;

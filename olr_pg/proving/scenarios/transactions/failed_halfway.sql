@@ -1,4 +1,5 @@
 -- purpose: a statement that fails at its last row takes its first rows back, in redo as compensation
+-- covers: fail-halfway
 -- same: no, PostgreSQL ends the transaction with an error
 CREATE TABLE f (id NUMBER(4) PRIMARY KEY, v NUMBER(4) CHECK (v < 100));
 INSERT INTO f SELECT LEVEL, LEVEL FROM dual CONNECT BY LEVEL <= 20;

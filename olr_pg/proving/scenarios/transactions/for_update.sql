@@ -1,4 +1,5 @@
 -- purpose: locks of rows are redo without a change, also with ROWDEPENDENCIES
+-- covers: for-update, rowdependencies
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, v NUMBER(4));
 CREATE TABLE ld (id NUMBER(4) PRIMARY KEY, v NUMBER(4)) ROWDEPENDENCIES;
 INSERT INTO l SELECT LEVEL, 0 FROM dual CONNECT BY LEVEL <= 10;

@@ -1,4 +1,5 @@
 -- purpose: three sessions change rows of the same blocks in turn; each commits on its own
+-- covers: interleaved
 CREATE TABLE i (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO i SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 9;
 COMMIT;

@@ -1,4 +1,5 @@
 -- purpose: what a session has open when it ends is rolled back
+-- covers: rolled-back
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY);
 INSERT INTO o VALUES (1);
 COMMIT;

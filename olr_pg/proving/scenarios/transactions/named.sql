@@ -1,4 +1,5 @@
 -- purpose: a transaction with a name has it in its redo; its changes are the same
+-- covers: interleaved
 -- same: no, PostgreSQL has no names of transactions
 CREATE TABLE n (id NUMBER(4) PRIMARY KEY);
 SET TRANSACTION NAME 'nightly load';

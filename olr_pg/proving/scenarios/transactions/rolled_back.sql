@@ -1,4 +1,5 @@
 -- purpose: a whole transaction that is rolled back leaves nothing, not even between others
+-- covers: rolled-back
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, v NUMBER(6));
 INSERT INTO r SELECT LEVEL, 0 FROM dual CONNECT BY LEVEL <= 50;
 COMMIT;

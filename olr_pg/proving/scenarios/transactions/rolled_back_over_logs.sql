@@ -1,4 +1,5 @@
 -- purpose: a rollback undoes in a later log what an earlier one has
+-- covers: rolled-back, over-many-logs
 CREATE TABLE o (id NUMBER(4) PRIMARY KEY, v VARCHAR2(20));
 INSERT INTO o SELECT LEVEL, 'start' FROM dual CONNECT BY LEVEL <= 10;
 COMMIT;

@@ -1,4 +1,5 @@
 -- purpose: a savepoint that is set again moves
+-- covers: savepoints
 -- same: no, PostgreSQL keeps the older one below the newer
 CREATE TABLE s (id NUMBER(4) PRIMARY KEY);
 SAVEPOINT here;

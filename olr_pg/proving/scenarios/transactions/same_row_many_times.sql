@@ -1,4 +1,5 @@
 -- purpose: one row changed many times in one transaction, and deleted and inserted again with its key
+-- covers: same-row-many-times
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v NUMBER(6));
 INSERT INTO m VALUES (1, 0);
 UPDATE m SET v = v + 1;

@@ -1,4 +1,5 @@
 -- purpose: a session waits for a row, then changes what the other one has committed
+-- covers: interleaved
 -- same: no, it needs two sessions
 CREATE TABLE w (id NUMBER(4) PRIMARY KEY, v NUMBER(6));
 INSERT INTO w SELECT LEVEL, 0 FROM dual CONNECT BY LEVEL <= 3;

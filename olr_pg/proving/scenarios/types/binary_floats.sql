@@ -1,4 +1,5 @@
 -- purpose: binary floats keep their bits: signs, fractions, tiny and huge exponents
+-- covers: extremes
 CREATE TABLE b (id NUMBER(4) PRIMARY KEY, s BINARY_FLOAT, d BINARY_DOUBLE);
 INSERT INTO b VALUES (1, 0.5, 0.1);
 INSERT INTO b VALUES (2, -0.25, TO_BINARY_DOUBLE('-1E300'));

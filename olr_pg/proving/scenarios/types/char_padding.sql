@@ -1,4 +1,5 @@
 -- purpose: CHAR is stored with its blanks, compared without
+-- covers: padding
 CREATE TABLE c (id NUMBER(4) PRIMARY KEY, a CHAR(1), b CHAR(10), d CHAR(10 CHAR));
 INSERT INTO c VALUES (1, 'x', 'short', 'žluť');
 INSERT INTO c VALUES (2, 'y', '1234567890', 'žluťoučký');

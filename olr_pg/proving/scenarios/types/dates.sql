@@ -1,4 +1,5 @@
 -- purpose: the first and the last DATE, leap days, centuries, midnight and the last second
+-- covers: extremes
 -- same: no, PostgreSQL adds no numbers to timestamps
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v DATE);
 INSERT INTO d VALUES (1, DATE '0001-01-01');

@@ -1,4 +1,5 @@
 -- purpose: DATEs before the year 1
+-- covers: extremes
 -- same: no, PostgreSQL writes them otherwise
 CREATE TABLE d (id NUMBER(4) PRIMARY KEY, v DATE);
 INSERT INTO d VALUES (1, DATE '-4712-01-01');

@@ -1,4 +1,5 @@
 -- purpose: both kinds of intervals, negative ones, and their full precision
+-- covers: extremes
 -- same: no, PostgreSQL has one type for both
 CREATE TABLE i (id NUMBER(4) PRIMARY KEY, ym INTERVAL YEAR(4) TO MONTH, ds INTERVAL DAY(5) TO SECOND(9));
 INSERT INTO i VALUES (1, INTERVAL '1-2' YEAR TO MONTH, INTERVAL '1 02:03:04.5' DAY TO SECOND);

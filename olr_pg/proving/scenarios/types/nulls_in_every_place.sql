@@ -1,4 +1,5 @@
 -- purpose: NULLs at the start, in the middle and at the end of rows, set and taken away
+-- covers: nulls
 CREATE TABLE n (a NUMBER(4), b VARCHAR2(5), c NUMBER(4), d VARCHAR2(5), e NUMBER(4), id NUMBER(4) PRIMARY KEY, f VARCHAR2(5), g NUMBER(4));
 INSERT INTO n VALUES (NULL, NULL, NULL, NULL, NULL, 1, NULL, NULL);
 INSERT INTO n VALUES (1, NULL, 3, NULL, 5, 2, NULL, NULL);

@@ -1,4 +1,5 @@
 -- purpose: the largest, the smallest and the longest NUMBERs, and those at the border of a pair of digits
+-- covers: extremes
 CREATE TABLE n (id NUMBER(4) PRIMARY KEY, v NUMBER);
 INSERT INTO n VALUES (1, 99999999999999999999999999999999999999);
 INSERT INTO n VALUES (2, -99999999999999999999999999999999999999);

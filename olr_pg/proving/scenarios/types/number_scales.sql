@@ -1,4 +1,5 @@
 -- purpose: rounding to a scale, scales above the precision, and negative ones
+-- covers: extremes
 CREATE TABLE n (id NUMBER(4) PRIMARY KEY, cents NUMBER(10,2), hundreds NUMBER(5,-2), tiny NUMBER(3,5), whole NUMBER(38));
 INSERT INTO n VALUES (1, 1.005, 12345, 0.00123, 1);
 INSERT INTO n VALUES (2, -1.005, -12350, -0.00999, -1);

@@ -1,4 +1,5 @@
 -- purpose: text of two, three and four bytes a letter, in both character sets
+-- covers: character-sets
 -- same: no, NCHAR counts UTF-16 units
 CREATE TABLE t (id NUMBER(4) PRIMARY KEY, v VARCHAR2(100 CHAR), n NVARCHAR2(50), c CHAR(10 CHAR), nc NCHAR(10));
 INSERT INTO t VALUES (1, 'zażółć gęślą jaźń', N'zażółć gęślą jaźń', 'żółw', N'żółw');

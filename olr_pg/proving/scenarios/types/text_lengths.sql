@@ -1,4 +1,5 @@
 -- purpose: texts at the lengths where a column's length takes another form: 1, 249 to 254, 4000 bytes
+-- covers: lengths
 CREATE TABLE t (id NUMBER(6) PRIMARY KEY, v VARCHAR2(4000), w VARCHAR2(4000));
 INSERT INTO t SELECT 240 + LEVEL, RPAD('x', 240 + LEVEL, 'y'), 'after' FROM dual CONNECT BY LEVEL <= 20;
 INSERT INTO t VALUES (1, 'x', 'after');

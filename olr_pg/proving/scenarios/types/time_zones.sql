@@ -1,4 +1,5 @@
 -- purpose: TIMESTAMP WITH TIME ZONE keeps its offset, of hours and minutes, east and west
+-- covers: extremes
 -- same: no, PostgreSQL ignores the zone of a TIMESTAMP literal
 CREATE TABLE z (id NUMBER(4) PRIMARY KEY, v TIMESTAMP(6) WITH TIME ZONE);
 INSERT INTO z VALUES (1, TIMESTAMP '2024-06-01 12:00:00.5 +02:00');

@@ -1,0 +1,11 @@
+-- purpose: a table with basic compression, loaded by direct path and then changed
+-- others: the rows of a compressed block share values; tools that read them as plain rows are wrong
+-- covers: compression
+-- needs: compression
+CREATE TABLE c (id NUMBER(6) PRIMARY KEY, v VARCHAR2(50)) ROW STORE COMPRESS BASIC;
+-- start
+INSERT /*+ APPEND */ INTO c SELECT LEVEL, 'the same text' FROM dual CONNECT BY LEVEL <= 500;
+COMMIT;
+UPDATE c SET v = 'another' WHERE id < 20;
+DELETE FROM c WHERE id BETWEEN 20 AND 40;
+COMMIT;

@@ -1,0 +1,13 @@
+-- purpose: a table in an encrypted tablespace: its redo is cipher text, and it must be refused by name
+-- others: some tools deliver nothing of it, and say nothing
+-- covers: encryption
+-- needs: encryption
+CREATE TABLE e (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20)) TABLESPACE OLR_PROVE_ENCRYPTED;
+CREATE TABLE plain (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));
+-- start
+INSERT INTO e VALUES (1, 'secret');
+INSERT INTO plain VALUES (1, 'open');
+COMMIT;
+UPDATE e SET v = 'changed';
+UPDATE plain SET v = 'changed';
+COMMIT;

@@ -1,0 +1,14 @@
+-- purpose: one statement is carried out by several servers, each with a transaction of its own
+-- others: tools that deliver each server's transaction by itself break the statement in parts
+-- covers: direct-path
+-- needs: parallel-dml
+-- same: no, it has hints of Oracle
+CREATE TABLE p (id NUMBER(6) PRIMARY KEY, v VARCHAR2(20));
+INSERT INTO p SELECT LEVEL, 'v' FROM dual CONNECT BY LEVEL <= 5000;
+COMMIT;
+-- start
+ALTER SESSION FORCE PARALLEL DML PARALLEL 2;
+UPDATE /*+ PARALLEL(p 2) */ p SET v = 'changed' WHERE MOD(id, 2) = 0;
+COMMIT;
+INSERT /*+ APPEND PARALLEL(p 2) */ INTO p SELECT id + 10000, v FROM p;
+COMMIT;
