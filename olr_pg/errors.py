@@ -1245,7 +1245,7 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.TABLE_TRUNCATED: ErrorEntry(
         "a replicated table was truncated",
         "empty the target table or keep its rows, then let the table go on: `olr-pg errors"
-        " skip`; or set `apply.on-truncate`",
+        " skip`; or set `apply.ddl`",
     ),
     Code.TARGET_DISK_FULL: ErrorEntry(
         "PostgreSQL's disk is full",

@@ -33,9 +33,9 @@ from olr_pg.applier.settings import (
     ApplierSettings,
     ConflictPolicy,
     Consistency,
+    DdlPolicy,
     IncompletePolicy,
     TriggerHandling,
-    TruncatePolicy,
     UnloggedPolicy,
 )
 from olr_pg.applier.target import applied_file as applied
@@ -50,6 +50,7 @@ from olr_pg.decoding.heap import give_back_large_memory
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.dictionary.change_history import FILE_NAME as HISTORY_FILE
 from olr_pg.dictionary.change_history import DictionaryHistory
+from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
@@ -420,7 +421,7 @@ def applier_settings(
         schema_names=apply.schema_mapping,
         table_names=apply.table_mapping,
         conflict=ConflictPolicy(apply.on_conflict),
-        truncate=TruncatePolicy(apply.on_truncate),
+        ddl={DdlKind(kind): DdlPolicy(policy) for kind, policy in apply.ddl.by_kind()},
         triggers=TriggerHandling(apply.triggers),
         unlogged=UnloggedPolicy(apply.unlogged_tables),
         outage_seconds=apply.retry_seconds,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from olr_pg.dictionary.evolution import DdlKind
+
 START_SECONDS: Final = 180.0
 """How long a target that cannot be reached at the start is tried again, unless it is said."""
 
@@ -36,12 +38,18 @@ class ConflictPolicy(Enum):
     OVERWRITE = "overwrite"
 
 
-class TruncatePolicy(Enum):
-    """The effect of a TRUNCATE of the source on the target."""
+class DdlPolicy(Enum):
+    """The treatment of one kind of DDL of the source in the target.
 
-    APPLY = "apply"
-    IGNORE = "ignore"
+    Attributes:
+        FOLLOW: the target goes along with it.
+        STOP: the table stops with it.
+        IGNORE: the target stays as it is, and the table goes on.
+    """
+
+    FOLLOW = "follow"
     STOP = "stop"
+    IGNORE = "ignore"
 
 
 class TriggerHandling(Enum):
@@ -112,7 +120,7 @@ class ApplierSettings:
         table_names: ``OWNER.NAME`` → ``schema.name`` (exact names, not folded).
         containers: of the source, where it is several: owners may begin with their names.
         conflict: see `ConflictPolicy`.
-        truncate: see `TruncatePolicy`.
+        ddl: see `DdlPolicy`; `FOLLOW` where nothing is said.
         triggers: see `TriggerHandling`.
         unlogged: see `UnloggedPolicy`.
         incomplete: `IncompletePolicy` by shell patterns of ``OWNER.NAME.COLUMN``; the first that
@@ -155,7 +163,7 @@ class ApplierSettings:
     table_names: Mapping[str, str] = field(default_factory=dict)
     containers: tuple[str, ...] = ()
     conflict: ConflictPolicy = ConflictPolicy.ERROR
-    truncate: TruncatePolicy = TruncatePolicy.APPLY
+    ddl: Mapping[DdlKind, DdlPolicy] = field(default_factory=dict)
     triggers: TriggerHandling = TriggerHandling.REPLICA
     unlogged: UnloggedPolicy = UnloggedPolicy.REFUSE
     incomplete: Mapping[str, IncompletePolicy] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -49,6 +49,9 @@ from olr_pg.config.status_section import Metrics, Status
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
 from olr_pg.scalars import MAX_SCN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MIB: Final = 1024 * 1024
 
@@ -153,6 +156,36 @@ class Target(Section):
     limits: Limits = Field(default_factory=Limits, description="an object: limits of the port")
 
 
+class DdlSection(Section):
+    """`apply.ddl`: what the target does where the source's tables are altered."""
+
+    add_column: Literal["follow", "stop"] = Field(
+        default="follow", description="a new column, with the default of the rows that there are"
+    )
+    drop_column: Literal["follow", "ignore", "stop"] = Field(
+        default="follow", description="a column that was dropped or set unused; ignore keeps it"
+    )
+    rename_column: Literal["follow", "stop"] = Field(
+        default="follow", description="another name of a column"
+    )
+    modify_column: Literal["follow", "ignore", "stop"] = Field(
+        default="follow",
+        description="another length, precision or scale, and DATE that became TIMESTAMP, where the"
+        " target's type is another one by that; ignore keeps the target's type",
+    )
+    not_null: Literal["follow", "ignore", "stop"] = Field(
+        default="follow", description="NOT NULL that was added or taken away, by a key too"
+    )
+    truncate: Literal["follow", "ignore", "stop"] = Field(
+        default="follow", description="TRUNCATE TABLE; ignore keeps the rows"
+    )
+
+    def by_kind(self) -> Iterator[tuple[str, str]]:
+        """Yield each kind of DDL, as its key is spelled, with what is to be done."""
+        for name in type(self).model_fields:
+            yield name.replace("_", "-"), getattr(self, name)
+
+
 class Apply(Section):
     """`apply`: the bundled applier."""
 
@@ -206,8 +239,9 @@ class Apply(Section):
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error", description="what to do with a change that hits no row, or more than one"
     )
-    on_truncate: Literal["apply", "ignore", "stop"] = Field(
-        default="apply", description="what a TRUNCATE of a source table does to the target's"
+    ddl: DdlSection = Field(
+        default_factory=DdlSection,
+        description="an object: what the target does about DDL of the source (ddl.md)",
     )
     triggers: Literal["replica", "disable"] = Field(
         default="replica",

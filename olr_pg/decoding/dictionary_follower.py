@@ -325,10 +325,10 @@ class DictionaryFollower:
 
 def _report(event: SchemaEvent) -> None:
     """Log a failed change; where the bundled applier stops the table, that says so itself."""
-    verdict, error = event.evolution.verdict, event.evolution.error
+    evolution, error = event.evolution, event.evolution.error
     facts = {"table": event.table, "scn": event.commit_scn}
     if error is None:
-        _log.info("the table was changed by DDL", what=verdict.value, **facts)
+        _log.info("the table was changed by DDL", what=str(evolution), **facts)
     else:
         say = _log.error if error.code == UNKNOWN_DDL else _log.warning
         say("the table was changed by DDL", code=error.label, reason=error.detail, **facts)

@@ -31,6 +31,7 @@ from olr_pg.conditions.typed_conditions import (
     compile_condition,
 )
 from olr_pg.decoding.left_out_report import log_left_out
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import parse_xid
 from olr_pg.transactions.finished_columns import DmlKind
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from olr_pg.conditions.tree import Condition
     from olr_pg.config.filter import Filter
     from olr_pg.config.model import Config
-    from olr_pg.dictionary.evolution import Evolution
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
     from olr_pg.redo.sessions import SessionAttributes
     from olr_pg.transactions.lobs.lost_values import LostLob
@@ -194,11 +194,22 @@ class Filters:
         """
         if definition is None:
             return evolution, None
+        patterns = self._column_patterns(definition)
         definition = self.shape(definition)
-        left = {column.name for column in definition.delivered}
-        added = tuple(column for column in evolution.columns if column.name in left)
-        retyped = tuple(both for both in evolution.retyped if both[1].name in left)
-        return evolution._replace(columns=added, retyped=retyped), definition
+        if not patterns or evolution.stops:
+            return evolution, definition
+        shaped = (_shaped_step(step, patterns) for step in evolution.steps)
+        steps = tuple(step for step in shaped if step is not None)
+        came = [s.before.name for s in steps if s.kind is DdlKind.ADD_COLUMN and s.before]
+        if not came:
+            return evolution._replace(steps=steps), definition
+        error = OlrPgError(
+            Code.COLUMNS_CHANGED,
+            f"column {came[0]} was renamed, and the filters do not leave it out any more: load the"
+            " table again",
+            table=definition.full_name,
+        )
+        return Evolution((), error, stops=True), definition
 
     def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
         """Tell which delivered columns of all tables are left out; None: none is."""
@@ -269,6 +280,20 @@ NO_FILTERS: Final = Filters()
 
 def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, p) or fnmatchcase(name, p.upper()) for p in patterns)
+
+
+def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
+    """Return a step as the copy without the left-out columns sees it.
+
+    Of a renamed column that is left out under one of its names: that it is dropped, or that it
+    comes with values that nobody has, which `Step.before` says.
+    """
+    names = [None if c is None else c.name for c in (step.before, step.after)]
+    left, comes = (name is not None and not _fits(name, patterns) for name in names)
+    if step.kind is DdlKind.RENAME_COLUMN and left != comes:
+        kind = DdlKind.DROP_COLUMN if left else DdlKind.ADD_COLUMN
+        return Step(kind, step.before, None if left else step.after)
+    return step if left or comes or step.kind is DdlKind.TRUNCATE else None
 
 
 def _fits_table(table: Table, patterns: Iterable[str]) -> bool:

@@ -1,28 +1,31 @@
 """The consequences of a changed table definition for a copy of the table.
 
-The rule: what neither changes rows nor how they are stored in the copy is followed silently; a
-nullable column without default is added; TRUNCATE is carried out; everything else stops the table,
-because the copy needs a decision.
+The rule: what the definitions and the statement tell whole is a step that the copy can go along
+with (`Step`); what changed rows that redo does not log stops the table, because nobody can tell
+which rows the copy should have. Whether a step is carried out, left out, or stops the table, is for
+the target to say (`apply.ddl`).
 
 =====================================================  ==========================================
-DDL                                                    verdict
+DDL                                                    consequence
 =====================================================  ==========================================
 comments, grants, indexes, constraints, statistics     nothing (the definition stays the same)
-first row of a deferred segment, MOVE, SHRINK          followed
-key or NOT NULL added or dropped                       followed: keys of the copy are its own
-ADD nullable column without default                    ADD_COLUMNS
-ADD column NOT NULL, or with a default                 STOP: rows that exist got values unlogged
-MODIFY of length, precision or scale                   `retyped`: followed by a target whose type
-                                                       of the column stays the same, else STOP
-MODIFY to another type                                 STOP
-DROP, RENAME, SET UNUSED of a column                   STOP
-ENCRYPT, DECRYPT of a column                           STOP: the values of rows that exist
+first row of a deferred segment, MOVE, SHRINK          nothing
+ADD column                                             ADD_COLUMN; its default, of the rows that
+                                                       there are, is in SYS.ECOL$. Where redo does
+                                                       not tell it: stop
+MODIFY of length, precision, scale; DATE to TIMESTAMP  MODIFY_COLUMN; nothing for a target whose
+                                                       type of the column stays the same
+MODIFY to another type                                 stop: what became of the values is not told
+NOT NULL added or dropped, by a key too                NOT_NULL
+DROP COLUMN, SET UNUSED                                DROP_COLUMN
+RENAME COLUMN                                          RENAME_COLUMN
+ENCRYPT, DECRYPT of a column                           stop: the values of rows that exist
 TRUNCATE TABLE                                         TRUNCATE
-ADD, SPLIT, MERGE, RENAME partition, interval          followed: the same rows
-DROP PARTITION                                         followed, with a warning: its rows stay
-TRUNCATE PARTITION, EXCHANGE PARTITION                 STOP: rows came or went unlogged
-a segment replaced, no statement logged                STOP
-RENAME, DROP, recycle bin, becoming unsupported        STOP
+ADD, SPLIT, MERGE, RENAME partition, interval          nothing: the same rows
+DROP PARTITION                                         nothing, with a warning: its rows stay
+TRUNCATE PARTITION, EXCHANGE PARTITION                 stop: rows came or went unlogged
+a segment replaced, no statement logged                stop
+RENAME, DROP, recycle bin, becoming unsupported        stop
 =====================================================  ==========================================
 """
 
@@ -35,7 +38,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.dictionary.committed_changes import Statement
     from olr_pg.dictionary.model import Column, Table
@@ -60,30 +63,75 @@ _KEEPS: Final = re.compile(
 )
 
 
-class Verdict(Enum):
-    """The fate of the copy."""
+_DATE: Final = 12
+_TIMESTAMP: Final = 180
+"""COL$.TYPE#. Rows that exist keep a DATE's 7 bytes, which are a TIMESTAMP's too."""
 
-    FOLLOW = "follow"
-    ADD_COLUMNS = "add columns"
+
+class DdlKind(Enum):
+    """What a copy can go along with; the values are the keys of `apply.ddl`."""
+
+    ADD_COLUMN = "add-column"
+    DROP_COLUMN = "drop-column"
+    RENAME_COLUMN = "rename-column"
+    MODIFY_COLUMN = "modify-column"
+    NOT_NULL = "not-null"
     TRUNCATE = "truncate"
-    STOP = "stop"
+
+
+class Step(NamedTuple):
+    """One thing that a copy can go along with.
+
+    Attributes:
+        before: the column as it was; None where there was none.
+        after: the column as it is; None where there is none.
+    """
+
+    kind: DdlKind
+    before: Column | None = None
+    after: Column | None = None
+
+    def __str__(self) -> str:
+        """Say what was done in the source."""
+        column = self.after or self.before
+        name = "" if column is None else column.name
+        match self.kind:
+            case DdlKind.ADD_COLUMN:
+                return f"column {name} was added"
+            case DdlKind.DROP_COLUMN:
+                return f"column {name} was dropped or set unused"
+            case DdlKind.RENAME_COLUMN:
+                return f"column {self.before.name if self.before else ''} was renamed to {name}"
+            case DdlKind.MODIFY_COLUMN:
+                return f"the type of column {name} changed"
+            case DdlKind.NOT_NULL:
+                may = self.after is not None and self.after.nullable
+                return f"column {name} {'may be NULL now' if may else 'was made NOT NULL'}"
+            case DdlKind.TRUNCATE:
+                return "the table was truncated"
 
 
 class Evolution(NamedTuple):
     """The meaning of a DDL for the copy.
 
     Attributes:
-        columns: to be added.
-        error: why the table stops; of FOLLOW a warning, if there is one.
-        retyped: (as it was, as it is) of columns with another length, precision or scale. The
-            table stops where the target's type is another one by that, which only who knows what
-            is chosen for the target can tell.
+        steps: what the copy can go along with, in order.
+        error: why the table stops; a warning where it does not.
+        stops: whether it does.
     """
 
-    verdict: Verdict
-    columns: tuple[Column, ...] = ()
+    steps: tuple[Step, ...] = ()
     error: OlrPgError | None = None
-    retyped: tuple[tuple[Column, Column], ...] = ()
+    stops: bool = False
+
+    @property
+    def truncates(self) -> bool:
+        """Tell whether the table was emptied."""
+        return any(step.kind is DdlKind.TRUNCATE for step in self.steps)
+
+    def __str__(self) -> str:
+        """Say what was done in the source."""
+        return "; ".join(map(str, self.steps)) or "nothing that a copy shows"
 
 
 def judge(
@@ -104,19 +152,16 @@ def judge(
         return _stop(Code.TABLE_GONE, f"{reason}", old, statements)
     if (new.owner, new.name) != (old.owner, old.name):
         return _stop(Code.TABLE_GONE, f"it was renamed to {new.full_name}", old, statements)
-    added, fault = _added_columns(old, new, with_default)
+    fault = _column_fault(old, new, with_default)
     if fault is not None:
         return _stop(Code.COLUMNS_CHANGED, fault, old, statements)
-    retyped = _retyped_columns(old, new)
+    steps = tuple(_column_steps(old, new))
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
-        return Evolution(Verdict.TRUNCATE, added, retyped=retyped)
+        return Evolution((Step(DdlKind.TRUNCATE), *steps))
     fault = _segment_fault(old, new, statements)
     if fault is not None:
         return _stop(Code.ROWS_CHANGED_BY_DDL, fault, old, statements)
-    if added:
-        return Evolution(Verdict.ADD_COLUMNS, added, retyped=retyped)
-    dropped = _dropped_partitions(old, new, statements)
-    return Evolution(Verdict.FOLLOW, error=dropped, retyped=retyped)
+    return Evolution(steps, _dropped_partitions(old, new, statements))
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
@@ -131,38 +176,92 @@ def _stop(code: int, detail: str, table: Table, statements: Sequence[Statement])
     texts = "; ".join(s.text for s in statements if s.text)
     if texts:
         detail = f"{detail} ({texts[:500]})"
-    return Evolution(Verdict.STOP, error=OlrPgError(code, detail, table=table.full_name))
+    return Evolution((), OlrPgError(code, detail, table=table.full_name), stops=True)
 
 
-def _added_columns(
-    old: Table, new: Table, with_default: frozenset[int]
-) -> tuple[tuple[Column, ...], str | None]:
-    """Return (columns to add, why the columns cannot be followed)."""
-    before = {column.name: column for column in old.delivered}
-    after = {column.name: column for column in new.delivered}
-    gone = [name for name in before if name not in after]
+def renamed_columns(old: Table, new: Table) -> dict[str, str]:
+    """Return the new names of columns that were renamed, by the old ones.
+
+    A renamed column keeps its numbers; one that is added behind a dropped one gets them only in a
+    transaction of its own.
+    """
+    before = {column.name for column in old.columns}
+    after = {column.name for column in new.columns}
+    came = {(c.intcol, c.segcol): c for c in new.columns if c.name not in before and not c.hidden}
+    gone = [c for c in old.columns if c.name not in after and not c.hidden]
+    return {
+        column.name: other.name
+        for column in gone
+        if (other := came.get((column.intcol, column.segcol))) and _is_same_type(column, other)
+    }
+
+
+class _Columns(NamedTuple):
+    """The delivered columns of two definitions by their names in the older one."""
+
+    renamed: dict[str, str]
+    before: dict[str, Column]
+    after: dict[str, Column]
+
+    @classmethod
+    def of(cls, old: Table, new: Table) -> _Columns:
+        renamed = renamed_columns(old, new)
+        names = {now: before for before, now in renamed.items()}
+        after = {names.get(column.name, column.name): column for column in new.delivered}
+        return cls(renamed, {column.name: column for column in old.delivered}, after)
+
+    @property
+    def both(self) -> list[tuple[Column, Column]]:
+        return [(one, self.after[name]) for name, one in self.before.items() if name in self.after]
+
+    @property
+    def added(self) -> list[Column]:
+        return [column for name, column in self.after.items() if name not in self.before]
+
+    @property
+    def gone(self) -> list[Column]:
+        return [column for name, column in self.before.items() if name not in self.after]
+
+
+def _column_fault(old: Table, new: Table, with_default: frozenset[int]) -> str | None:
+    """Say why a copy cannot know what became of the columns of the rows that there are."""
+    columns = _Columns.of(old, new)
     unreadable = {column.name: column.unsupported for column in new.left_out}
-    for name in gone:
-        if name in unreadable:
-            return (), f"column {name} cannot be replicated any more: {unreadable[name]}"
-    if gone:
-        return (), f"column {', '.join(gone)} was dropped, renamed or set unused"
-    for name, column in before.items():
-        if not _is_same_type(column, after[name]):
-            return (), f"the type of column {name} changed"
-    added = tuple(column for name, column in after.items() if name not in before)
+    for column in columns.gone:
+        if column.name in unreadable:
+            reason = unreadable[column.name]
+            return f"column {column.name} cannot be replicated any more: {reason}"
+    for before, after in columns.both:
+        if not _is_same_type(before, after) and not _is_widened_date(before, after):
+            return f"the type of column {before.name} changed"
     was_left_out = {column.name for column in old.left_out}
-    for column in added:
+    for column in columns.added:
         if column.name in was_left_out:
-            return (), (
+            return (
                 f"column {column.name} can be replicated now, as of which its copy has no values:"
                 " load the table again"
             )
-        if not column.nullable:
-            return (), f"column {column.name} was added NOT NULL"
-        if column.intcol in with_default:
-            return (), f"column {column.name} was added with a default"
-    return added, None
+        has_default = column.added is not None or column.intcol in with_default
+        if has_default and (column.added is None or column.added.default is None):
+            return f"column {column.name} was added with a default that redo does not tell"
+    return None
+
+
+def _column_steps(old: Table, new: Table) -> Iterator[Step]:
+    """Yield what became of the columns: what goes first, what is added last."""
+    columns = _Columns.of(old, new)
+    for column in columns.gone:
+        yield Step(DdlKind.DROP_COLUMN, column)
+    for before, after in columns.both:
+        if before.name != after.name:
+            yield Step(DdlKind.RENAME_COLUMN, before, after)
+    for before, after in columns.both:
+        if _size(before) != _size(after) or before.type_code != after.type_code:
+            yield Step(DdlKind.MODIFY_COLUMN, before, after)
+        if before.nullable != after.nullable:
+            yield Step(DdlKind.NOT_NULL, before, after)
+    for column in columns.added:
+        yield Step(DdlKind.ADD_COLUMN, None, column)
 
 
 def _is_same_type(old: Column, new: Column) -> bool:
@@ -170,10 +269,8 @@ def _is_same_type(old: Column, new: Column) -> bool:
     return one == other
 
 
-def _retyped_columns(old: Table, new: Table) -> tuple[tuple[Column, Column], ...]:
-    before = {column.name: column for column in old.delivered}
-    both = ((before[c.name], c) for c in new.delivered if c.name in before)
-    return tuple((one, other) for one, other in both if _size(one) != _size(other))
+def _is_widened_date(old: Column, new: Column) -> bool:
+    return (old.type_code, new.type_code) == (_DATE, _TIMESTAMP)
 
 
 def _size(column: Column) -> tuple[int | None, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from olr_pg.datatypes.charsets import bytes_per_character
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.consistency import column_fault, sort_columns
+from olr_pg.dictionary.evolution import renamed_columns
 from olr_pg.dictionary.index_organised import (
     index_obstacle,
     is_index_organised,
@@ -391,8 +392,9 @@ def carry_over(known: Table, before: Table, after: Table) -> Table:
         known: the table so far, whoever told it.
         before, after: what its rows made of it so far, and make of it now.
     """
-    told = {column.name: column for column in known.columns}
-    joined = {column.name: column for column in before.columns}
+    renamed = renamed_columns(before, after)
+    told = {renamed.get(column.name, column.name): column for column in known.columns}
+    joined = {renamed.get(column.name, column.name): column for column in before.columns}
     columns = sort_columns(
         _carry_column(told[column.name], joined[column.name], column)
         if column.name in told and column.name in joined
@@ -401,7 +403,7 @@ def carry_over(known: Table, before: Table, after: Table) -> Table:
     )
     key_kind, key = after.key_kind, after.key
     if before.key == key and known.key:
-        names = {column.intcol: column.name for column in known.columns}
+        names = {column.intcol: name for name, column in told.items()}
         numbers = {column.name: column.intcol for column in columns if not column.hidden}
         kept = tuple(numbers.get(names[intcol], 0) for intcol in known.key)
         key_kind, key = (known.key_kind, kept) if all(kept) else (KeyKind.NONE, ())
@@ -409,7 +411,9 @@ def carry_over(known: Table, before: Table, after: Table) -> Table:
 
 
 def _carry_column(known: Column, before: Column, after: Column) -> Column:
-    place: dict[str, Any] = {"segcol": after.segcol, "intcol": after.intcol, "col": after.col}
+    place: dict[str, Any] = {
+        name: getattr(after, name) for name in ("name", "segcol", "intcol", "col")
+    }
     lob = after.lob
     if lob is not None and known.lob is not None:
         place_of_lob: dict[str, Any] = {"segments": lob.segments, "encrypted_in": lob.encrypted_in}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.transactions.schema_event import SchemaEvent
 
 if TYPE_CHECKING:
@@ -129,13 +129,13 @@ class EventFeed:
 
 
 def _as_event(fault: RowFault) -> SchemaEvent:
-    evolution = Evolution(Verdict.STOP, error=fault.error)
+    evolution = Evolution((), fault.error, stops=True)
     return SchemaEvent(
         str(fault.error.where["table"]),
         fault.commit_scn,
         fault.xid,
         fault.begin_scn,
-        Evolution(Verdict.FOLLOW) if fault.lobs else evolution,
+        Evolution() if fault.lobs else evolution,
         None,
         is_fault=not fault.lobs,
         lobs=fault.lobs,

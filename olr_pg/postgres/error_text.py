@@ -16,6 +16,8 @@ _DATA_EXCEPTION: Final = "22"
 # What the server's encoding lacks is told by its bytes; quoted are the encodings.
 _ENCODINGS: Final = ("22021", "22P05")
 _RAISED: Final = "P0"
+_IN_THE_WAY: Final = ("2B", "0A")
+"""Classes whose details name what depends on a table or column, and no value."""
 _FUNCTION: Final = re.compile(r"PL/pgSQL function \w+(?:\.\w+)?\([\w ,.\[\]]*\) line \d+")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*"?')
 
@@ -40,4 +42,6 @@ def text_without_values(error: psycopg.Error) -> str:
     state = error.sqlstate or ""
     if state.startswith(_DATA_EXCEPTION) and state not in _ENCODINGS:
         return _QUOTED.sub("“…”", primary)
+    if state.startswith(_IN_THE_WAY) and error.diag.message_detail:
+        return f"{primary}: {'; '.join(error.diag.message_detail.splitlines())}"
     return primary

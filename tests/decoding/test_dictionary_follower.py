@@ -13,7 +13,6 @@ from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.decoding.split import plan_splits
-from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import OlrPgError
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.merger_state import ThreadSplit
@@ -21,6 +20,7 @@ from olr_pg.ordering.split_merging import merge_splits, thread_splits
 from olr_pg.rendering.json_lines import JsonLines
 from olr_pg.replicator.decode_once import decode_logs, decode_splits
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
+from olr_pg.simulator.model.column_types import varchar
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
@@ -227,17 +227,17 @@ def test_where_nobody_is_told_the_delivery_ends_before_the_ddl(
     assert merger.failure.code == 2013
 
 
-def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:
-    """What a follower makes of all DDL of a source."""
-    found: list[tuple[Verdict, int | None]] = []
+def consequences(source: DdlSource) -> list[str | int]:
+    """What a follower makes of all DDL of a source: steps, or why the table stops."""
+    found: list[str | int] = []
     assert source.snapshot is not None
     original = DictionaryFollower._told
 
     def told(self: DictionaryFollower, *args: Any) -> None:
         original(self, *args)
         evolution = self.events[-1].evolution
-        code = None if evolution.error is None else evolution.error.code
-        found.append((evolution.verdict, code))
+        kinds = [step.kind.value for step in evolution.steps]
+        found.append(evolution.error.code if evolution.error else ", ".join(kinds))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DictionaryFollower, "_told", told)
@@ -245,7 +245,7 @@ def verdicts(source: DdlSource) -> list[tuple[Verdict, int | None]]:
     return found
 
 
-def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
+def test_the_consequence_of_each_kind_of_ddl(tmp_path: Path) -> None:
     source = DdlSource(tmp_path / "s")
     source.create("A", {"ID": NUMBER, "NAME": TEXT})
     parts = source.create("P", {"ID": NUMBER}, partitions=4)
@@ -253,7 +253,12 @@ def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
     source.add_column("A", "NULLABLE", NUMBER)
     source.add_odd_column("A", "FILLED", bits=1 << 30)
     source.add_odd_column("A", "NEEDED", nullable=False)
+    source.add_column("A", "DEFAULTED", NUMBER, 7)
     source.rename_column("A", 1, "TITLE")
+    source.modify_column("A", 1, varchar(200))
+    source.set_nullable("A", 1, nullable=False)
+    source.set_nullable("A", 1, nullable=True)
+    source.set_unused("A", 1)
     source.truncate("A")
     source.truncate("A", logged=False)
     source.comment("A")
@@ -266,20 +271,11 @@ def test_the_verdict_on_each_kind_of_ddl(tmp_path: Path) -> None:
     assert session.ddl.exchange_partition(parts, 0)
     source.drop("A")
     source.finish()
-    assert verdicts(source) == [
-        (Verdict.ADD_COLUMNS, None),
-        (Verdict.STOP, 3072),
-        (Verdict.STOP, 3072),
-        (Verdict.STOP, 3072),
-        (Verdict.TRUNCATE, None),
-        (Verdict.STOP, 3073),
-        (Verdict.FOLLOW, None),
-        (Verdict.FOLLOW, 3074),
-        (Verdict.FOLLOW, None),
-        (Verdict.FOLLOW, None),
-        (Verdict.STOP, 3073),
-        (Verdict.STOP, 3073),
-        (Verdict.STOP, 3071),
+    assert consequences(source) == [
+        *("add-column", 3072, "add-column", "add-column", "rename-column", "modify-column"),
+        *("not-null", "not-null", "drop-column", "truncate", 3073),
+        # ADD PARTITION, DROP, SPLIT, MERGE, TRUNCATE, EXCHANGE; DROP TABLE
+        *("", 3074, "", "", 3073, 3073, 3071),
     ]
 
 

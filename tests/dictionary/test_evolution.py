@@ -7,8 +7,16 @@ from dataclasses import replace
 import pytest
 
 from olr_pg.dictionary.committed_changes import Statement
-from olr_pg.dictionary.evolution import ALTER_TABLE, TRUNCATE_TABLE, Verdict, judge, unknown_ddl
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.evolution import (
+    ALTER_TABLE,
+    TRUNCATE_TABLE,
+    DdlKind,
+    Evolution,
+    Step,
+    judge,
+    unknown_ddl,
+)
+from olr_pg.dictionary.model import AddedColumn, Column, Table
 from olr_pg.errors import Code
 
 ID = Column("ID", 1, 1, 1, 2, 22, precision=9, scale=0, nullable=False)
@@ -22,18 +30,52 @@ def statement(text: str = "", command: int = ALTER_TABLE) -> Statement:
 
 
 def test_the_same_definition_is_followed() -> None:
-    found = judge(OLD, OLD, [statement("COMMENT")])
-    assert (found.verdict, found.error) == (Verdict.FOLLOW, None)
+    assert judge(OLD, OLD, [statement("COMMENT")]) == Evolution()
 
 
-def test_a_nullable_column_is_added() -> None:
-    found = judge(OLD, replace(OLD, columns=(ID, NAME, NOTE)), [statement()])
-    assert (found.verdict, found.columns) == (Verdict.ADD_COLUMNS, (NOTE,))
+def test_a_column_is_added() -> None:
+    for column in (NOTE, replace(NOTE, nullable=False), replace(NOTE, added=AddedColumn(b"x"))):
+        new = replace(OLD, columns=(ID, NAME, column))
+        found = judge(OLD, new, [statement()], frozenset({3} if column.added else ()))
+        assert found == Evolution((Step(DdlKind.ADD_COLUMN, None, column),))
 
 
 def test_truncate_is_carried_out() -> None:
     found = judge(OLD, replace(OLD, dataobj=9), [statement("", TRUNCATE_TABLE)])
-    assert found.verdict == Verdict.TRUNCATE
+    assert found == Evolution((Step(DdlKind.TRUNCATE),))
+    assert found.truncates
+
+
+def test_what_becomes_of_columns_is_told_in_steps() -> None:
+    title = replace(NAME, name="TITLE", nullable=False)
+    unused = replace(NAME, name="SYS_C2$", hidden=True)
+    later = replace(NOTE, segcol=2, intcol=2, col=2)
+    day = replace(NOTE, type_code=12, charset_id=None, charset_form=None)
+    moment = replace(day, type_code=180, scale=6)
+    for old, new, steps in (
+        ((ID, NAME), (ID, title), [(DdlKind.RENAME_COLUMN, NAME, title),
+                                   (DdlKind.NOT_NULL, NAME, title)]),
+        ((ID, NAME), (ID,), [(DdlKind.DROP_COLUMN, NAME, None)]),
+        ((ID, NAME), (ID, unused), [(DdlKind.DROP_COLUMN, NAME, None)]),
+        ((ID, NAME, NOTE), (ID, later), [(DdlKind.DROP_COLUMN, NAME, None)]),
+        ((ID, NAME), (ID, replace(NAME, length=60)),
+         [(DdlKind.MODIFY_COLUMN, NAME, replace(NAME, length=60))]),
+        ((ID, day), (ID, moment), [(DdlKind.MODIFY_COLUMN, day, moment)]),
+    ):  # fmt: skip
+        found = judge(replace(OLD, columns=old), replace(OLD, columns=new), [statement()])
+        assert found == Evolution(tuple(Step(*step) for step in steps))
+
+
+def test_every_step_says_what_was_done() -> None:
+    title = replace(NAME, name="TITLE", nullable=False)
+    for kind in DdlKind:
+        before = None if kind in (DdlKind.ADD_COLUMN, DdlKind.TRUNCATE) else NAME
+        after = None if kind in (DdlKind.DROP_COLUMN, DdlKind.TRUNCATE) else title
+        said = str(Step(kind, before, after))
+        assert len(said) > 10
+        for column in (before, after):
+            assert column is None or kind is not DdlKind.RENAME_COLUMN or column.name in said
+    assert str(Evolution()) == "nothing that a copy shows"
 
 
 @pytest.mark.parametrize(
@@ -41,16 +83,16 @@ def test_truncate_is_carried_out() -> None:
     [
         (None, "DROP TABLE T", Code.TABLE_GONE),
         (replace(OLD, name="U"), "", Code.TABLE_GONE),
-        (replace(OLD, columns=(ID,)), "", Code.COLUMNS_CHANGED),
         (replace(OLD, columns=(ID, replace(NAME, type_code=12))), "", Code.COLUMNS_CHANGED),
-        (replace(OLD, columns=(ID, NAME, replace(NOTE, nullable=False))), "", Code.COLUMNS_CHANGED),
+        (replace(OLD, columns=(ID, NAME, replace(NOTE, added=AddedColumn()))), "",
+         Code.COLUMNS_CHANGED),
         (replace(OLD, dataobj=9), "", Code.ROWS_CHANGED_BY_DDL),
         (OLD, "ALTER TABLE T TRUNCATE PARTITION P", Code.ROWS_CHANGED_BY_DDL),
     ],
-)
-def test_what_needs_a_decision_stops_the_table(new: Table | None, text: str, code: Code) -> None:
+)  # fmt: skip
+def test_what_nobody_can_tell_stops_the_table(new: Table | None, text: str, code: Code) -> None:
     found = judge(OLD, new, [statement(text)])
-    assert found.verdict == Verdict.STOP
+    assert found.stops
     assert found.error is not None
     assert found.error.code == code
 
@@ -64,43 +106,30 @@ def test_a_column_that_is_encrypted_or_decrypted_stops() -> None:
         (cipher, clear, "load the table again"),
     ):
         found = judge(old, new, [statement("ALTER TABLE T MODIFY (NOTE …)")])
-        assert found.verdict == Verdict.STOP
+        assert found.stops
         assert words in str(found.error)
 
 
-def test_another_size_of_a_column_is_for_the_target_to_judge() -> None:
-    wide = replace(NAME, length=60)
-    found = judge(OLD, replace(OLD, columns=(ID, wide)), [statement()])
-    assert (found.verdict, found.error) == (Verdict.FOLLOW, None)
-    assert found.retyped == ((NAME, wide),)
-    long = replace(ID, precision=12)
-    found = judge(OLD, replace(OLD, columns=(long, NAME, NOTE)), [statement()])
-    assert (found.verdict, found.columns) == (Verdict.ADD_COLUMNS, (NOTE,))
-    assert found.retyped == ((ID, long),)
-    found = judge(OLD, replace(OLD, columns=(long, NAME)), [statement("", TRUNCATE_TABLE)])
-    assert (found.verdict, found.retyped) == (Verdict.TRUNCATE, ((ID, long),))
-
-
-def test_a_column_with_a_default_stops() -> None:
+def test_a_default_that_redo_does_not_tell_stops() -> None:
     new = replace(OLD, columns=(ID, NAME, NOTE))
-    assert judge(OLD, new, [statement()], frozenset({3})).verdict == Verdict.STOP
+    assert judge(OLD, new, [statement()], frozenset({3})).stops
 
 
 def test_a_moved_segment_is_followed() -> None:
     found = judge(OLD, replace(OLD, dataobj=9), [statement("alter table t move")])
-    assert found.verdict == Verdict.FOLLOW
+    assert not found.stops
 
 
 def test_a_dropped_partition_is_followed_with_a_warning() -> None:
     old = replace(OLD, partitions=(11, 12), segments=(21, 22))
     new = replace(OLD, partitions=(11,), segments=(21,))
     found = judge(old, new, [statement("ALTER TABLE T DROP PARTITION P")])
-    assert found.verdict == Verdict.FOLLOW
+    assert not found.stops
     assert found.error is not None
     assert found.error.code == Code.PARTITION_DROPPED
 
 
 def test_a_statement_that_nobody_explains_stops() -> None:
     found = unknown_ddl(OLD, statement("ALTER TABLE T SHRINK"))
-    assert found.verdict == Verdict.STOP
+    assert found.stops
     assert "SHRINK" in str(found.error)

@@ -7,7 +7,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.table_events import EventFeed, FaultReporter
 from olr_pg.redo.commit_position import CommitPosition
@@ -20,7 +20,7 @@ LOST = LostLob("V", 2120, "A" * 18, DmlKind.INSERT, False, (0, 0, 0), ())
 
 
 def ddl(scn: int, table: str = "S.T") -> SchemaEvent:
-    return SchemaEvent(table, scn, scn, scn - 5, Evolution(Verdict.FOLLOW), None)
+    return SchemaEvent(table, scn, scn, scn - 5, Evolution(), None)
 
 
 def fault(scn: int, table: str = "S.T", lobs: tuple[LostLob, ...] = ()) -> RowFault:
@@ -106,8 +106,8 @@ def test_a_fault_stops_its_table_and_a_lob_value_that_is_left_out_does_not() -> 
     one.feed.add([fault(100), fault(101, lobs=(LOST,))])
     assert one.feed.publish_before(200)
     stops, lacks = one.events
-    assert (stops.is_fault, stops.evolution.verdict, stops.lobs) == (True, Verdict.STOP, ())
-    assert (lacks.is_fault, lacks.evolution.verdict, lacks.lobs) == (False, Verdict.FOLLOW, (LOST,))
+    assert (stops.is_fault, stops.evolution.stops, stops.lobs) == (True, True, ())
+    assert (lacks.is_fault, lacks.evolution.stops, lacks.lobs) == (False, False, (LOST,))
     assert stops.begin_scn == 93
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -176,12 +175,15 @@ class DdlSource:
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table now, by column name, in key order."""
         table = self.tables[name]
-        names = [column.name for column in table.columns]
         found = [
-            dict(zip(names, (json.loads(c.json) if c else None for c in row.cells), strict=True))
+            {
+                column.name: json.loads(value.json) if (value := cell or column.default) else None
+                for column, cell in zip(table.columns, row.cells, strict=True)
+                if not column.unused
+            }
             for row in table.live
         ]
-        return sorted(found, key=lambda row: int(row[names[0]]))
+        return sorted(found, key=lambda row: int(row[table.columns[0].name]))
 
     # --- DDL ---
 
@@ -189,9 +191,13 @@ class DdlSource:
         """A 24.1 of the open transaction."""
         self.session.ddl.log_statement(self.tables[name], command, sql)
 
-    def add_column(self, name: str, column: str, kind: ColumnType) -> None:
-        """ALTER TABLE … ADD of a nullable column."""
-        assert self.session.ddl.add_column(self.tables[name], SimColumn(column, kind))
+    def add_column(
+        self, name: str, column: str, kind: ColumnType, default: int | str | None = None
+    ) -> None:
+        """ALTER TABLE … ADD of a nullable column, or of one NOT NULL with a default."""
+        nullable = default is None
+        new = SimColumn(column, kind, nullable=nullable, default=sys_cell(default))
+        assert self.session.ddl.add_column(self.tables[name], new)
 
     def add_odd_column(
         self,
@@ -223,12 +229,19 @@ class DdlSource:
 
     def rename_column(self, name: str, place: int, column: str) -> None:
         """ALTER TABLE … RENAME COLUMN; `place` from 0."""
-        table = self.tables[name]
-        self._begin(table).update(self.session.rows, "COL$", (table.obj, place + 1), name=column)
-        self.session.ddl.end(table, ALTER_TABLE, f"ALTER TABLE {name} RENAME COLUMN x TO {column}")
-        columns = list(table.columns)
-        columns[place] = replace(columns[place], name=column)
-        table.columns = tuple(columns)
+        assert self.session.ddl.rename_column(self.tables[name], place, column)
+
+    def set_unused(self, name: str, place: int) -> None:
+        """ALTER TABLE … SET UNUSED."""
+        assert self.session.ddl.set_unused(self.tables[name], place)
+
+    def modify_column(self, name: str, place: int, kind: ColumnType) -> None:
+        """ALTER TABLE … MODIFY to another size."""
+        assert self.session.ddl.modify_column(self.tables[name], place, kind)
+
+    def set_nullable(self, name: str, place: int, *, nullable: bool) -> None:
+        """ALTER TABLE … MODIFY (… NULL), or NOT NULL."""
+        assert self.session.ddl.set_nullable(self.tables[name], place, nullable=nullable)
 
     def comment(self, name: str) -> None:
         """A DDL that changes neither rows nor columns: OBJ$'s other columns, not kept."""

@@ -12,6 +12,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
 from olr_pg.dictionary.change_history import FILE_NAME
 from olr_pg.errors import OlrPgError
+from olr_pg.simulator.model.column_types import number_type, varchar
 from tests.replicator.ddl_source import NUMBER, TEXT, DdlSource
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def test_columns_and_truncation_follow_and_another_table_stops_until_it_is_let_g
     tables = ("A", "B", "C")
     for attempt in (1, 2):
         with pytest.raises(OlrPgError) as caught:
-            run_once(source, postgres_database, tables)
+            run_once(source, postgres_database, tables, ddl={"rename-column": "stop"})
         assert caught.value.code == 5010
         assert "OLR-03072" in caught.value.detail
         with psycopg.connect(postgres_database) as connection:
@@ -109,6 +110,55 @@ def test_columns_and_truncation_follow_and_another_table_stops_until_it_is_let_g
     with psycopg.connect(postgres_database) as connection:
         for name in tables:
             assert rows_of(connection, name) == source.rows(name)
+
+
+@pytest.mark.usefixtures("one_session")
+def test_what_becomes_of_columns_is_followed_between_the_changes(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    source.create(
+        "A", {"ID": number_type(4, 0), "NAME": varchar(10), "PRICE": NUMBER, "KIND": TEXT}
+    )
+    source.take_snapshot()
+    first = source.insert("A", 1, "one", 10, "x")
+    source.insert("A", 2, "two", None, "y")
+    source.add_column("A", "STATE", varchar(20), "it's new")
+    source.insert("A", 3, "three", 30, "z", "used")
+    source.update(first, {4: "changed"})
+    source.rename_column("A", 1, "TITLE")
+    source.update(first, {1: "uno"})
+    source.modify_column("A", 1, varchar(60))
+    source.update(first, {1: "a name of more than ten letters"})
+    source.modify_column("A", 0, number_type(9, 0))
+    source.insert("A", 123_456_789, "wide", 1, "k", "s")
+    source.set_nullable("A", 3, nullable=False)
+    source.rename_column("A", 0, "NUMBER_OF")
+    second = source.insert("A", 5, "five", 50, "v", "s")
+    source.set_unused("A", 2)
+    source.insert("A", 6, "six", None, "w", "t")
+    source.update(second, {1: "fünf"})
+    source.set_nullable("A", 3, nullable=True)
+    source.update(second, {3: None})
+    source.add_column("A", "PRICE", TEXT)  # the name is free again
+    source.insert("A", 7, "seven", None, None, "t", "cheap")
+    source.finish()
+    run_once(source, postgres_database, ["A"])
+    with psycopg.connect(postgres_database) as connection:
+        rows = connection.execute("SELECT to_jsonb(a) FROM shop.a ORDER BY number_of").fetchall()
+        assert [{k.upper(): v for k, v in row.items()} for (row,) in rows] == source.rows("A")
+        assert errors_of(connection) == []
+        types = connection.execute(
+            "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
+            " WHERE attrelid = 'shop.a'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY 1"
+        ).fetchall()
+    assert types == [
+        ("kind", "character varying(128)", False),
+        ("number_of", "integer", True),
+        ("price", "character varying(128)", False),
+        ("state", "character varying(20)", True),
+        ("title", "character varying(60)", False),
+    ]
 
 
 @pytest.mark.usefixtures("one_session")
@@ -171,11 +221,11 @@ def test_truncation_can_be_left_to_people(tmp_path: Path, postgres_database: str
     source.insert("A", 2)
     source.finish()
     with pytest.raises(OlrPgError) as caught:
-        run_once(source, postgres_database, ["A"], None, **{"on-truncate": "stop"})
+        run_once(source, postgres_database, ["A"], None, ddl={"truncate": "stop"})
     assert "OLR-05070" in caught.value.detail
     with psycopg.connect(postgres_database) as connection:
         assert [row["ID"] for row in rows_of(connection, "A")] == [1]
-    run_once(source, postgres_database, ["A"], None, **{"on-truncate": "ignore"})
+    run_once(source, postgres_database, ["A"], None, ddl={"truncate": "ignore"})
     with psycopg.connect(postgres_database) as connection:
         assert [row["ID"] for row in rows_of(connection, "A")] == [1, 2]
 

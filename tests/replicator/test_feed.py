@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from olr_pg.capture.capture_state import CaptureMonitor, CapturePhase
 from olr_pg.decoding.target_view import TargetView
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.dictionary.model import Column, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import joined
@@ -67,7 +67,7 @@ def test_its_view_is_everything_only_where_nobody_wants_more() -> None:
 
 
 def event(scn: int, table: str = "S.T", *, begin: int = 55, **options: Any) -> SchemaEvent:
-    evolution = options.pop("evolution", Evolution(Verdict.FOLLOW))
+    evolution = options.pop("evolution", Evolution())
     return SchemaEvent(table, scn, 1, begin, evolution, TABLES[0], **options)
 
 
@@ -93,7 +93,7 @@ def test_faults_of_what_is_not_delivered_are_not_told() -> None:
 @pytest.mark.parametrize(("ends", "ended"), [(True, True), (False, False)])
 def test_a_fault_ends_the_delivery_where_nobody_can_be_told(*, ends: bool, ended: bool) -> None:
     error = OlrPgError(Code.INTERNAL, "x")
-    fault = event(60, is_fault=True, evolution=Evolution(Verdict.STOP, error=error))
+    fault = event(60, is_fault=True, evolution=Evolution((), error, stops=True))
     found = feed(is_told=False, ends=ends).publish(fault)
     assert (found is error) is ended
 

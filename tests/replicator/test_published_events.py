@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.replicator.published_events import PublishedEvents
 from olr_pg.transactions.schema_event import SchemaEvent
 
 
 def ddl(scn: int, table: str = "S.T", xid: int = 1) -> SchemaEvent:
-    return SchemaEvent(table, scn, xid, scn - 5, Evolution(Verdict.FOLLOW), None)
+    return SchemaEvent(table, scn, xid, scn - 5, Evolution(), None)
 
 
 def fault(scn: int, table: str = "S.T", xid: int = 1) -> SchemaEvent:

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.ordering.ready_transactions import ReadyRun
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.server.backlog import Backlog
@@ -36,7 +36,7 @@ def transaction(xid: int, commit_scn: int, age: int = 5) -> ReadyRun:
 
 def ddl(scn: int, *, past: bool = False, begin_scn: int | None = None) -> SchemaEvent:
     begin = scn - 5 if begin_scn is None else begin_scn
-    return SchemaEvent("S.T", scn, scn, begin, Evolution(Verdict.FOLLOW), None, past=past)
+    return SchemaEvent("S.T", scn, scn, begin, Evolution(), None, past=past)
 
 
 def fault(scn: int) -> SchemaEvent:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.transactions.schema_event import SchemaEvent
 
-DDL = SchemaEvent("A.T", 100, 7, 90, Evolution(Verdict.FOLLOW), None)
+DDL = SchemaEvent("A.T", 100, 7, 90, Evolution(), None)
 
 
 def test_a_ddl_comes_behind_the_transactions_of_its_scn() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.errors import CATALOGUE, Code, OlrPgError
 from olr_pg.transactions.schema_event import SchemaEvent
 from olr_pg.wire.elements import Begin, Commit, decode_element, encode_element
@@ -367,7 +367,7 @@ class TellingDelivery:
 
 
 def test_an_event_comes_between_answers_and_answers_nothing() -> None:
-    event = SchemaEvent("S.T", 9, 1, 5, Evolution(Verdict.FOLLOW), None)
+    event = SchemaEvent("S.T", 9, 1, 5, Evolution(), None)
     first, second = (encode_answer(Data(bytes([2]) + bytes(29)), LITTLE) for _ in range(2))
     delivery = TellingDelivery()
     server = ServerProtocol(delivery, LITTLE)

@@ -12,22 +12,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import psycopg
-import structlog
-from psycopg import sql
 
-from olr_pg.applier.settings import TruncatePolicy
 from olr_pg.applier.statements.target_plan import (
     TablePlan,
     named_target,
     plan_table,
-    target_columns,
 )
+from olr_pg.applier.stopped.ddl_steps import StepWriter, wanted_steps
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.stopped.hold import hold_event
-from olr_pg.applier.stopped.incomplete_values import Incomplete, forget_table, stop_error, stops
-from olr_pg.applier.target.catalogue import empty_table, missing_table, read_table
+from olr_pg.applier.stopped.incomplete_values import Incomplete, stop_error, stops
+from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.ledger import ChangeCounts, ErrorRow, TableLedger
-from olr_pg.dictionary.evolution import Verdict
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.sqlstates import is_transient, target_error
 from olr_pg.scalars import format_xid
@@ -44,8 +40,6 @@ if TYPE_CHECKING:
 
 _PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
 """Of an error's `where`: what leads to the redo of a change that cannot be decoded."""
-
-_log = structlog.get_logger(__name__)
 
 
 def apply_event(
@@ -127,30 +121,16 @@ def carry_out(
 
 def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent) -> None:
     evolution = event.evolution
-    if evolution.verdict is Verdict.STOP:
+    if evolution.stops:
         assert evolution.error is not None
         raise evolution.error
-    _check_retyped(settings, event)
-    if evolution.verdict is Verdict.FOLLOW:
+    steps = wanted_steps(settings, event)
+    if not steps:
         return
+    assert event.definition is not None
     target = _target(connection, settings, event)
-    if evolution.columns:
-        _add_columns(connection, settings, target, event)
-    if evolution.verdict is Verdict.TRUNCATE:
-        _truncate(connection, settings, target, event)
-
-
-def _check_retyped(settings: ApplierSettings, event: SchemaEvent) -> None:
-    """Refuse columns whose type in the target, chosen or by default, is another one now."""
-    for before, now in event.evolution.retyped:
-        old, new = (settings.choices.pg_type(event.table, one).name for one in (before, now))
-        if old != new:
-            raise OlrPgError(
-                Code.COLUMNS_CHANGED,
-                f"the type of column {now.name} changed: {old} would be {new} in the target"
-                + (f" ({event.statement[:500]})" if event.statement else ""),
-                table=event.table,
-            )
+    ledger = event_ledger(settings, event.table)
+    StepWriter(connection, settings, target, ledger, event.definition).write(steps)
 
 
 def _note_lobs(
@@ -184,39 +164,6 @@ def _target(
     if target is None:
         raise missing_table(connection, schema, name, event.table)
     return target
-
-
-def _add_columns(
-    connection: Connection[Any],
-    settings: ApplierSettings,
-    target: TargetTable,
-    event: SchemaEvent,
-) -> None:
-    names = target_columns(settings, event.definition)
-    for column in event.evolution.columns:
-        kind = settings.choices.pg_type(event.table, column).name
-        connection.execute(
-            sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS {} {}").format(
-                target.identifier, sql.Identifier(names[column.name]), sql.SQL(kind)
-            )
-        )
-        _log.info("column added", table=target.full_name, column=names[column.name], type=kind)
-
-
-def _truncate(
-    connection: Connection[Any],
-    settings: ApplierSettings,
-    target: TargetTable,
-    event: SchemaEvent,
-) -> None:
-    if settings.truncate is TruncatePolicy.STOP:
-        raise OlrPgError(Code.TABLE_TRUNCATED, "TRUNCATE TABLE", table=event.table)
-    if settings.truncate is TruncatePolicy.IGNORE:
-        _log.warning("TRUNCATE is ignored", table=event.table, scn=event.commit_scn)
-        return
-    empty_table(connection, target)
-    forget_table(connection, event_ledger(settings, event.table))
-    _log.info("table truncated", table=target.full_name, scn=event.commit_scn)
 
 
 def event_error_row(event: SchemaEvent, error: OlrPgError) -> ErrorRow:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import orjson
 
 from olr_pg.applier.statements.lost_value_documents import lob_document, read_lob
 from olr_pg.datatypes.convert import DatabaseFacts
-from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.model import Column, Database, KeyKind, Snapshot, Table
 from olr_pg.dictionary.snapshot_file import dump_snapshot, parse_snapshot
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.schema_event import LaterFaults, SchemaEvent
@@ -20,9 +21,8 @@ def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
     evolution, error = event.evolution, event.evolution.error
     document = {
         "begin_scn": event.begin_scn,
-        "verdict": evolution.verdict.value,
-        "columns": [column.name for column in evolution.columns],
-        "retyped": _retyped_document(event, facts),
+        "stops": evolution.stops,
+        "steps": [_step_document(step, event, facts) for step in evolution.steps],
         "error": None if error is None else [error.code, error.detail, error.action, error.where],
         "definition": source_document(event.definition, facts, event.commit_scn),
         "statement": event.statement,
@@ -33,23 +33,29 @@ def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
     return orjson.dumps(document)
 
 
-def _retyped_document(event: SchemaEvent, facts: DatabaseFacts) -> str | None:
-    """Write the definition with the columns as they were that have another type now."""
-    if event.definition is None or not event.evolution.retyped:
-        return None
-    before = {one.name: one for one, _ in event.evolution.retyped}
-    columns = tuple(before.get(column.name, column) for column in event.definition.columns)
-    return source_document(replace(event.definition, columns=columns), facts, event.commit_scn)
+def _step_document(step: Step, event: SchemaEvent, facts: DatabaseFacts) -> list[Any]:
+    """Write a step: its kind and its columns."""
+
+    def written(column: Column | None) -> list[Any] | None:
+        """Write a column as a table that has no other, for which it has to be the first one."""
+        if column is None or event.definition is None:
+            return None
+        only = replace(column, segcol=1)
+        table = replace(event.definition, columns=(only,), key=(), key_kind=KeyKind.NONE)
+        return [column.segcol, source_document(table, facts, event.commit_scn)]
+
+    return [step.kind.value, written(step.before), written(step.after)]
 
 
-def _read_retyped(
-    document: str | None, definition: Table | None
-) -> tuple[tuple[Column, Column], ...]:
-    before = None if document is None else read_source(document)[0]
-    if before is None or definition is None:
-        return ()
-    both = zip(before.columns, definition.columns, strict=True)
-    return tuple((one, other) for one, other in both if one != other)
+def _read_step(document: list[Any]) -> Step:
+    def read(written: list[Any] | None) -> Column | None:
+        table = None if written is None else read_source(written[1])[0]
+        if written is None or table is None:
+            return None
+        return replace(table.columns[0], segcol=written[0])
+
+    kind, before, after = document
+    return Step(DdlKind(kind), read(before), read(after))
 
 
 def source_document(table: Table | None, facts: DatabaseFacts, scn: int) -> str:
@@ -83,17 +89,11 @@ def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEven
     """
     document = orjson.loads(data)
     definition, _ = read_source(document["definition"])
-    columns = {column.name: column for column in definition.columns} if definition else {}
     error, later = document["error"], document["later"]
     if error is not None:
         code, detail, action, where = error
         error = OlrPgError(code, detail, action=action, **where)
-    evolution = Evolution(
-        Verdict(document["verdict"]),
-        tuple(columns[name] for name in document["columns"]),
-        error,
-        _read_retyped(document["retyped"], definition),
-    )
+    evolution = Evolution(tuple(map(_read_step, document["steps"])), error, document["stops"])
     return SchemaEvent(
         table,
         commit_scn,

@@ -65,6 +65,15 @@ FROM unnest(%s::bigint[], %s::text[]) AS s (id, key) WHERE i.id = s.id
 """
 _DELETE: Final = "DELETE FROM olr_pg.incomplete WHERE id = ANY(%s)"
 _EMPTY: Final = "DELETE FROM olr_pg.incomplete WHERE subscription = %s AND source_table = %s"
+_FORGET_COLUMN: Final = f"{_EMPTY} AND column_name = %s"
+_RENAME_COLUMN: Final = """
+UPDATE olr_pg.incomplete SET column_name = %s, target_column = %s
+WHERE subscription = %s AND source_table = %s AND column_name = %s
+"""
+_RENAME_IN_KEYS: Final = """
+UPDATE olr_pg.incomplete SET key = key - %s || jsonb_build_object(%s::text, key -> %s)
+WHERE subscription = %s AND source_table = %s AND key ? %s
+"""
 
 
 def check_lost(
@@ -249,6 +258,30 @@ def forget_table(connection: Connection[Any], ledger: TableLedger) -> None:
     """Forget the table, which is empty now, in the target transaction that emptied it."""
     connection.execute(_EMPTY, ledger.key)
     ledger.count_incomplete(connection)
+
+
+def forget_column(connection: Connection[Any], ledger: TableLedger, column: str) -> None:
+    """Forget a column of the source, in the target transaction that drops it."""
+    connection.execute(_FORGET_COLUMN, (*ledger.key, column))
+    ledger.count_incomplete(connection)
+
+
+def rename_column(
+    connection: Connection[Any],
+    ledger: TableLedger,
+    columns: tuple[str, str],
+    target_columns: tuple[str, str],
+) -> None:
+    """Note the new name of a column, in the target transaction that renames it.
+
+    Args:
+        columns, target_columns: the old name and the new one.
+    """
+    (old, new), (target_old, target_new) = columns, target_columns
+    connection.execute(_RENAME_COLUMN, (new, target_new, *ledger.key, old))
+    if target_old != target_new:
+        parameters = (target_old, target_new, target_old, *ledger.key, target_old)
+        connection.execute(_RENAME_IN_KEYS, parameters)
 
 
 def _row_of(lob: LostLob, key: str | None) -> _Row:

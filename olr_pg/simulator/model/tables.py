@@ -85,12 +85,14 @@ class SimColumn:
 
     Attributes:
         default: of a NOT NULL column that was added later: the value of rows that do not store it.
+        unused: set unused: rows may hold values of it still, which nobody sees.
     """
 
     name: str
     type: ColumnType
     nullable: bool = True
     default: Cell | None = None
+    unused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +441,7 @@ class SimTable:
                 charset_id=column.type.charset_id,
                 charset_form=column.type.charset_form,
                 nullable=column.nullable,
+                hidden=column.unused,
                 lob=self.lobs[number - 1].describe() if number - 1 in self.lobs else None,
             )
             for number, column in enumerate(self.columns, 1)

@@ -47,6 +47,7 @@ class Change:
 ADD_COLUMN: Final = "add column"
 TRUNCATE: Final = "truncate"
 PARTITION: Final = "partition"
+ALTER_COLUMN: Final = "alter column"
 """Operations of `DdlEffect`."""
 
 

@@ -6,11 +6,19 @@ the table), and commits. Facts: dictionary §10, redo-format §8.1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.dictionary.column_bits import HIDDEN, UNUSED
 from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
-from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE, DdlEffect
+from olr_pg.simulator.model.transactions import (
+    ADD_COLUMN,
+    ALTER_COLUMN,
+    PARTITION,
+    TRUNCATE,
+    DdlEffect,
+)
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import added_lob
 from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT
@@ -19,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.simulator.model.lobs import SimLob
-    from olr_pg.simulator.model.tables import SimColumn, SimTable
+    from olr_pg.simulator.model.tables import ColumnType, SimColumn, SimTable
     from olr_pg.simulator.sessions.direct_loads import DirectLoads
     from olr_pg.simulator.sessions.row_statements import RowStatements
-    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+    from olr_pg.simulator.sessions.sys_dictionary import SysDictionary, SysValue
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 ALTER_TABLE: Final = 15
@@ -95,6 +103,49 @@ class DdlStatements:
             *(table, ALTER_TABLE, f"ALTER TABLE {table.name} ADD ({column.name} …{words})"),
             DdlEffect(ADD_COLUMN, table, column=place),
         )
+        return True
+
+    def rename_column(self, table: SimTable, place: int, name: str) -> bool:
+        """ALTER TABLE … RENAME COLUMN; `place` from 0, as below."""
+        old = table.columns[place]
+        words = f"RENAME COLUMN {old.name} TO {name}"
+        return self._alter_column(table, place, replace(old, name=name), words, name=name)
+
+    def set_unused(self, table: SimTable, place: int) -> bool:
+        """ALTER TABLE … SET UNUSED: the rows stay as they are."""
+        old = table.columns[place]
+        hidden = f"SYS_C{place + 1:05d}_{table.obj:08d}$"
+        new = replace(old, name=hidden, nullable=True, unused=True)
+        return self._alter_column(
+            *(table, place, new, f"SET UNUSED ({old.name})"),
+            name=hidden, col=0, null=0, property=HIDDEN | UNUSED,
+        )  # fmt: skip
+
+    def modify_column(self, table: SimTable, place: int, kind: ColumnType) -> bool:
+        """ALTER TABLE … MODIFY to a type that every value fits in as it is."""
+        old = table.columns[place]
+        return self._alter_column(
+            *(table, place, replace(old, type=kind), f"MODIFY ({old.name} …)"),
+            type=kind.type_code, length=kind.length, precision=kind.precision, scale=kind.scale,
+        )  # fmt: skip
+
+    def set_nullable(self, table: SimTable, place: int, *, nullable: bool) -> bool:
+        """ALTER TABLE … MODIFY (… NULL), or NOT NULL."""
+        old = table.columns[place]
+        new = replace(old, nullable=nullable)
+        words = f"MODIFY ({old.name} {'' if nullable else 'NOT '}NULL)"
+        return self._alter_column(table, place, new, words, null=0 if nullable else 1)
+
+    def _alter_column(
+        self, table: SimTable, place: int, column: SimColumn, words: str, **values: SysValue
+    ) -> bool:
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        dictionary.alter_column(self._rows, table, place, **values)
+        table.columns = (*table.columns[:place], column, *table.columns[place + 1 :])
+        effect = DdlEffect(ALTER_COLUMN, table)
+        self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
         return True
 
     def truncate(self, table: SimTable, *, logged: bool = True) -> bool:

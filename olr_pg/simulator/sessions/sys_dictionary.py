@@ -262,6 +262,12 @@ class SysDictionary:
             null=0 if column.nullable else 1, property=bits,
         )  # fmt: skip
 
+    def alter_column(
+        self, session: RowStatements, table: SimTable, place: int, **values: SysValue
+    ) -> None:
+        """Update the row of a table's column at `place` (from 0)."""
+        self.update(session, "COL$", (table.obj, place + 1), **values)
+
     def add_partition(
         self, session: RowStatements | None, table: SimTable, segment: SimSegment
     ) -> None:

@@ -19,7 +19,7 @@ from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ChangeCounts
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import pack_xid
@@ -221,9 +221,7 @@ def test_ddl_that_the_target_cannot_follow_ends_the_stream(two_tables: Replicati
     r.apply()
     settings = r.settings()
     error = OlrPgError(3072, "renamed", table="S.T")
-    event = SchemaEvent(
-        "S.T", 500, pack_xid(1, 2, 3), 490, Evolution(Verdict.STOP, error=error), None
-    )
+    event = SchemaEvent("S.T", 500, pack_xid(1, 2, 3), 490, Evolution((), error, stops=True), None)
     with connect(r.target) as connection:
         with pytest.raises(OlrPgError) as caught:
             StreamApplier(settings, {}).evolve(connection, event)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from olr_pg.applier.session.distribution import Distribution
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -38,7 +38,7 @@ class Workers:
 
 
 def ddl(scn: int, table: str = "S.T") -> SchemaEvent:
-    return SchemaEvent(table, scn, 1, scn - 5, Evolution(Verdict.FOLLOW), None)
+    return SchemaEvent(table, scn, 1, scn - 5, Evolution(), None)
 
 
 def lost(scn: int, xid: int, table: str = "S.T") -> SchemaEvent:

@@ -11,13 +11,13 @@ import pytest
 from olr_pg.applier.batches.replay import replay
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
-from olr_pg.applier.settings import ApplierSettings, TruncatePolicy
+from olr_pg.applier.settings import ApplierSettings, DdlPolicy
 from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ChangeCounts, TableLedger, ensure_ledger
 from olr_pg.datatypes.choices import Choices, ColumnChoice
-from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.model import AddedColumn, Column, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.scalars import pack_xid
 from olr_pg.transactions.schema_event import SchemaEvent
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 ID = Column("ID", 1, 1, 1, 2, 22)
 EXTRA = Column("EXTRA", 2, 2, 2, 1, 30, charset_id=873, charset_form=1)
 TABLE = Table("SHOP", "T", 10, 10, (ID, EXTRA))
-TRUNCATE = SchemaEvent("SHOP.T", 500, pack_xid(1, 2, 3), 490, Evolution(Verdict.TRUNCATE), TABLE)
-ADD = TRUNCATE._replace(evolution=Evolution(Verdict.ADD_COLUMNS, (EXTRA,)), commit_scn=400)
+TRUNCATE = SchemaEvent(
+    "SHOP.T", 500, pack_xid(1, 2, 3), 490, Evolution((Step(DdlKind.TRUNCATE),)), TABLE
+)
+ADD = TRUNCATE._replace(
+    evolution=Evolution((Step(DdlKind.ADD_COLUMN, None, EXTRA),)), commit_scn=400
+)
 STOP = TRUNCATE._replace(
-    evolution=Evolution(Verdict.STOP, error=OlrPgError(3072, "renamed", table="SHOP.T")),
+    evolution=Evolution((), OlrPgError(3072, "renamed", table="SHOP.T"), stops=True),
     statement="ALTER TABLE t RENAME …",
 )
 
@@ -51,6 +55,21 @@ def target(settings: ApplierSettings) -> Iterator[Connection]:
         connection.execute("CREATE SCHEMA shop; CREATE TABLE shop.t (id numeric PRIMARY KEY)")
         connection.execute("INSERT INTO shop.t VALUES (1)")
         yield connection
+
+
+def columns_of(connection: Connection) -> list[tuple[str, str, bool]]:
+    """Name, type and NOT NULL of each column of the table."""
+    return connection.execute(
+        "SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute"
+        " WHERE attrelid = 'shop.t'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    ).fetchall()
+
+
+def followed(target: Connection, settings: ApplierSettings, *columns: Column, **steps: Any) -> None:
+    """Carry steps out, behind which the source has these columns."""
+    told = tuple(Step(DdlKind[kind.upper()], *both) for kind, both in steps.items())
+    event = TRUNCATE._replace(evolution=Evolution(told), definition=replace(TABLE, columns=columns))
+    assert apply_event(target, settings, event, TABLE) is None
 
 
 def count(connection: Connection) -> int:
@@ -148,21 +167,22 @@ LONG = replace(COUNT, precision=12)
     ("choices", "now", "change"),
     [
         (Choices(), LONGER, ""),
-        (Choices(), LONG, "integer would be bigint"),
+        (Choices(), LONG, "the type of column ID changed"),
         (Choices(integers="bigint"), LONG, ""),
-        (Choices(integers="numeric"), LONGER, "numeric(5,0) would be numeric(8,0)"),
+        (Choices(integers="numeric"), LONGER, "the type of column ID changed"),
         (Choices(columns={"SHOP.T.ID": ColumnChoice("text")}), LONG, ""),
     ],
 )
 def test_another_size_of_a_column_is_judged_by_the_type_that_is_chosen(
     target: Connection, settings: ApplierSettings, choices: Choices, now: Column, change: str
 ) -> None:
-    settings = replace(settings, choices=choices)
-    evolution = Evolution(Verdict.FOLLOW, retyped=((COUNT, now),))
+    policies = {DdlKind.MODIFY_COLUMN: DdlPolicy.STOP}
+    settings = replace(settings, choices=choices, ddl=policies)
+    evolution = Evolution((Step(DdlKind.MODIFY_COLUMN, COUNT, now),))
     definition = replace(TABLE, columns=(now, EXTRA))
     event = TRUNCATE._replace(evolution=evolution, definition=definition)
     error = apply_event(target, settings, event, TABLE)
-    assert (error.detail if error else "").partition(": ")[2].startswith(change)
+    assert (error.detail if error else "").startswith(change)
     assert (error is None) is not bool(change)
     # What is held knows it, too.
     again = replay(target, settings, "SHOP.T").error
@@ -185,16 +205,27 @@ def test_events_behind_a_stop_happen_once_it_goes_on(
     assert ledger_of(target) == (500, ["1.2.3"], False)
 
 
-@pytest.mark.parametrize(("policy", "left"), [(TruncatePolicy.IGNORE, 1), (TruncatePolicy.STOP, 1)])
-def test_the_policy_for_truncate(
-    target: Connection, settings: ApplierSettings, policy: TruncatePolicy, left: int
+@pytest.mark.parametrize("policy", [DdlPolicy.IGNORE, DdlPolicy.STOP])
+@pytest.mark.parametrize("kind", list(DdlKind))
+def test_the_policy_of_each_kind(
+    target: Connection, settings: ApplierSettings, kind: DdlKind, policy: DdlPolicy
 ) -> None:
-    settings = replace(settings, truncate=policy)
-    if policy is TruncatePolicy.STOP:
-        assert stops(target, settings, TRUNCATE).code == 5070
+    settings = replace(settings, ddl={kind: policy})
+    before, after = replace(ID, precision=9, scale=0), replace(ID, name="N", nullable=False)
+    step = Step(
+        kind,
+        None if kind in (DdlKind.ADD_COLUMN, DdlKind.TRUNCATE) else before,
+        None if kind in (DdlKind.DROP_COLUMN, DdlKind.TRUNCATE) else after,
+    )
+    event = TRUNCATE._replace(evolution=Evolution((step,)), definition=TABLE)
+    if policy is DdlPolicy.STOP:
+        error = stops(target, settings, event)
+        assert error.code == (5070 if kind is DdlKind.TRUNCATE else 3072)
+        assert str(step) in error.detail
     else:
-        apply_event(target, settings, TRUNCATE)
-    assert count(target) == left
+        assert apply_event(target, settings, event) is None
+    assert count(target) == 1
+    assert columns_of(target) == [("id", "numeric", True)]
 
 
 def test_without_the_right_to_alter_the_table_stops_and_nothing_is_half_done(
@@ -245,10 +276,117 @@ def test_an_added_column_gets_the_type_and_name_that_are_chosen(
             flags=("NUMBER(1)",), date="date", columns={"SHOP.T.DAY": ColumnChoice(name="on_day")}
         ),
     )
-    event = ADD._replace(evolution=Evolution(Verdict.ADD_COLUMNS, (flag, day)), definition=after)
+    event = ADD._replace(
+        evolution=Evolution(tuple(Step(DdlKind.ADD_COLUMN, None, one) for one in (flag, day))),
+        definition=after,
+    )
     assert apply_event(target, chosen, event) is None
     types = target.execute(
         "SELECT attname, atttypid::regtype::text FROM pg_attribute"
         " WHERE attrelid = 'shop.t'::regclass AND attnum > 1 ORDER BY attnum"
     ).fetchall()
     assert types == [("flag", "boolean"), ("on_day", "date")]
+
+
+LABEL = Column("LABEL", 2, 2, 2, 1, 10, charset_id=873, charset_form=1, char_length=10)
+
+
+def test_a_column_is_renamed_with_the_lob_values_that_its_table_lacks(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    target.execute("ALTER TABLE shop.t ADD COLUMN doc text")
+    ledger_of(target)
+    target.execute(
+        "INSERT INTO olr_pg.incomplete (subscription, source_table, target_table, key, column_name,"
+        " target_column, operation, commit_scn, xid, reason) VALUES ('olr_pg', 'SHOP.T', 'shop.t',"
+        """ '{"id": "1"}', 'DOC', 'doc', 'insert', 1, '1.1.1', 2120)"""
+    )
+    doc, number = replace(LABEL, name="DOC"), replace(ID, name="NO")
+    note = replace(doc, name="NOTE")
+    followed(target, settings, number, note, rename_column=(doc, note))
+    assert [one[0] for one in columns_of(target)] == ["id", "note"]
+    later = TRUNCATE._replace(
+        commit_scn=600,
+        evolution=Evolution((Step(DdlKind.RENAME_COLUMN, ID, number),)),
+        definition=replace(TABLE, columns=(number, note)),
+    )
+    assert apply_event(target, settings, later, TABLE) is None
+    lines = target.execute(
+        "SELECT key, column_name, target_column FROM olr_pg.incomplete"
+    ).fetchall()
+    assert lines == [({"no": "1"}, "NOTE", "note")]
+    gone = later._replace(
+        commit_scn=700,
+        evolution=Evolution((Step(DdlKind.DROP_COLUMN, note),)),
+        definition=replace(TABLE, columns=(number,)),
+    )
+    assert apply_event(target, settings, gone, TABLE) is None
+    assert [one[0] for one in columns_of(target)] == ["no"]
+    assert target.execute("SELECT FROM olr_pg.incomplete").fetchall() == []
+    row = target.execute("SELECT incomplete FROM olr_pg.ledger").fetchone()
+    assert row == (0,)
+
+
+@pytest.mark.parametrize("beforehand", [False, True])
+def test_an_added_column_has_its_default_in_every_row_that_there_was(
+    target: Connection, settings: ApplierSettings, beforehand: bool
+) -> None:
+    if beforehand:
+        target.execute("ALTER TABLE shop.t ADD COLUMN extra varchar(30)")
+    extra = replace(EXTRA, nullable=False, added=AddedColumn(b"it's 100 %"))
+    followed(target, settings, ID, extra, add_column=(None, extra))
+    assert target.execute("SELECT extra FROM shop.t").fetchall() == [("it's 100 %",)]
+    assert columns_of(target)[1] == ("extra", "character varying(30)", True)
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        target.execute("INSERT INTO shop.t VALUES (2)")
+
+
+@pytest.mark.parametrize(
+    ("made", "left"),
+    [
+        ("varchar(10)", "character varying(20)"),
+        ("varchar(20)", "character varying(20)"),
+        ("text", "text"),
+        ("varchar(40)", "character varying(40)"),
+    ],
+)
+def test_a_type_that_somebody_chose_by_hand_stays(
+    target: Connection, settings: ApplierSettings, made: str, left: str
+) -> None:
+    target.execute(f"ALTER TABLE shop.t ADD COLUMN label {made}")
+    longer = replace(LABEL, length=20, char_length=20)
+    followed(target, settings, ID, longer, modify_column=(LABEL, longer))
+    assert columns_of(target)[1][1] == left
+
+
+def test_not_null_follows_where_the_rows_of_the_target_let_it(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    target.execute("ALTER TABLE shop.t ADD COLUMN label text")
+    needed = replace(LABEL, nullable=False)
+    followed(target, settings, ID, needed, not_null=(LABEL, needed))
+    assert columns_of(target)[1][2] is False  # the row that there is has NULL
+    target.execute("UPDATE shop.t SET label = 'x'")
+    for scn, before, after in ((600, LABEL, needed), (700, needed, LABEL)):
+        event = TRUNCATE._replace(
+            commit_scn=scn,
+            evolution=Evolution((Step(DdlKind.NOT_NULL, before, after),)),
+            definition=replace(TABLE, columns=(ID, after)),
+        )
+        assert apply_event(target, settings, event, TABLE) is None
+        assert columns_of(target)[1][2] is not after.nullable
+    followed(target, settings, ID, LABEL, not_null=(replace(ID, nullable=False), ID))
+    assert columns_of(target)[0][2] is True  # of the target's own key
+
+
+def test_a_view_in_the_way_stops_the_table_with_its_name(
+    target: Connection, settings: ApplierSettings
+) -> None:
+    target.execute("ALTER TABLE shop.t ADD COLUMN label text")
+    target.execute("CREATE VIEW shop.labels AS SELECT label FROM shop.t")
+    event = TRUNCATE._replace(evolution=Evolution((Step(DdlKind.DROP_COLUMN, LABEL),)))
+    error = stops(target, settings, event._replace(definition=replace(TABLE, columns=(ID,))))
+    assert "shop.labels" in str(error)
+    target.execute("DROP VIEW shop.labels")
+    assert replay(target, settings, "SHOP.T").error is None
+    assert [one[0] for one in columns_of(target)] == ["id"]

@@ -9,7 +9,7 @@ from olr_pg.applier.stopped.ddl import apply_event
 from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import Evolution
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.schema_event import SchemaEvent
 from tests.applier.seen import held, retry, rows, stops
@@ -20,7 +20,7 @@ Replication = Any  # tests/applier/conftest.py
 def fault(number: int) -> SchemaEvent:
     """A transaction whose part of S.T cannot be decoded; its commit SCN is ten times its number."""
     error = OlrPgError(2016, f"fault {number}", table="S.T", scn=10 * number - 1, thread=1)
-    stop = Evolution(Verdict.STOP, error=error)
+    stop = Evolution((), error, stops=True)
     return SchemaEvent("S.T", 10 * number, number, 10 * number - 5, stop, None, is_fault=True)
 
 

@@ -11,8 +11,8 @@ from olr_pg.applier.stopped.held_events import (
     source_document,
 )
 from olr_pg.datatypes.convert import DatabaseFacts
-from olr_pg.dictionary.evolution import Evolution, Verdict
-from olr_pg.dictionary.model import Column, Table
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
+from olr_pg.dictionary.model import AddedColumn, Column, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
 from olr_pg.transactions.lobs.lost_values import LostLob
@@ -27,10 +27,15 @@ LOB = LostLob("DOC", 2072, "A" * 18, DmlKind.UPDATE, True, (1, 2, 3), (("ID", b"
 @pytest.mark.parametrize(
     "event",
     [
-        SchemaEvent("S.T", 20, 3, 10, Evolution(Verdict.ADD_COLUMNS, (COLUMN,)), TABLE,
+        SchemaEvent("S.T", 20, 3, 10, Evolution((Step(DdlKind.ADD_COLUMN, None, COLUMN),)), TABLE,
                     statement="alter table t add new number"),
-        SchemaEvent("S.T", 20, 3, 10, Evolution(Verdict.TRUNCATE), TABLE, lobs=(LOB,)),
-        SchemaEvent("S.T", 20, 3, 10, Evolution(Verdict.FOLLOW), None, is_fault=True,
+        SchemaEvent("S.T", 20, 3, 10, Evolution((
+            Step(DdlKind.DROP_COLUMN, Column("GONE", 3, 3, 3, 1, 9, charset_id=873)),
+            Step(DdlKind.RENAME_COLUMN, Column("OLD", 2, 2, 2, 2, 22), COLUMN),
+            Step(DdlKind.ADD_COLUMN, None, Column("X", 4, 4, 4, 2, 22, added=AddedColumn(b"1"))),
+        )), TABLE),
+        SchemaEvent("S.T", 20, 3, 10, Evolution((Step(DdlKind.TRUNCATE),)), TABLE, lobs=(LOB,)),
+        SchemaEvent("S.T", 20, 3, 10, Evolution(), None, is_fault=True,
                     later=LaterFaults(2, 30, 4)),
     ],
 )  # fmt: skip
@@ -40,7 +45,7 @@ def test_an_event_comes_back_as_it_was(event: SchemaEvent) -> None:
 
 def test_its_error_comes_back_with_its_advice() -> None:
     error = OlrPgError(Code.LEDGER_UNUSABLE, "why", table="S.T")
-    event = SchemaEvent("S.T", 20, 3, 10, Evolution(Verdict.STOP, error=error), TABLE)
+    event = SchemaEvent("S.T", 20, 3, 10, Evolution((), error, stops=True), TABLE)
     found = read_event("S.T", 20, 3, event_document(event, FACTS)).evolution.error
     assert found is not None
     assert (found.code, str(found), found.action) == (error.code, str(error), error.action)

@@ -15,7 +15,7 @@ from olr_pg.applier.stopped.error_table import read_errors, skip_error
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import VERSION
 from olr_pg.datatypes.number import encode_number
-from olr_pg.dictionary.evolution import Evolution, Verdict
+from olr_pg.dictionary.evolution import DdlKind, Evolution, Step
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
@@ -67,7 +67,7 @@ class Told:
         self.replication = replication
 
     def lost(self, scn: int, *lobs: LostLob, xid: int = 0) -> None:
-        follow = Evolution(Verdict.FOLLOW)
+        follow = Evolution()
         self.replication.script.events.append(
             SchemaEvent("S.T", scn, xid or scn // 10, scn - 5, follow, None, lobs=lobs)
         )
@@ -262,7 +262,7 @@ def test_a_truncated_table_has_none(told: Told) -> None:
     told.lost(first, lost(1, INSERTED))
     told.apply()
     assert len(lines(r)) == 1
-    event = SchemaEvent("S.T", 500, 9, 490, Evolution(Verdict.TRUNCATE), TABLE)
+    event = SchemaEvent("S.T", 500, 9, 490, Evolution((Step(DdlKind.TRUNCATE),)), TABLE)
     with connect(r.target) as connection:
         assert apply_event(connection, r.settings(), event) is None
     assert lines(r) == []

@@ -1,0 +1,256 @@
+"""The steps of a DDL of the source (`dictionary.evolution.Step`), each as SQL in the target.
+
+What the target has already, because somebody altered it beforehand, is left as it is. A column
+whose type somebody chose by hand keeps it: what does not fit into it is told when it comes.
+
+A column that was added with a default has it in every row that there was, while no row's redo says
+so. PostgreSQL does the same with a default that is given with the new column, and as fast; it is
+taken off again, because the source's own may be an expression, of which only the value is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+from psycopg import sql
+
+from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
+from olr_pg.applier.target.catalogue import TargetColumn, empty_table
+from olr_pg.applier.target.column_encoder import column_encoder
+from olr_pg.applier.target.connection import Binary
+from olr_pg.applier.target.modifiers import modifier_of
+from olr_pg.datatypes.columns import column_of
+from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.applier.target.ledger import TableLedger
+    from olr_pg.datatypes.mapping import PgType
+    from olr_pg.dictionary.evolution import Step
+    from olr_pg.dictionary.model import Column, Table
+    from olr_pg.transactions.schema_event import SchemaEvent
+
+_HAS_NULLS: Final = "SELECT EXISTS (SELECT FROM {} WHERE {} IS NULL)"
+_LITERAL: Final = "SELECT quote_literal((%b::{})::text)"
+
+_log = structlog.get_logger(__name__)
+
+
+def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
+    """Return the steps that the target is to go along with.
+
+    Raises:
+        OlrPgError: 3072, 5070, `apply.ddl` says that the table stops with one.
+    """
+    wanted = []
+    for step in event.evolution.steps:
+        if step.kind is DdlKind.MODIFY_COLUMN and _is_same_in_target(settings, event, step):
+            continue
+        match settings.ddl.get(step.kind, DdlPolicy.FOLLOW):
+            case DdlPolicy.STOP:
+                raise _stopped(event, step)
+            case DdlPolicy.IGNORE:
+                _log.warning(
+                    "DDL is ignored", table=event.table, scn=event.commit_scn, what=str(step)
+                )
+            case DdlPolicy.FOLLOW:
+                wanted.append(step)
+    return wanted
+
+
+def _stopped(event: SchemaEvent, step: Step) -> OlrPgError:
+    code = Code.TABLE_TRUNCATED if step.kind is DdlKind.TRUNCATE else Code.COLUMNS_CHANGED
+    text = f" ({event.statement[:500]})" if event.statement else ""
+    return OlrPgError(code, f"{step}{text}", table=event.table)
+
+
+def _is_same_in_target(settings: ApplierSettings, event: SchemaEvent, step: Step) -> bool:
+    assert step.before is not None
+    assert step.after is not None
+    old, new = (settings.choices.pg_type(event.table, one) for one in (step.before, step.after))
+    return old.name == new.name
+
+
+class StepWriter:
+    """Carries the steps of one event out, in the target transaction that is open.
+
+    Args:
+        target: the table as it is before the event.
+        definition: the source's table behind the event.
+    """
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        settings: ApplierSettings,
+        target: TargetTable,
+        ledger: TableLedger,
+        definition: Table,
+    ) -> None:
+        self._connection, self._settings = connection, settings
+        self._target, self._ledger, self._table = target, ledger, definition.full_name
+        self._definition = definition
+        self._writers: Mapping[DdlKind, Callable[[Step], None]] = {
+            DdlKind.TRUNCATE: self._truncate,
+            DdlKind.DROP_COLUMN: self._drop,
+            DdlKind.RENAME_COLUMN: self._rename,
+            DdlKind.MODIFY_COLUMN: self._modify,
+            DdlKind.NOT_NULL: self._not_null,
+            DdlKind.ADD_COLUMN: self._add,
+        }
+
+    def write(self, steps: Iterable[Step]) -> None:
+        """Carry the steps out, in order.
+
+        Raises:
+            OlrPgError: 5016, 2054 and others of types and names.
+            psycopg.Error: PostgreSQL refuses one.
+        """
+        steps = tuple(steps)
+        self._names = _Names.of(self._settings, self._definition, steps)
+        for step in steps:
+            self._writers[step.kind](step)
+            _log.info("DDL is followed", table=self._target.full_name, what=str(step))
+
+    def _alter(self, words: str, *parts: sql.Composable) -> None:
+        statement = sql.SQL("ALTER TABLE {} " + words)
+        self._connection.execute(statement.format(self._target.identifier, *parts))
+
+    def _truncate(self, _: Step) -> None:
+        empty_table(self._connection, self._target)
+        forget_table(self._connection, self._ledger)
+
+    def _drop(self, step: Step) -> None:
+        assert step.before is not None
+        name = self._names.before[step.before.name]
+        self._alter("DROP COLUMN IF EXISTS {}", sql.Identifier(name))
+        forget_column(self._connection, self._ledger, step.before.name)
+
+    def _rename(self, step: Step) -> None:
+        assert step.before is not None
+        assert step.after is not None
+        old, new = self._names.before[step.before.name], self._names.after[step.after.name]
+        is_done = self._column(old) is None and self._column(new) is not None
+        if old != new and not is_done:
+            self._alter("RENAME COLUMN {} TO {}", sql.Identifier(old), sql.Identifier(new))
+        rename_column(
+            self._connection, self._ledger, (step.before.name, step.after.name), (old, new)
+        )
+
+    def _modify(self, step: Step) -> None:
+        assert step.before is not None
+        assert step.after is not None
+        old, new = (self._type(one) for one in (step.before, step.after))
+        found = self._column(self._names.before[step.before.name])
+        if found is not None and not _is_made_as(found, old):
+            _log.info(
+                "the column keeps the type that it was given in the target",
+                table=self._target.full_name,
+                column=found.name,
+            )
+            return
+        name, kind = sql.Identifier(self._names.after[step.after.name]), sql.SQL(new.name)
+        self._alter("ALTER COLUMN {} TYPE {} USING {}::{}", name, kind, name, kind)
+
+    def _not_null(self, step: Step) -> None:
+        assert step.before is not None
+        assert step.after is not None
+        column = self._names.after[step.after.name]
+        name = sql.Identifier(column)
+        if step.after.nullable:
+            if self._names.before[step.before.name] not in self._target.key:
+                self._alter("ALTER COLUMN {} DROP NOT NULL", name)
+            return
+        query = sql.SQL(_HAS_NULLS).format(self._target.identifier, name)
+        if self._connection.execute(query).fetchone() == (True,):
+            _log.warning(
+                "the column is NOT NULL in the source, and stays without that in the target, which"
+                " has rows with NULL",
+                table=self._target.full_name,
+                column=column,
+            )
+            return
+        self._alter("ALTER COLUMN {} SET NOT NULL", name)
+
+    def _add(self, step: Step) -> None:
+        assert step.after is not None
+        column, kind = step.after, self._type(step.after)
+        name = self._names.after[column.name]
+        default = self._default(column, kind)
+        if self._column(name) is not None:
+            if default is not None:
+                self._fill(name, default)
+        else:
+            words = sql.SQL("") if default is None else sql.SQL(" DEFAULT ") + default
+            self._alter("ADD COLUMN {} {}{}", sql.Identifier(name), sql.SQL(kind.name), words)
+            if default is not None:
+                self._alter("ALTER COLUMN {} DROP DEFAULT", sql.Identifier(name))
+        if not column.nullable:
+            self._alter("ALTER COLUMN {} SET NOT NULL", sql.Identifier(name))
+
+    def _fill(self, name: str, default: sql.SQL) -> None:
+        """Give every row the default, in a column that somebody added beforehand."""
+        query = sql.SQL("UPDATE {} SET {} = {}").format(
+            self._target.identifier, sql.Identifier(name), default
+        )
+        self._connection.execute(query)
+
+    def _default(self, column: Column, kind: PgType) -> sql.SQL | None:
+        """Return the default of the rows that there are as SQL writes it; None for NULL."""
+        if column.added is None or not column.added.default:
+            return None
+        oid = int(kind.kind)
+        planned = TargetColumn(column.name, oid, oid, kind.name, False, "", modifier_of(kind))
+        encode = column_encoder(self._settings, self._table, column, planned)
+        value = encode(column_of([column.added.default]))[0].value(0)
+        if value is None:
+            return None
+        query = sql.SQL(_LITERAL).format(sql.SQL(kind.name))
+        row = self._connection.execute(query, [Binary(value)]).fetchone()
+        assert row is not None
+        return sql.SQL(row[0])
+
+    def _column(self, name: str) -> TargetColumn | None:
+        place = self._target.column_number(name)
+        return None if place is None else self._target.columns[place]
+
+    def _type(self, column: Column) -> PgType:
+        return self._settings.choices.pg_type(self._table, column)
+
+
+class _Names(NamedTuple):
+    """The target's names of the source's columns, before the event and behind it."""
+
+    before: dict[str, str]
+    after: dict[str, str]
+
+    @classmethod
+    def of(cls, settings: ApplierSettings, definition: Table, steps: Iterable[Step]) -> _Names:
+        now = [column.name for column in definition.delivered]
+        renamed, added, dropped = dict[str, str](), set[str](), list[str]()
+        for step in steps:
+            if step.kind is DdlKind.RENAME_COLUMN and step.before and step.after:
+                renamed[step.after.name] = step.before.name
+            elif step.kind is DdlKind.ADD_COLUMN and step.after:
+                added.add(step.after.name)
+            elif step.kind is DdlKind.DROP_COLUMN and step.before:
+                dropped.append(step.before.name)
+        was = [renamed.get(name, name) for name in now if name not in added]
+        names = settings.choices.column_names
+        table = definition.full_name
+        return cls(names(table, was + dropped), names(table, now))
+
+
+def _is_made_as(column: TargetColumn, kind: PgType) -> bool:
+    """Tell whether a target column has the type that the applier would give it."""
+    modifier = modifier_of(kind)
+    return column.type_oid == int(kind.kind) and modifier in (-1, column.modifier)
