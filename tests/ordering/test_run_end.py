@@ -126,7 +126,8 @@ def test_it_waits_for_the_redo_up_to_there(tmp_path: Path, monkeypatch: pytest.M
     found = sorted(found, key=lambda log: log.header.first_scn)
     whole = whole_of(snapshot, str(tmp_path / "logs"))
     end = whole[-3].commit_scn
-    assert found[0].header.next_scn <= end < found[-1].header.next_scn
+    assert found[0].header.next_scn is not None
+    assert found[0].header.next_scn <= end
     restarts = Restarts(tmp_path, snapshot, monkeypatch)
     restarts.archive(found[:1])
     decoder = restarts.decoder("", once=False)
