@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
 from olr_pg.capture.object_storage import is_url, opened_url
 from olr_pg.datasource.split_reading import SplitReader
 from olr_pg.decoding.heap import keep_freed_memory
-from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.rendering.row_groups import GROUP_BYTES, GroupedFile, largest_past, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,23 +32,8 @@ if TYPE_CHECKING:
 DAY: Final = "commit_time"
 """The column that has a row's day."""
 
-GROUP_BYTES: Final = 32 << 20
-"""Bytes of record batches that make a row group."""
-
 WAITING_BYTES_MAX: Final = 2 * GROUP_BYTES
 """Bytes of record batches that wait, of all files of a task."""
-
-REPEATED: Final = (
-    *("op", "commit_time", "xid", "thread", "login_user", "os_user", "machine", "program"),
-    *("owner", "table"),
-)
-"""Columns with few values, or runs of one: of others, a dictionary costs more than it saves."""
-
-ORDERED: Final = ("commit_scn", *REPEATED[1:])
-"""Columns whose least and largest value tell a reader what it need not read."""
-
-_parquet: Any = pq
-"""Of its arguments the stubs know too little."""
 
 
 class PartsJob(NamedTuple):
@@ -132,15 +116,6 @@ def opened(place: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), str(Path(place).absolute())
 
 
-@contextmanager
-def unwritable(place: str) -> Iterator[None]:
-    """Turn what writing raises into 1210."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise OlrPgError(Code.OUTPUT_UNWRITABLE, plain_reason(error), path=place) from error
-
-
 @lru_cache(maxsize=1)
 def _job(packed: bytes) -> PartsJob:
     job: PartsJob = pickle.loads(packed)  # noqa: S301 - made by this driver
@@ -181,9 +156,9 @@ class _Parts:
                     file = self._files[day] = self._new(day)
                 file.add(rows)
                 if file.waiting_bytes >= GROUP_BYTES:
-                    file.write()
-            while sum(file.waiting_bytes for file in self._files.values()) > WAITING_BYTES_MAX:
-                max(self._files.values(), key=lambda file: file.waiting_bytes).write()
+                    file.write_waiting()
+            for file in largest_past(self._files.values(), WAITING_BYTES_MAX):
+                file.write_waiting()
 
     def _by_day(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Cut a batch where the day changes: its rows are in commit order."""
@@ -199,68 +174,28 @@ class _Parts:
 
     def _new(self, day: str) -> _PartFile:
         name = f"{self._task:05d}-{uuid.uuid4()}.parquet"
-        path = f"{self._folder}/{name}"
-        return _PartFile(name, self._system, path, self._job.schema, self._job.compression)
+        return _PartFile(name, self._job, self._system, self._folder)
 
     def finish(self) -> list[Part]:
         """Complete the files."""
         with unwritable(self._job.folder):
+            for file in self._files.values():
+                file.write_waiting()
             return [
                 Part(file.name, self._task, day, file.rows, file.finish())
                 for day, file in self._files.items()
             ]
 
 
-class _PartFile:
-    """A file that is being written.
+class _PartFile(GroupedFile):
+    """A file of a task, of one day where these are told apart."""
 
-    Attributes:
-        rows: so far.
-        waiting_bytes: of batches that are not written.
-    """
-
-    def __init__(
-        self, name: str, system: fs.FileSystem, path: str, schema: pa.Schema, compression: str
-    ) -> None:
-        self.name = name
-        self.rows = 0
-        self.waiting_bytes = 0
-        self._waiting: list[pa.RecordBatch] = []
-        self._schema = schema
-        self._stream = system.open_output_stream(path)
-        names = set(schema.names)
-        self._writer = _parquet.ParquetWriter(
-            self._stream,
-            schema,
-            compression=compression,
-            use_dictionary=[name for name in REPEATED if name in names],
-            write_statistics=[name for name in ORDERED if name in names],
-            store_decimal_as_integer=True,
+    def __init__(self, name: str, job: PartsJob, system: fs.FileSystem, folder: str) -> None:
+        super().__init__(
+            lambda: system.open_output_stream(f"{folder}/{name}"), job.schema, job.compression
         )
+        self.name = name
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch to those that wait to be written."""
-        self._waiting.append(batch)
-        self.waiting_bytes += batch.nbytes
-        self.rows += batch.num_rows
-
-    def write(self) -> None:
-        """Write the waiting batches as a row group."""
-        batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
-        if batches:
-            self._writer.write_table(pa.Table.from_batches(batches, self._schema))
-
-    def finish(self) -> int:
-        """Complete the file; return its bytes."""
-        self.write()
-        self._writer.close()
-        size = int(self._stream.tell())
-        self._stream.close()
-        return size
-
-    def close(self) -> None:
-        """Close it, whole or not."""
-        if not self._stream.closed:
-            with suppress(OSError, pa.ArrowException):
-                self._writer.close()
-                self._stream.close()
+    def write_waiting(self) -> None:
+        """Write what waits as a row group."""
+        self.write(self.taken())

@@ -31,7 +31,6 @@ from olr_pg.datasource.parquet_parts import (
     PartsJob,
     PartsTask,
     opened,
-    unwritable,
     write_empty_part,
     write_parts_task,
 )
@@ -42,6 +41,7 @@ from olr_pg.dictionary.loader import load_dictionary
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import PRIVATE_UMASK
 from olr_pg.redo.sessions import SessionAttributes
+from olr_pg.rendering.row_groups import COMPRESSION, unwritable
 from olr_pg.spark.jobs import run_tasks
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def write_parquet(
     mode: str = WriteMode.ERROR,
     schema: StructType | str | None = None,
     by_day: bool = False,
-    compression: str = "zstd",
+    compression: str = COMPRESSION,
     **options: str | int,
 ) -> WrittenChanges:
     """Write the changes in archived redo into Parquet files, as many as there are tasks.

@@ -105,7 +105,8 @@ def _put_integer(value: int, width: int, out: Bytes, at: int) -> int:
 
 
 @inlined
-def _is_utf8(data: Bytes, at: int, end: int) -> bool:
+def is_utf8(data: Bytes, at: int, end: int) -> bool:
+    """Tell whether bytes are UTF-8 as PostgreSQL takes it: no surrogates, no U+0000."""
     while True:
         at = ascii_run(data, at, end)
         if at >= end:
@@ -160,7 +161,7 @@ def write_plain(
         if moved != 0 or rest != 0:
             return _LEFT
         return _put_integer(micros, 8, out, at)
-    if form == _UTF8 and not _is_utf8(data, start, start + size):
+    if form == _UTF8 and not is_utf8(data, start, start + size):
         return _LEFT
     if form == _ASCII and ascii_run(data, start, start + size) != start + size:
         return _LEFT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -84,10 +85,9 @@ class ChangeFacts:
         Args:
             known_of: returns what is known of a session (`ReadChanges.session`).
         """
-        met, transaction = np.unique(self._read.transaction[rows], return_inverse=True)
-        sessions, number = np.unique(self._read.session[self._first[met]], return_inverse=True)
+        sessions, number = self._sessions
         known = [known_of(session) for session in sessions.tolist()]
-        which = _arrow.array(number.astype(np.int32)[transaction])
+        which = _arrow.array(number[self._read.transaction[rows]])
         found = {}
         for name in names:
             kind = pa.int32() if name == "thread" else pa.string()
@@ -97,6 +97,12 @@ class ChangeFacts:
             else:
                 found[name] = _arrow.nulls(len(rows), kind)
         return found
+
+    @cached_property
+    def _sessions(self) -> tuple[I64, npt.NDArray[np.int32]]:
+        """Return the sessions of the transactions, and the number of each one's among them."""
+        found, number = np.unique(self._read.session[self._first], return_inverse=True)
+        return found, number.astype(np.int32)
 
     def _operations(self, rows: I64) -> Array:
         names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())

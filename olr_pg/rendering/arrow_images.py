@@ -1,8 +1,11 @@
-"""The images of row changes as structs: one pass over the values, whatever columns changes have."""
+"""The images of row changes as structs: one kernel writes the buffers of all columns' arrays.
+
+What it leaves (rare types, values that are none) the conversions of columns take, column by column.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +14,24 @@ import pyarrow.compute as pc
 
 from olr_pg.datatypes.columns import ValueColumn
 from olr_pg.errors import Code, OlrPgError, located
-from olr_pg.rendering.arrow_kernels import count_values_kernel, place_values_kernel
-from olr_pg.rendering.arrow_values import converter_into, validity
+from olr_pg.kernels.bytes import FORWARD
+from olr_pg.rendering.arrow_kernels import (
+    LEFT_ROW,
+    LEFT_SIZE,
+    LEFT_VALUE,
+    ColumnForms,
+    ImageForm,
+    ImageRoom,
+    measure_images_kernel,
+    write_images_kernel,
+)
+from olr_pg.rendering.arrow_values import converter_into, image_form, validity
 from olr_pg.scalars import format_xid
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from olr_pg.dictionary.model import Database
     from olr_pg.rendering.arrow_values import Convert
     from olr_pg.transactions.change_columns import ChangeColumns
@@ -28,8 +43,27 @@ if TYPE_CHECKING:
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
+_BYTES_MAX: Final = (1 << 31) - 1
+_LEFT_AT_FIRST: Final = 256
+
 _arrow: Any = pa
 """Of some functions the stubs know too little."""
+
+
+class _Part(NamedTuple):
+    """The images of some changes that are made into one array of structs.
+
+    Attributes:
+        elements: the numbers of the changes, ascending.
+        left: shape (m, `LEFT_SIZE`); the values that no buffer has.
+        columns: shape (m); number of the described column of each.
+    """
+
+    changes: ChangeColumns
+    elements: I64
+    room: ImageRoom
+    left: I64
+    columns: I32
 
 
 class ArrowImages:
@@ -52,8 +86,13 @@ class ArrowImages:
         self._without = int(DmlKind.DELETE if is_after else DmlKind.INSERT)
         self._database = database
         self._directory = directory
-        self._field_of = np.empty(0, np.int32)
+        self._columns = ColumnForms(np.empty(0, np.int32), np.empty(0, np.uint8))
         self._converters: dict[int, Convert] = {}
+        kinds = [field.type for field in self._fields]
+        self._width = np.array([_words(one) for one in kinds], np.int64)
+        decimals = [(one.precision, one.scale) if pa.types.is_decimal(one) else (0, 0)
+                    for one in kinds]  # fmt: skip
+        self._precision, self._scale = np.array([*decimals, (0, 0)], np.int64).T.copy()
 
     def array(self, changes: ChangeColumns, elements: I64) -> Array:
         """Return the images of some row changes.
@@ -64,57 +103,129 @@ class ArrowImages:
         Raises:
             OlrPgError: 2050, 2051, 2053 or 2056 with the value's place.
         """
-        field_of = self._fields_of_columns()
-        values = _Values(changes, elements, self._is_after, field_of, len(self._fields))
-        arrays = [self._values(values, number, field) for number, field in enumerate(self._fields)]
+        part = self._written(changes, elements)
+        left = self._left(part)
+        buffers = [_arrow.py_buffer(one) for one in (part.room.words, part.room.ends,
+                                                     part.room.texts, part.room.bits)]  # fmt: skip
+        filled, rows = part.room.filled.tolist(), len(elements)
+        arrays = []
+        for number, field in enumerate(self._fields):
+            of_field = left.get(number, [])
+            if filled[number]:
+                of_field = [self._of_buffers(part, number, field.type, buffers), *of_field]
+            if not of_field:
+                arrays.append(_arrow.nulls(rows, field.type))
+            else:
+                arrays.append(of_field[0] if len(of_field) == 1 else pc.coalesce(*of_field))
         missing = changes.kind[elements] == self._without
         return _arrow.StructArray.from_arrays(
             arrays, fields=self._fields, mask=pa.array(missing) if missing.any() else None
         )
 
-    def _fields_of_columns(self) -> I32:
-        """Return the field of each described column, −1 where there is none."""
-        new = self._directory.columns[len(self._field_of) :]
+    def _forms(self) -> ColumnForms:
+        """Return what becomes of the described columns."""
+        new = self._directory.columns[len(self._columns.field) :]
         if new:
             fields = [self._number.get(column.name, -1) for _, column in new]
-            self._field_of = np.append(self._field_of, np.array(fields, np.int32))
-        return self._field_of
-
-    def _values(self, values: _Values, number: int, field: pa.Field[Any]) -> Array:
-        """Build the array of one column: usually all its values are described in the same way."""
-        first, end = int(values.first[number]), int(values.first[number + 1])
-        if first == end:
-            return _arrow.nulls(len(values.elements), field.type)
-        column = values.column[first:end]
-        if (column == column[0]).all():
-            return self._described(values, slice(first, end), int(column[0]), field)
-        return pc.coalesce(
-            *(
-                self._described(values, first + np.flatnonzero(column == one), one, field)
-                for one in np.unique(column).tolist()
+            forms = [
+                image_form(column.described(), self._fields[field].type, self._database)
+                if field >= 0 else ImageForm.LEFT
+                for field, (_, column) in zip(fields, new, strict=True)
+            ]  # fmt: skip
+            self._columns = ColumnForms(
+                np.append(self._columns.field, np.array(fields, np.int32)),
+                np.append(self._columns.form, np.array(forms, np.uint8)),
             )
+        return self._columns
+
+    def _written(self, changes: ChangeColumns, elements: I64) -> _Part:
+        """Write the buffers."""
+        columns = self._forms()
+        count, size = np.zeros((2, len(self._fields)), np.int64)
+        left_max = _LEFT_AT_FIRST + measure_images_kernel(
+            changes, elements, self._is_after, columns, count, size
+        )
+        if (size > _BYTES_MAX).any():
+            # No array can have so much: the conversion of the column says so.
+            columns = columns._replace(form=np.zeros_like(columns.form))
+            left_max += int(count.sum())
+        while True:
+            room = self._room(len(elements), count, size)
+            left = np.empty((left_max, LEFT_SIZE), np.int64)
+            found = write_images_kernel(changes, elements, self._is_after, columns, room, left)
+            if found >= 0:
+                left = left[:found]
+                return _Part(
+                    changes, elements, room, left, changes.value_column[left[:, LEFT_VALUE]]
+                )
+            left_max += int(count.sum())
+
+    def _room(self, rows: int, count: I64, size: I64) -> ImageRoom:
+        """Make room for the fields that have values in their form."""
+        has = count > 0
+        words = np.append(0, np.cumsum(has * (-(-self._width * rows // 8) * 8)))
+        is_text = has & (self._width == 0)
+        ends = np.append(0, np.cumsum(is_text * (-(-(rows + 1) // 16) * 16)))
+        # Copies write past their end: into nothing that another field has.
+        texts = np.append(0, np.cumsum(is_text * (-(-(size + FORWARD) // FORWARD) * FORWARD)))
+        return ImageRoom(
+            precision=self._precision,
+            scale=self._scale,
+            word=words[:-1],
+            end=np.where(is_text, ends[:-1], -1),
+            text=texts[:-1].copy(),
+            words=np.zeros(words[-1], np.uint64),
+            ends=np.zeros(ends[-1], np.int32),
+            texts=np.empty(texts[-1], np.uint8),
+            bits=np.zeros((len(has), -(-rows // 64) * 8), np.uint8),
+            filled=np.zeros(len(has), np.int64),
         )
 
-    def _described(
-        self, values: _Values, some: slice | I64, column: int, field: pa.Field[Any]
+    def _of_buffers(
+        self, part: _Part, number: int, kind: pa.DataType, buffers: Sequence[Any]
     ) -> Array:
+        """Make the array of a field of what the kernel has written."""
+        words, ends, texts, bits = buffers
+        room, rows = part.room, len(part.elements)
+        width, nulls = int(self._width[number]), rows - int(room.filled[number])
+        valid = bits.slice(number * room.bits.shape[1], room.bits.shape[1]) if nulls else None
+        if width:
+            own = [words.slice(8 * int(room.word[number]), 8 * width * rows)]
+        else:
+            end = int(room.end[number])
+            size = int(room.ends[end + rows])
+            own = [ends.slice(4 * end, 4 * (rows + 1)),
+                   texts.slice(int(room.text[number]) - size, size)]  # fmt: skip
+        return pa.Array.from_buffers(kind, rows, [valid, *own], nulls)
+
+    def _left(self, part: _Part) -> dict[int, list[Array]]:
+        """Make arrays of what the kernel has left, by field: one for each described column."""
+        found: dict[int, list[Array]] = {}
+        for column in np.unique(part.columns).tolist():
+            own = part.left[part.columns == column]
+            number = int(self._columns.field[column])
+            made = self._described(part, own, column, self._fields[number])
+            found.setdefault(number, []).append(made)
+        return found
+
+    def _described(self, part: _Part, left: I64, column: int, field: pa.Field[Any]) -> Array:
         """Build the array of values of one described column."""
-        row = values.row[some]
+        changes, row = part.changes, left[:, LEFT_ROW]
+        offset = changes.value_offset[left[:, LEFT_VALUE]]
+        length = changes.value_length[left[:, LEFT_VALUE]]
         try:
             convert = self._converters.get(column)
             if convert is None:
                 described = self._directory.columns[column].column.described()
                 convert = converter_into(described, field.type, self._database)
                 self._converters[column] = convert
-            found = convert(
-                ValueColumn(values.changes.data, values.offset[some], values.length[some])
-            )
+            found = convert(ValueColumn(changes.data, offset, length))
         except (OlrPgError, pa.ArrowInvalid) as error:
-            raise self._placed(error, values, row, column) from error
-        return _spread(found, row, len(values.elements))
+            raise self._placed(error, part, row, column) from error
+        return _spread(found, row, len(part.elements))
 
     def _placed(
-        self, error: OlrPgError | pa.ArrowInvalid, values: _Values, row: I64, number: int
+        self, error: OlrPgError | pa.ArrowInvalid, part: _Part, row: I64, number: int
     ) -> OlrPgError:
         """Return the error with the place of the change whose value it is."""
         table, column = self._directory.columns[number]
@@ -126,37 +237,18 @@ class ArrowImages:
         where = dict(error.where)
         at = where.pop("row", None)
         if at is not None:
-            element = int(values.elements[int(row[int(at)])])
-            place["xid"] = format_xid(int(values.changes.xid[element]))
-            place["scn"] = int(values.changes.scn[element])
+            element = int(part.elements[int(row[int(at)])])
+            place["xid"] = format_xid(int(part.changes.xid[element]))
+            place["scn"] = int(part.changes.scn[element])
         plain = OlrPgError(error.code, error.detail, action=error.action, **where)
         return located(plain, **place)
 
 
-class _Values:
-    """The values of one image of some changes, those of a field behind each other.
-
-    Attributes:
-        first: shape (fields + 1); where those of each field begin in the others:
-        row: the number of its change among `elements`.
-        column: number of the described column.
-        offset, length: of the value.
-    """
-
-    def __init__(
-        self, changes: ChangeColumns, elements: I64, is_after: bool, field_of: I32, fields: int
-    ) -> None:
-        self.changes, self.elements = changes, elements
-        count = np.zeros(fields + 1, np.int64)
-        count_values_kernel(changes, elements, is_after, field_of, count)
-        self.first = np.cumsum(count)
-        size = int(self.first[-1])
-        self.row, self.offset, self.length = np.empty((3, size), np.int64)
-        self.column = np.empty(size, np.int32)
-        place_values_kernel(
-            changes, elements, is_after, field_of, self.first[:-1].copy(), self.row, self.column,
-            self.offset, self.length,
-        )  # fmt: skip
+def _words(kind: pa.DataType) -> int:
+    """Return the words of an item of the type, 0 where its items have no fixed width in words."""
+    if pa.types.is_decimal(kind):
+        return 2
+    return 1 if pa.types.is_timestamp(kind) else 0
 
 
 def _spread(array: Array, row: I64, rows: int) -> Array:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.datatypes.number_kernels import BAD, FINITE, NULL, significant
+from olr_pg.datatypes.number_kernels import BAD, FINITE, NOT_SHORT, short_integer, significant
 from olr_pg.datatypes.outcomes import FRACTION, INFINITY, MALFORMED, OK, OVERFLOW, byte_at
+from olr_pg.datatypes.plain import is_utf8
+from olr_pg.datatypes.temporal import DAYS_1970_TO_2000, MICROS_PER_SECOND, label_micros
+from olr_pg.datatypes.text import ascii_run
 from olr_pg.kernels.bytes import copy_forward
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.rendering.json_values import put_u64
@@ -16,10 +20,10 @@ from olr_pg.rendering.json_values import put_u64
 if TYPE_CHECKING:
     from olr_pg.transactions.change_columns import ChangeColumns
 
-    U8 = npt.NDArray[np.uint8]
-    U64 = npt.NDArray[np.uint64]
-    I32 = npt.NDArray[np.int32]
-    I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
 
 XID_BYTES: Final = 40
 """More than a text has, whose digits are written in whole groups."""
@@ -27,67 +31,195 @@ XID_BYTES: Final = 40
 _SHORT_DIGITS: Final = 18
 """Decimal digits of a value that 64 bits hold."""
 
+LEFT_ROW: Final = 0
+LEFT_VALUE: Final = 1
+LEFT_SIZE: Final = 2
+"""Columns of a value that is left: the place of its change among the elements, its number."""
+
+_TENS: Final = np.array([10**i for i in range(_SHORT_DIGITS + 1)], np.int64)
+_SECONDS_1970_TO_2000: Final = 86_400 * DAYS_1970_TO_2000
+
+
+class ImageForm(IntEnum):
+    """How `write_images_kernel` writes a value into the buffers of its field."""
+
+    LEFT = 0
+    """Not at all: the conversion of columns does, as it does where a value is not of its form."""
+    DECIMAL = 1
+    SECONDS = 2
+    MICROS = 3
+    MICROS_TZ = 4
+    UTF8 = 5
+    ASCII = 6
+    BYTES = 7
+    LOB = 8
+    """Bytes of which none is no NULL."""
+
+
+_LEFT = int(ImageForm.LEFT)
+_DECIMAL = int(ImageForm.DECIMAL)
+_SECONDS = int(ImageForm.SECONDS)
+_MICROS = int(ImageForm.MICROS)
+_MICROS_TZ = int(ImageForm.MICROS_TZ)
+_UTF8 = int(ImageForm.UTF8)
+_ASCII = int(ImageForm.ASCII)
+_LOB = int(ImageForm.LOB)
+
+
+class ColumnForms(NamedTuple):
+    """What becomes of the values of the described columns.
+
+    Attributes:
+        field: of each described column; −1 where it has none.
+        form: `ImageForm` of its values.
+    """
+
+    field: I32
+    form: U8
+
+
+class ImageRoom(NamedTuple):
+    """The buffers of the fields of an image, and what they are.
+
+    Attributes:
+        precision, scale: shape (fields); of decimals.
+        word: shape (fields); where a field's items of fixed width begin in `words`.
+        end: shape (fields); where a field's n + 1 ends begin in `ends`; −1: it has none.
+        text: shape (fields); where the next text or bytes of a field go in `texts`; moved on.
+        words, ends, texts: the buffers; `words` and `ends` are 0 before.
+        bits: shape (fields, bytes); which rows have a value; 0 before.
+        filled: shape (fields); how many have; 0 before.
+    """
+
+    precision: I64
+    scale: I64
+    word: I64
+    end: I64
+    text: I64
+    words: U64
+    ends: I32
+    texts: U8
+    bits: U8
+    filled: I64
+
 
 @inlined
-def _first_value(changes: ChangeColumns, element: int, is_after: bool) -> int:
-    return int(changes.entry_after[element] if is_after else changes.entry_first[element])
-
-
-@inlined
-def _values_end(changes: ChangeColumns, element: int, is_after: bool) -> int:
-    return int(changes.entry_first[element + 1] if is_after else changes.entry_after[element])
+def _values_of(changes: ChangeColumns, element: int, is_after: bool) -> tuple[np.uint64, np.uint64]:
+    """Return where the values of one image of a change begin and end."""
+    first, middle = changes.entry_first[element], changes.entry_after[element]
+    if is_after:
+        return np.uint64(middle), np.uint64(changes.entry_first[element + 1])
+    return np.uint64(first), np.uint64(middle)
 
 
 @kernel
-def count_values_kernel(
-    changes: ChangeColumns, elements: I64, is_after: bool, field_of: I32, count: I64
-) -> None:
-    """Count the values of one image by field.
+def measure_images_kernel(
+    changes: ChangeColumns, elements: I64, is_after: bool, columns: ColumnForms, count: I64,
+    size: I64,
+) -> int:  # fmt: skip
+    """Measure the values of one image.
 
     Args:
         elements: the row changes that are wanted.
         is_after: whether the image is the one after the change.
-        field_of: of each described column; −1 where it has none.
-        count: shape (fields + 1); those of field f are added at f + 1.
+        count: shape (fields); how many values of each are written in their form at most.
+        size: shape (fields); their bytes.
+
+    Returns:
+        How many values are left, at least.
     """
+    left = 0
     for row in range(elements.size):
-        element = elements[row]
-        for value in range(
-            np.uint64(_first_value(changes, element, is_after)),
-            np.uint64(_values_end(changes, element, is_after)),
-        ):
-            field = field_of[np.uint64(changes.value_column[value])]
-            if field >= 0:
-                count[field + 1] += 1
+        first, end = _values_of(changes, elements[row], is_after)
+        for value in range(first, end):
+            number = np.uint64(changes.value_column[value])
+            field = columns.field[number]
+            if field < 0:
+                continue
+            if columns.form[number] == _LEFT:
+                left += 1
+            else:
+                count[field] += 1
+                size[field] += max(changes.value_length[value], 0)
+    return left
+
+
+@inlined
+def _put(
+    changes: ChangeColumns, value: int, form: int, room: ImageRoom, field: int, row: int
+) -> bool:
+    """Write a value that is not NULL; False where it is left."""
+    data, start = changes.data, changes.value_offset[value]
+    size = changes.value_length[value]
+    if form == _DECIMAL:
+        low, high, outcome = decimal(data, start, size, room.precision[field], room.scale[field])
+        at = room.word[field] + 2 * row
+        room.words[at], room.words[at + 1] = low, high
+        return outcome == OK
+    if _SECONDS <= form <= _MICROS_TZ:
+        label = size - 2 if form == _MICROS_TZ else size
+        if label != 7 and label != 11:
+            return False
+        moved, micros, rest = label_micros(data, start, label)
+        if form == _SECONDS:
+            rest, micros = micros % MICROS_PER_SECOND, micros // MICROS_PER_SECOND
+            micros += _SECONDS_1970_TO_2000
+        else:
+            micros += _SECONDS_1970_TO_2000 * MICROS_PER_SECOND
+        room.words[room.word[field] + row] = np.uint64(np.int64(micros))
+        return moved == 0 and rest == 0
+    if form == _UTF8 and not is_utf8(data, start, start + size):
+        return False
+    if form == _ASCII and ascii_run(data, start, start + size) != start + size:
+        return False
+    at = room.text[field]
+    room.text[field] = copy_forward(room.texts, at, data, start, start + size)
+    room.ends[room.end[field] + row + 1] = size
+    return True
 
 
 @kernel
-def place_values_kernel(
-    changes: ChangeColumns, elements: I64, is_after: bool, field_of: I32, place: I64,
-    row_of: I64, column: I32, offset: I64, length: I64,
-) -> None:  # fmt: skip
-    """Collect the values of one image, those of a field behind each other.
+def write_images_kernel(
+    changes: ChangeColumns, elements: I64, is_after: bool, columns: ColumnForms, room: ImageRoom,
+    left: I64,
+) -> int:  # fmt: skip
+    """Write the values of one image into the buffers of its fields.
 
     Args:
-        elements, is_after, field_of: as of `count_values_kernel`.
-        place: shape (fields); where the values of each go; moved on.
-        row_of: of each value, the place of its change among the elements.
-        column, offset, length: of each value.
+        elements, is_after: as of `measure_images_kernel`.
+        left: shape (m, `LEFT_SIZE`); takes what is left.
+
+    Returns:
+        How many values are left; −1: more than there is room for.
     """
+    count = 0
     for row in range(elements.size):
-        element = elements[row]
-        for value in range(
-            np.uint64(_first_value(changes, element, is_after)),
-            np.uint64(_values_end(changes, element, is_after)),
-        ):
-            number = changes.value_column[value]
-            field = field_of[np.uint64(number)]
-            if field < 0:
+        first, end = _values_of(changes, elements[row], is_after)
+        for back in range(end - first):
+            value = int(end) - 1 - back  # of two of a field the last counts
+            number = np.uint64(changes.value_column[value])
+            field = int(columns.field[number])
+            form, size = columns.form[number], changes.value_length[value]
+            if field < 0 or size < 0 or (size == 0 and form != _LOB and form != _LEFT):
                 continue
-            at = np.uint64(place[np.uint64(field)])
-            place[np.uint64(field)] += 1
-            row_of[at], column[at] = row, number
-            offset[at], length[at] = changes.value_offset[value], changes.value_length[value]
+            bit = np.uint8(1 << (row & 7))
+            if room.bits[field, row >> 3] & bit:
+                continue
+            if form != _LEFT and _put(changes, value, form, room, field, row):
+                room.bits[field, row >> 3] |= bit
+                room.filled[field] += 1
+                continue
+            if count == len(left):
+                return -1
+            left[count, LEFT_ROW] = row
+            left[count, LEFT_VALUE] = value
+            count += 1
+    for field in range(room.end.size):
+        if room.end[field] >= 0:
+            begin = room.end[field]
+            for at in range(begin, begin + elements.size):
+                room.ends[at + 1] += room.ends[at]
+    return count
 
 
 @kernel
@@ -168,6 +300,38 @@ def _long(data: U8, first: int, count: int, sign: int, power: int) -> tuple[np.u
     return low, ~high + (np.uint64(1) if low == np.uint64(0) else np.uint64(0))
 
 
+@inlined
+def decimal(
+    data: U8, start: int, length: int, precision: int, scale: int
+) -> tuple[np.uint64, np.uint64, int]:
+    """Convert a NUMBER that is not NULL: the low and the high word of the decimal, the outcome."""
+    nothing = np.uint64(0)
+    if scale == 0:
+        value = short_integer(data, start, length)
+        if value != NOT_SHORT and (
+            precision >= _SHORT_DIGITS or -_TENS[precision] < value < _TENS[precision]
+        ):
+            return np.uint64(np.int64(value)), ~nothing if value < 0 else nothing, OK
+    kind, sign, first, count, exponent = significant(data, start, length)
+    if kind != FINITE:
+        return nothing, nothing, MALFORMED if kind == BAD else INFINITY
+    if count == 0:
+        return nothing, nothing, OK
+    bias = -1 if sign > 0 else 101
+    power = 2 * (exponent - count + 1) + scale  # of ten, that the digits are multiplied by
+    last = sign * byte_at(data, first + count - 1) + bias
+    if power < -1 or (power == -1 and last % 10 != 0):
+        return nothing, nothing, FRACTION
+    digits = 2 * count + power - (1 if sign * byte_at(data, first) + bias < 10 else 0)
+    if digits > precision:
+        return nothing, nothing, OVERFLOW
+    if digits > _SHORT_DIGITS:
+        low, high = _long(data, first, count, sign, power)
+        return low, high, OK
+    value = _short(data, first, count, sign, power)
+    return np.uint64(np.int64(value)), ~nothing if value < 0 else nothing, OK
+
+
 @kernel
 def decimals_kernel(
     data: U8, offset: I64, length: I64, precision: int, scale: int, out: U64
@@ -184,23 +348,10 @@ def decimals_kernel(
     """
     for row in range(length.size):
         out[row, 0] = out[row, 1] = np.uint64(0)
-        kind, sign, first, count, exponent = significant(data, offset[row], length[row])
-        if kind == NULL or (kind == FINITE and count == 0):
+        if length[row] <= 0:
             continue
-        if kind != FINITE:
-            return row, MALFORMED if kind == BAD else INFINITY
-        bias = -1 if sign > 0 else 101
-        power = 2 * (exponent - count + 1) + scale  # of ten, that the digits are multiplied by
-        last = sign * byte_at(data, first + count - 1) + bias
-        if power < -1 or (power == -1 and last % 10 != 0):
-            return row, FRACTION
-        digits = 2 * count + power - (1 if sign * byte_at(data, first) + bias < 10 else 0)
-        if digits > precision:
-            return row, OVERFLOW
-        if digits <= _SHORT_DIGITS:
-            value = _short(data, first, count, sign, power)
-            out[row, 0] = np.uint64(np.int64(value))
-            out[row, 1] = ~np.uint64(0) if value < 0 else np.uint64(0)
-        else:
-            out[row, 0], out[row, 1] = _long(data, first, count, sign, power)
+        low, high, outcome = decimal(data, offset[row], length[row], precision, scale)
+        if outcome != OK:
+            return row, outcome
+        out[row, 0], out[row, 1] = low, high
     return -1, OK

@@ -26,7 +26,7 @@ from olr_pg.datatypes.temporal import (
 from olr_pg.datatypes.text import text_with_nul
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.kernels.bytes import FORWARD
-from olr_pg.rendering.arrow_kernels import decimals_kernel, join_kernel
+from olr_pg.rendering.arrow_kernels import ImageForm, decimals_kernel, join_kernel
 from olr_pg.rendering.arrow_types import arrow_type
 from olr_pg.rendering.json_forms import JsonForm, character_table
 from olr_pg.rendering.json_values import LABEL_BYTES, put_values_kernel
@@ -117,6 +117,39 @@ def converter_into(column: Column, kind: pa.DataType, database: Database) -> Con
     between = _WHOLE if is_number and pa.types.is_integer(kind) else pa.string()
     convert = arrow_converter(column, between, database)
     return lambda values: convert(values).cast(kind)
+
+
+def image_form(column: Column, kind: pa.DataType, database: Database) -> ImageForm:
+    """Choose how a column's plain values become items of an array of `kind`.
+
+    Args:
+        column: as its values are described.
+    """
+    code = column.type_code
+    if pa.types.is_decimal128(kind):
+        return ImageForm.DECIMAL if code == OracleType.NUMBER else ImageForm.LEFT
+    if pa.types.is_timestamp(kind) and _is_time(code, with_zone=kind.tz is not None):
+        if kind.unit == "s":
+            return ImageForm.SECONDS
+        if kind.unit == "us":
+            return ImageForm.MICROS if kind.tz is None else ImageForm.MICROS_TZ
+    if pa.types.is_binary(kind) and code in _BYTE_TYPES:
+        return ImageForm.LOB if code in LOB_TYPES else ImageForm.BYTES
+    if pa.types.is_string(kind) and code in CHARACTER_TYPES:
+        return _text_form(column, database)
+    return ImageForm.LEFT
+
+
+def _text_form(column: Column, database: Database) -> ImageForm:
+    try:
+        charset = column_charset(
+            column.charset_form, column.charset_id, database.charset, database.ncharset
+        )
+    except OlrPgError:
+        return ImageForm.LEFT  # the conversion says so, with the place
+    if charset.structure in ("utf-8", "cesu-8"):
+        return ImageForm.UTF8
+    return ImageForm.ASCII if charset.ascii_superset else ImageForm.LEFT
 
 
 def _is_time(code: int, *, with_zone: bool) -> bool:

@@ -7,8 +7,8 @@ A file has the columns of `arrow_batches.schema_of`, in delivery order. It bears
 it is whole: until then it is hidden, and its place is taken by nobody. A log's files end when its
 thread's next log has a commit, since a thread commits in the order of its logs.
 
-Messages wait until there are enough of them, and batches until they are worth a row group, the
-largest first where many tables wait: so memory is bounded, and a table costs what it changes.
+Messages wait until there are enough of them, and batches until they are worth a row group
+(`row_groups`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import sync_directory
 from olr_pg.files.owned import check_owned, remove_plain
-from olr_pg.rendering.arrow_batches import SESSION_FIELDS, TableBatches, delivered_column
+from olr_pg.rendering.arrow_batches import TableBatches, delivered_column
 from olr_pg.rendering.arrow_changes import PIECE_BYTES, ChangeFacts, by_table
 from olr_pg.rendering.change_lines import thread_session
+from olr_pg.rendering.row_groups import GROUP_BYTES, GroupedFile, largest_past, unwritable
 from olr_pg.wire.packed_reading import PackedReader
 
 if TYPE_CHECKING:
@@ -49,20 +48,8 @@ if TYPE_CHECKING:
 
     I64 = npt.NDArray[np.int64]
 
-GROUP_BYTES: Final = 32 << 20
-"""Bytes of record batches that make a row group."""
-
 WAITING_BYTES_MAX: Final = 128 << 20
 """Bytes of record batches that wait, of all tables."""
-
-_parquet: Any = pq
-"""Of its arguments the stubs know too little."""
-
-_REPEATED: Final = ("op", "commit_time", "xid", *SESSION_FIELDS)
-"""Columns with few values, or runs of one: of others, a dictionary costs more than it saves."""
-
-_ORDERED: Final = ("commit_scn", "commit_time", "scn", "xid", *SESSION_FIELDS)
-"""Columns whose least and largest value tell a reader what it need not read."""
 
 
 class ParquetFiles:
@@ -101,7 +88,7 @@ class ParquetFiles:
         self._tables = _Tables(database, self._reader.directory)
         self._open: dict[int, _LogChanges] = {}
         self._writing = _Writing(threads)
-        with _coded(directory):
+        with unwritable(directory):
             directory.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> ParquetFiles:
@@ -148,6 +135,8 @@ class ParquetFiles:
             changes = None
         if changes is None:
             changes = self._open[thread] = _LogChanges(log, self._sessions)
+        if run.size >= PIECE_BYTES:
+            self._convert(changes)  # so that the large one is not copied behind others
         changes.add(run)
         if changes.size >= PIECE_BYTES:
             self._convert(changes)
@@ -156,7 +145,7 @@ class ParquetFiles:
         """Complete the files of a thread's log."""
         changes = self._open[thread]
         self._convert(changes)
-        with _coded(self._directory):
+        with unwritable(self._directory):
             for file in changes.files.values():
                 self._writing.submit(file, last=True)
             self._writing.wait()
@@ -197,25 +186,13 @@ class ParquetFiles:
         return file
 
     def _write(self, file: _TableFile, *, last: bool = False) -> None:
-        with _coded(file.path):
+        with unwritable(file.path):
             self._writing.submit(file, last=last)
 
     def _write_largest(self) -> None:
         files = [file for changes in self._open.values() for file in changes.files.values()]
-        waiting = sum(file.waiting_bytes for file in files)
-        files.sort(key=lambda file: file.waiting_bytes)
-        while waiting > WAITING_BYTES_MAX:
-            file = files.pop()
-            waiting -= file.waiting_bytes
+        for file in largest_past(files, WAITING_BYTES_MAX):
             self._write(file)
-
-
-@contextmanager
-def _coded(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise OlrPgError(Code.OUTPUT_UNWRITABLE, plain_reason(error), path=str(path)) from error
 
 
 def _log_of(logs: Sequence[ArchivedLog], scn: int) -> ArchivedLog:
@@ -301,66 +278,44 @@ class _Tables:
         )
 
 
-class _TableFile:
+class _TableFile(GroupedFile):
     """A file that is being written, hidden until it is whole.
 
     Attributes:
         number: which one it is of its table and log, from 1.
-        waiting_bytes: of batches that are not written.
         done: the last writing of it.
     """
 
     def __init__(self, folder: Path, log: str, number: int, schema: pa.Schema) -> None:
+        super().__init__(self._opened_hidden, schema)
         name = f"{log}.parquet" if number == 1 else f"{log}-{number}.parquet"
         self.path = folder / name
         self.number = number
-        self.schema = schema
-        self.waiting_bytes = 0
         self.done: Future[None] | None = None
         self._hidden = folder / f".{name}.partial"
-        self._waiting: list[pa.RecordBatch] = []
-        self._writer: Any = None
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Append a batch to those that wait to be written."""
-        self._waiting.append(batch)
-        self.waiting_bytes += batch.nbytes
+    def _opened_hidden(self) -> pa.NativeFile:
+        self.path.parent.mkdir(exist_ok=True)
+        check_owned(self.path)
+        check_owned(self._hidden)
+        return pa.OSFile(str(self._hidden), "wb")
 
-    def taken(self) -> list[pa.RecordBatch]:
-        """Remove and return the batches that wait."""
-        batches, self._waiting, self.waiting_bytes = self._waiting, [], 0
-        return batches
-
-    def write(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
+    def write_on(self, batches: Sequence[pa.RecordBatch], *, last: bool) -> None:
         """Write batches; complete the file behind the last ones.
 
         Raises:
             OSError, ArrowException: it cannot be written.
         """
-        if self._writer is None:
-            self.path.parent.mkdir(exist_ok=True)
-            check_owned(self.path)
-            check_owned(self._hidden)
-            self._writer = _parquet.ParquetWriter(
-                self._hidden,
-                self.schema,
-                compression="zstd",
-                use_dictionary=list(_REPEATED),
-                write_statistics=list(_ORDERED),
-            )
-        if batches:
-            self._writer.write_table(pa.Table.from_batches(batches, self.schema))
+        self.write(batches)
         if last:
-            self._writer.close()
+            self.finish()
             with self._hidden.open("rb") as file:
                 os.fsync(file.fileno())
             self._hidden.replace(self.path)
 
     def remove(self) -> None:
         """Remove it if it is not whole."""
-        with suppress(OSError, pa.ArrowException):
-            if self._writer is not None:
-                self._writer.close()
+        self.close()
         with suppress(OSError):
             remove_plain(self._hidden)
 
@@ -381,14 +336,14 @@ class _Writing:
         """
         size, batches = file.waiting_bytes, file.taken()
         if self._pool is None:
-            file.write(batches, last=last)
+            file.write_on(batches, last=last)
             return
         before = file.done
 
         def write() -> None:
             if before is not None:
                 before.result()  # is under way: it was submitted before
-            file.write(batches, last=last)
+            file.write_on(batches, last=last)
 
         file.done = self._pool.submit(write)
         self._under_way.append((file.done, size))

@@ -11,13 +11,12 @@ import structlog
 
 from olr_pg.capture.continuity import Gap, check_origin, join_logs
 from olr_pg.capture.logs import discover_logs
-from olr_pg.capture.object_storage import is_url
 from olr_pg.capture.orphans import ends_of, incarnations_of, lost_ends, without_orphans
 from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.incidents import LogFile, with_incident
 from olr_pg.decoding.left_out_report import report_left_out
-from olr_pg.decoding.split import decode_whole, open_split
+from olr_pg.decoding.split import decode_whole
 from olr_pg.decoding.target_view import EVERYTHING, EVERYTHING_PACKED
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
@@ -328,12 +327,9 @@ def decode_splits(
     Args:
         with_names: as of `decode_split`.
     """
-    opened = log = None
     for split in splits:
-        if split.joined or (split.path, split.known_end) != opened or is_url(split.path):
-            opened = (split.path, split.known_end)
-            log = None if split.joined else open_split(split)
-        yield decode_whole(subscription, split, log=log, with_names=with_names)
+        # Each maps its log anew: of a log of gigabytes only a split's pages are this process's.
+        yield decode_whole(subscription, split, with_names=with_names)
 
 
 def chosen_tables(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Table, ...]:
