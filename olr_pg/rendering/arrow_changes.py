@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,8 +15,9 @@ from olr_pg.rendering.arrow_values import fixed_array, variable_array
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from olr_pg.transactions.change_columns import ChangeColumns
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.packed_reading import ReadChanges
 
@@ -58,19 +59,21 @@ class ChangeFacts:
 
     def __init__(self, read: ReadChanges, directory: ColumnDirectory) -> None:
         self._read = read
-        self._directory = directory
         self._first = np.flatnonzero(np.diff(read.transaction, prepend=-1))
-        self._xids = _xid_texts(read.changes.xid[self._first])
+        changes, xids = read.changes, _xid_texts(read.changes.xid[self._first])
+        tables = directory.tables
+        # None of these knows this object: with a circle the bytes of the changes would stay until
+        # Python looks for circles, which takes it long where there are few objects.
         self._facts: dict[str, Callable[[I64], Array]] = {
-            "op": self._operations,
-            "commit_scn": lambda rows: _integers(read.changes.commit_scn[rows]),
-            "commit_time": self._commit_times,
-            "scn": lambda rows: _integers(read.changes.scn[rows]),
-            "xid": lambda rows: self._xids.take(_arrow.array(read.transaction[rows])),
+            "op": partial(_operations, changes),
+            "commit_scn": lambda rows: _integers(changes.commit_scn[rows]),
+            "commit_time": partial(_commit_times, read, self._first),
+            "scn": lambda rows: _integers(changes.scn[rows]),
+            "xid": lambda rows: xids.take(_arrow.array(read.transaction[rows])),
             "position": lambda rows: _integers(read.position[rows]),
-            "rowid": self._row_ids,
-            "owner": lambda rows: self._of_tables(rows, 0),
-            "table": lambda rows: self._of_tables(rows, 1),
+            "rowid": partial(_row_ids, changes),
+            "owner": partial(_of_tables, changes, [owner for owner, _ in tables]),
+            "table": partial(_of_tables, changes, [name for _, name in tables]),
         }
 
     def array(self, name: str, rows: I64) -> Array:
@@ -104,25 +107,27 @@ class ChangeFacts:
         found, number = np.unique(self._read.session[self._first], return_inverse=True)
         return found, number.astype(np.int32)
 
-    def _operations(self, rows: I64) -> Array:
-        names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())
-        return names.take(_arrow.array(self._read.changes.kind[rows]))
 
-    def _commit_times(self, rows: I64) -> Array:
-        times = _times_of(self._read.commit_time[self._first])
-        seconds = times.view(np.int64)[self._read.transaction[rows]]
-        return fixed_array(pa.timestamp("s"), seconds, _no_null(len(rows)))
+def _operations(changes: ChangeColumns, rows: I64) -> Array:
+    names = pa.array([_OPERATIONS.get(code) for code in range(8)], pa.string())
+    return names.take(_arrow.array(changes.kind[rows]))
 
-    def _row_ids(self, rows: I64) -> Array:
-        changes = self._read.changes
-        length = changes.row_id_length[rows].astype(np.int64)
-        return variable_array(
-            pa.string(), ValueColumn(changes.data, changes.row_id_offset[rows], length)
-        )
 
-    def _of_tables(self, rows: I64, part: int) -> Array:
-        names = pa.array([table[part] for table in self._directory.tables], pa.string())
-        return names.take(_arrow.array(self._read.changes.table[rows]))
+def _commit_times(read: ReadChanges, first: I64, rows: I64) -> Array:
+    times = _times_of(read.commit_time[first])
+    seconds = times.view(np.int64)[read.transaction[rows]]
+    return fixed_array(pa.timestamp("s"), seconds, _no_null(len(rows)))
+
+
+def _row_ids(changes: ChangeColumns, rows: I64) -> Array:
+    length = changes.row_id_length[rows].astype(np.int64)
+    return variable_array(
+        pa.string(), ValueColumn(changes.data, changes.row_id_offset[rows], length)
+    )
+
+
+def _of_tables(changes: ChangeColumns, names: Sequence[str], rows: I64) -> Array:
+    return pa.array(names, pa.string()).take(_arrow.array(changes.table[rows]))
 
 
 def _integers(values: npt.NDArray[Any]) -> Array:

@@ -98,14 +98,15 @@ class GroupedFile:
         self._writer.close()
         size = int(self._stream.tell())
         self._stream.close()
+        self._writer = None  # holds what it has of each column of each row group
         return size
 
     def close(self) -> None:
         """Close it, whole or not."""
-        if self._stream is not None and not self._stream.closed:
+        for opened in (self._writer, self._stream):
             with suppress(OSError, pa.ArrowException):
-                self._writer.close()
-                self._stream.close()
+                if opened is not None:
+                    opened.close()
 
 
 _File = TypeVar("_File", bound=GroupedFile)

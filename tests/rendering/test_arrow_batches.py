@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, Database, Table
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.sessions import SessionDirectory
+from olr_pg.rendering.arrow_changes import ChangeFacts
 from olr_pg.replicator.decode_once import chosen_tables, decode_logs
 from olr_pg.scalars import encode_redo_time, pack_xid
 from olr_pg.wire.elements import Begin, ColumnValue, Commit, Delete, Element, Insert, Update
@@ -211,3 +213,13 @@ def test_the_rows_of_every_table_are_the_truth(tmp_path: Path, seed: int, worklo
                     assert plain(value, told) == told, (one.full_name, image, name)
         seen += len(found)
     assert seen == len(rows)
+
+
+def test_changes_are_freed_with_their_batches() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        batches(*transaction(row(Insert, after=(number("ID", ONE),))))
+        assert not [one for one in gc.get_objects() if isinstance(one, ChangeFacts)]
+    finally:
+        gc.enable()
