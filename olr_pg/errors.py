@@ -320,6 +320,10 @@ class Code(IntEnum):
     SCN_NOT_REACHED = 7100
     TARGET_AHEAD_OF_SOURCE = 7101
     STANDBY_LAGS = 7110
+    NO_SCRATCH_SCHEMA = 7200
+    SCRATCH_SCHEMA_IN_USE = 7201
+    SCENARIO_REDO_MISSING = 7202
+    SCENARIO_DIFFERS = 7203
     # simulator and benchmarks
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
@@ -335,6 +339,7 @@ class Code(IntEnum):
     DEMO_SOURCE_FAILED = 8051
     SQL_SCRIPT_FAILED = 8052
     SCENARIO_INVALID = 8053
+    SCENARIO_UNKNOWN = 8054
     BENCHMARK_UNKNOWN = 8100
     BENCHMARK_PROCESS_FAILED = 8101
     # the appliance itself
@@ -1709,6 +1714,27 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " apply lag. Where that does not shrink, see that managed recovery runs, and without a"
         " delay; or verify against the primary",
     ),
+    Code.NO_SCRATCH_SCHEMA: ErrorEntry(
+        "there is no schema to run scenarios in",
+        "let a DBA run sql/oracle/prove.sql, and name its user and password in the `prove` section"
+        " of the configuration",
+    ),
+    Code.SCRATCH_SCHEMA_IN_USE: ErrorEntry(
+        "the scratch schema has objects that `olr-pg prove` did not make",
+        "name an empty schema in the `prove` section, or drop the objects; no other `olr-pg prove`"
+        " may work in the schema meanwhile",
+    ),
+    Code.SCENARIO_REDO_MISSING: ErrorEntry(
+        "the redo of a scenario was not archived in time",
+        "grant ALTER SYSTEM to the user of the `prove` section, so that logs are switched; or set"
+        ' `source.redo` to "online", or ARCHIVE_LAG_TARGET in the database, and run it again',
+    ),
+    Code.SCENARIO_DIFFERS: ErrorEntry(
+        "a scenario was not read right",
+        "do not trust this form of change yet: send the masked incident file and the JSON result to"
+        " whoever maintains olr_pg",
+        exit_code=1,
+    ),
     Code.UNLOGGED_WORK: ErrorEntry(
         "NOLOGGING operations have written to the source",
         "the rows of NOLOGGING work are in no redo: a subscribed table that they are of stops with"
@@ -1788,6 +1814,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.SCENARIO_INVALID: ErrorEntry(
         "a file is no scenario of SQL",
         "end every statement with ; at the end of a line; docs/simulator.md lists the directives",
+    ),
+    Code.SCENARIO_UNKNOWN: ErrorEntry(
+        "no scenario has this name",
+        "give names such as types/dates, or patterns such as 'types/*': `olr-pg prove --list`"
+        " prints all of them",
     ),
     Code.BENCHMARK_UNKNOWN: ErrorEntry(
         "there is no such benchmark",

@@ -22,6 +22,7 @@ from olr_pg.cli import (
     init,
     logs,
     prepare,
+    prove,
     reload,
     simulate,
     status,
@@ -86,6 +87,7 @@ app.command("cutover")(cutover.cutover)
 app.command("migrate")(migrate.migrate)
 app.command("assess")(assess.assess)
 app.add_typer(schema.app, name="schema")
+app.command("prove")(prove.prove)
 app.command("decode")(decode.decode)
 app.command("dump")(dump.dump)
 app.command("doctor")(doctor.doctor)

@@ -44,7 +44,7 @@ from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.port_sections import ALLOW, Limits, Tls
 from olr_pg.config.process_sections import Log, Spark
 from olr_pg.config.section import Section
-from olr_pg.config.source_section import Source
+from olr_pg.config.source_section import Prove, Source
 from olr_pg.config.status_section import Metrics, Status
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
@@ -442,6 +442,9 @@ class Config(Section):
     apply: Apply | None = Field(
         default=None,
         description="an object: the bundled applier; without it only the port is served",
+    )
+    prove: Prove | None = Field(
+        default=None, description="an object: the scratch schema of `olr-pg prove`"
     )
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     status: Status = Field(default_factory=Status, description="an object: the status page")

@@ -178,6 +178,18 @@ class OracleSource(Section):
         return self
 
 
+class Prove(Section):
+    """`prove`: the scratch schema in which `olr-pg prove` runs its scenarios (proving.md)."""
+
+    user: str = Field(min_length=1, description="the owner of the scratch schema")
+    password: Secret = Field(description="as `source.password`: of this user")
+    server: OracleServer | None = Field(
+        default=None,
+        description="where this user logs on, if that is another service than `source.server`: that"
+        " of the PDB, where a common user replicates",
+    )
+
+
 class OfflineSource(Section):
     """`source` of kind ``offline``: a dictionary snapshot and archived logs."""
 

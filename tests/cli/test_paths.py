@@ -39,6 +39,7 @@ LINES: Final = {
     "cutover": f"{CONFIG} --unverified --until quiet",
     "migrate": "--plan",
     "assess": CONFIG,
+    "prove": "",
     "decode": "--format json",
     "dump": "sim/logs",
     "doctor": "",

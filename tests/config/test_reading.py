@@ -483,6 +483,7 @@ def test_the_schema_names_every_section_and_is_json() -> None:
         "filter",
         "target",
         "apply",
+        "prove",
         "spark",
         "status",
         "log",

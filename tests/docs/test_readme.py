@@ -70,7 +70,7 @@ TESTS: Final = (
 )
 OWN: Final = (
     *("olr-pg init", "olr-pg doctor", "olr-pg initial-load", "olr-pg run", "olr-pg verify"),
-    *("olr-pg cutover", "olr-pg assess", "olr-pg migrate"),
+    *("olr-pg cutover", "olr-pg assess", "olr-pg migrate", "olr-pg prove"),
 )
 OF_OLR: Final = "olr-pg run --log-level 3 --file configs/Replicator.json"
 

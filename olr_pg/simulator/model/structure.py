@@ -6,6 +6,7 @@ nothing checks them and no index of the unique key is maintained.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.dictionary.structure import ForeignKey, Index, Sequence, Structure, UniqueKey
@@ -39,13 +40,16 @@ def table_structure(tables: Iterable[SimTable]) -> Structure:
 
 def _indexes(tables: Iterable[SimTable]) -> Iterable[Index]:
     for table in tables:
+        made = Counter[str]()
         for index in table.indexes:
             if index.columns != table.key:
                 columns = tuple(table.columns[at].name for at in index.columns)
+                made[columns[0]] += 1
+                number = made[columns[0]] if made[columns[0]] > 1 else ""
                 yield Index(
                     owner=table.owner,
                     table=table.name,
-                    name=f"{table.name}_{columns[0]}_IX",
+                    name=f"{table.name}_{columns[0]}_IX{number}",
                     columns=columns,
                     unique=index.unique,
                 )

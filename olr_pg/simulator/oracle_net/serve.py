@@ -278,6 +278,8 @@ def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn
             "create-tables": True,
         },
     }
+    if server.sql is not None:
+        document["prove"] = {"user": server.sql.owner.lower(), "password": PASSWORD}
     path = directory / CONFIG
     try:
         path.write_text(json.dumps(document, indent=2) + "\n", "utf-8")

@@ -1,0 +1,54 @@
+"""The decoded side of a comparison: the redo of a scenario as ``olr-pg decode --ddl`` prints it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from olr_pg.rendering.ddl_lines import render_ddl
+from olr_pg.rendering.json_lines import PackedLines
+from olr_pg.replicator.decode_once import LogDecoding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.model import Snapshot, Table
+
+    Event = dict[str, Any]
+
+
+def decoded_events(
+    snapshot: Snapshot, logs: Sequence[str], tables: Sequence[Table], incidents: Path
+) -> list[Event]:
+    """Decode logs; return what committed behind the dictionary's SCN, in delivery order.
+
+    Args:
+        logs: paths.
+        tables: of the snapshot.
+        incidents: the directory for the incident file of a decoding error.
+
+    Raises:
+        OlrPgError: 2xxx the logs, 3xxx the tables: a form of change that is refused.
+    """
+    events: list[Event] = []
+    wanted = {(one.owner, one.name) for one in tables}
+
+    def take(lines: bytes) -> None:
+        for line in lines.splitlines():
+            event = json.loads(line, parse_float=Decimal, parse_int=Decimal)
+            if int(event["commit_scn"]) > snapshot.scn:
+                events.append(event)
+
+    def ddl(transaction: DictionaryTransaction) -> None:
+        take(b"".join(render_ddl(transaction, lambda owner, name: (owner, name) in wanted)))
+
+    names = [f'"{one.owner}"."{one.name}"' for one in tables]
+    decoding = LogDecoding(snapshot, logs, tables=names, packed=True)
+    render = PackedLines(decoding.database)
+    for run in decoding.runs(ddl=ddl, incidents=incidents):
+        for piece in render.pieces(run.blob, decoding.tables):
+            take(bytes(piece))
+    return events

@@ -1,0 +1,263 @@
+"""The judge that compares with LogMiner: the same transactions, and per row the same changes.
+
+V$LOGMNR_CONTENTS has each change as a statement (SQL_REDO), whose values are literals. They are
+read back, and compared with the decoded values, column by column. Tables with LOBs are left out:
+LogMiner shows their values piece by piece.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+
+from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.proving.decoded import Event
+
+_SESSION: Final = """
+ALTER SESSION SET NLS_DATE_FORMAT = 'SYYYY-MM-DD"T"HH24:MI:SS'
+NLS_TIMESTAMP_FORMAT = 'SYYYY-MM-DD"T"HH24:MI:SS.FF9'
+NLS_TIMESTAMP_TZ_FORMAT = 'SYYYY-MM-DD"T"HH24:MI:SS.FF9TZH:TZM' NLS_NUMERIC_CHARACTERS = '.,'
+"""
+_ADD: Final = "BEGIN DBMS_LOGMNR.ADD_LOGFILE(:name, :options); END;"
+_START: Final = (
+    "BEGIN DBMS_LOGMNR.START_LOGMNR(STARTSCN => :first, ENDSCN => :last, OPTIONS => :o); END;"
+)
+_END: Final = "BEGIN DBMS_LOGMNR.END_LOGMNR; END;"
+_NEW, _ANOTHER = 1, 3
+_OPTIONS: Final = 2 + 16 + 64
+"""COMMITTED_DATA_ONLY, DICT_FROM_ONLINE_CATALOG, NO_SQL_DELIMITER (DBMS_LOGMNR)."""
+
+_LOGS: Final = """
+SELECT DISTINCT NAME FROM V$ARCHIVED_LOG WHERE NEXT_CHANGE# > :first AND FIRST_CHANGE# <= :last
+AND ARCHIVED = 'YES' AND DELETED = 'NO' AND STANDBY_DEST = 'NO' AND NAME IS NOT NULL
+"""
+_CONTENTS: Final = """
+SELECT XIDUSN, XIDSLT, XIDSQN, OPERATION, SEG_OWNER, TABLE_NAME, ROW_ID, CSF, SQL_REDO
+FROM V$LOGMNR_CONTENTS
+WHERE SEG_OWNER = :owner AND OPERATION IN ('INSERT', 'UPDATE', 'DELETE', 'UNSUPPORTED')
+"""
+
+_NAME: Final = r'"((?:[^"])+)"'
+_TEXT: Final = r"'((?:[^']|'')*)'"
+_VALUE: Final = rf"(NULL|\w+\(\s*{_TEXT}(?:\s*,\s*'(?:[^']|'')*')*\s*\)|{_TEXT}|\w+\(\)|-?[\d.]+)"
+_TABLE: Final = rf"{_NAME}\.{_NAME}"
+_INTO: Final = re.compile(rf"insert into {_TABLE}\((.*?)\)\s*", re.DOTALL)
+_VALUES: Final = re.compile(r"values\s*\((.*)\)\s*;?\s*$", re.DOTALL)
+_SET: Final = re.compile(rf"update {_TABLE}\s+")
+_FROM: Final = re.compile(rf"delete from {_TABLE}\s+")  # noqa: S608 - it is read
+_SET_WORD: Final = re.compile(r"set\b")
+_LITERAL: Final = re.compile(_VALUE)
+_TERM: Final = re.compile(
+    rf"\s*(?:and\s+|,\s*)?{_NAME}\s*(?:=|IS)\s*{_VALUE}", re.DOTALL | re.IGNORECASE
+)
+_WHERE: Final = re.compile(r"\s*where\b", re.IGNORECASE)
+
+
+class MinedChange(NamedTuple):
+    """A change as LogMiner shows it.
+
+    Attributes:
+        xid: ``undo segment.slot.sequence``, decimal.
+        operation: ``insert``, ``update`` or ``delete``.
+        table: ``OWNER.NAME``.
+        rowid: empty where it is not shown.
+        before, after: literals by column; None is NULL.
+    """
+
+    xid: str
+    operation: str
+    table: str
+    rowid: str
+    before: dict[str, str | None]
+    after: dict[str, str | None]
+
+
+def xid_of_hex(text: str) -> str:
+    """Return a transaction id as LogMiner prints its bytes on a little-endian platform."""
+    raw = bytes.fromhex(text)
+    parts = (raw[:2], raw[2:4], raw[4:8])
+    return ".".join(str(int.from_bytes(part, "little")) for part in parts)
+
+
+def parse_redo(statement: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """Read the values of a SQL_REDO: (before, after).
+
+    Raises:
+        ValueError: it is no statement of the kind.
+    """
+    head = _INTO.match(statement)
+    listed = _VALUES.match(statement, head.end()) if head is not None else None
+    if head is not None and listed is not None:
+        names = re.findall(_NAME, head[3])
+        values = [_unquoted(*found.groups()) for found in _LITERAL.finditer(listed[1])]
+        if len(names) != len(values):
+            raise ValueError(f"{len(names)} columns, {len(values)} values")
+        return {}, dict(zip(names, values, strict=True))
+    head = _SET.match(statement)
+    word = _SET_WORD.match(statement, head.end()) if head is not None else None
+    if word is not None:
+        after, end = _terms(statement, word.end())
+        where = _WHERE.match(statement, end)
+        return (_terms(statement, where.end())[0] if where else {}), after
+    head = _FROM.match(statement)
+    where = _WHERE.match(statement, head.end()) if head is not None else None
+    if where is None:
+        raise ValueError("no INSERT, UPDATE or DELETE")
+    return _terms(statement, where.end())[0], {}
+
+
+def _terms(text: str, at: int) -> tuple[dict[str, str | None], int]:
+    found: dict[str, str | None] = {}
+    while (term := _TERM.match(text, at)) is not None:
+        found[term[1]] = _unquoted(term[2], term[3], term[4])
+        at = term.end()
+    return found, at
+
+
+def _unquoted(whole: str, argument: str | None, text: str | None) -> str | None:
+    """Return a literal, or the first argument of a function, such as TO_DATE, that makes one."""
+    if whole.upper() == "NULL":
+        return None
+    inner = text if argument is None else argument
+    return whole if inner is None else inner.replace("''", "'")
+
+
+def read_changes(
+    source: OracleSource, owner: str, first: int, last: int
+) -> list[MinedChange] | str:
+    """Mine the changes of a schema; or say why LogMiner cannot be asked here.
+
+    Raises:
+        OlrPgError: 7001 to 7009, nobody can log on.
+    """
+    try:
+        connection = open_connection(source)
+    except oracledb.Error as error:
+        raise oracle_error(error, f"logging on as {source.user}") from error
+    with connection, connection.cursor() as cursor:
+        try:
+            cursor.execute(_SESSION)
+            cursor.execute(_LOGS, {"first": first, "last": last})
+            names = [str(row[0]) for row in cursor.fetchall()]
+            for number, name in enumerate(names):
+                cursor.execute(_ADD, name=name, options=_ANOTHER if number else _NEW)
+            cursor.execute(_START, first=first, last=last, o=_OPTIONS)
+            try:
+                cursor.execute(_CONTENTS, owner=owner)
+                return list(_changes(cursor))
+            finally:
+                cursor.execute(_END)
+        except oracledb.Error as error:
+            return oracle_error(error, "LogMiner").detail
+        except ValueError as error:
+            return f"a statement of LogMiner could not be read: {error}"
+
+
+def _changes(rows: Iterable[Any]) -> Iterator[MinedChange]:
+    text = ""
+    for usn, slot, sequence, operation, owner, table, rowid, goes_on, redo in rows:
+        if operation == "UNSUPPORTED":
+            raise ValueError(f"LogMiner does not support {owner}.{table}")
+        text += redo or ""
+        if goes_on:
+            continue
+        before, after = parse_redo(text)
+        text = ""
+        yield MinedChange(
+            f"{usn}.{slot}.{sequence}", operation.lower(), f"{owner}.{table}", rowid or "", before,
+            after,
+        )  # fmt: skip
+
+
+def compare(
+    mined: Sequence[MinedChange], events: Iterable[Event], left_out: frozenset[str] = frozenset()
+) -> list[str]:
+    """Say what differs between LogMiner's changes and the decoded ones.
+
+    Args:
+        mined: in commit order.
+        events: as `decoded.decoded_events` gives them.
+        left_out: tables that are not compared.
+    """
+    ours = [
+        one for one in events
+        if one["op"] in ("insert", "update", "delete") and one["table"] not in left_out
+    ]  # fmt: skip
+    theirs = [one for one in mined if one.table not in left_out]
+    order = list(dict.fromkeys(one.xid for one in theirs))
+    decoded = list(dict.fromkeys(str(one["xid"]) for one in ours))
+    if order != decoded:
+        return [f"the transactions are {_few(order)} for LogMiner, and {_few(decoded)} decoded"]
+    return list(_rows(theirs, ours))
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return (", ".join(names[:10]) or "none") + more
+
+
+def _rows(theirs: Sequence[MinedChange], ours: Sequence[Event]) -> Iterator[str]:
+    """Compare the changes of each row within each transaction."""
+    by_row: dict[tuple[str, ...], tuple[list[MinedChange], list[Event]]] = defaultdict(
+        lambda: ([], [])
+    )
+    shows_rowids = all(one.rowid for one in theirs)
+    for one in theirs:
+        by_row[one.xid, one.table, one.rowid if shows_rowids else ""][0].append(one)
+    for event in ours:
+        rowid = str(event.get("rowid", "")) if shows_rowids else ""
+        by_row[event["xid"], event["table"], rowid][1].append(event)
+    for (xid, table, rowid), (mined, events) in by_row.items():
+        where = f"{table} {rowid} in transaction {xid}".replace("  ", " ")
+        operations = [one.operation for one in mined]
+        decoded = [str(one["op"]) for one in events]
+        if operations != decoded:
+            yield f"{where}: LogMiner has {_few(operations)}, decoded are {_few(decoded)}"
+            continue
+        for change, event in zip(mined, events, strict=True):
+            for name in _differing(change, event):
+                yield f"{where}: {change.operation}: {name} differs"
+
+
+def _differing(change: MinedChange, event: Event) -> Iterator[str]:
+    for side in ("before", "after"):
+        mined: dict[str, str | None] = getattr(change, side)
+        decoded = event.get(side, {})
+        for name, text in mined.items():
+            if name in decoded:
+                if not same_value(text, decoded[name]):
+                    yield f"{name} {side} it"
+            elif side == "after" and text is not None:
+                yield f"{name} {side} it"
+
+
+def same_value(literal: str | None, value: Any) -> bool:
+    """Tell whether a literal of LogMiner is a decoded value."""
+    if literal is None or value is None:
+        return (literal or None) is None and value is None
+    if isinstance(value, Decimal):
+        try:
+            return Decimal(literal) == value
+        except InvalidOperation:
+            return False
+    text = str(value)
+    return literal == text or _time(literal) == text or literal.lower() == text
+
+
+def _time(literal: str) -> str:
+    """Return a time without the blank of its sign, and without zeros at the end of its fraction."""
+    found = re.match(r"\s*(-?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)$", literal)
+    if found is None:
+        return literal
+    fraction = (found[2] or "").rstrip("0")
+    return found[1] + (f".{fraction}" if fraction else "") + found[3]

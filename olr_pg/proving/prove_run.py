@@ -1,0 +1,435 @@
+"""The run of `olr-pg prove`: scenario by scenario, with a result file of each in `--out`.
+
+A run that was broken off goes on with the next scenario, as `migrate` does with the next step; one
+that is complete begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from olr_pg.appliance.appliance import open_target
+from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.config.source_section import OracleSource
+from olr_pg.datatypes.mapping import LOB_TYPES
+from olr_pg.dictionary.selection import find_tables
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.durable import replace_file
+from olr_pg.files.private import make_private_directory
+from olr_pg.observability.wording import counted
+from olr_pg.oracle.driver.driver_failures import PASSING
+from olr_pg.oracle.facts import read_facts, read_scn
+from olr_pg.oracle.source_containers import ContainerDatabases
+from olr_pg.proving import logminer
+from olr_pg.proving.database_facts import database_facts
+from olr_pg.proving.decoded import decoded_events
+from olr_pg.proving.replay import DIFFERENCES_MAX, check_replay
+from olr_pg.proving.report_page import html_page
+from olr_pg.proving.rows_as_of import RowReader
+from olr_pg.proving.scenario import read_scenario
+from olr_pg.proving.scenario_redo import difference_error, logs_with, masked_incident
+from olr_pg.proving.scratch_schema import JOURNAL, made_objects, open_scratch
+from olr_pg.proving.script import ScenarioFailedError, may_commit, run_steps, switch_logs
+from olr_pg.proving.verdicts import Judge, Proof, ScenarioResult, Verdict, Word
+from olr_pg.proving.whole_way import EMBEDDED, WholeWay, scenario_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from pyspark.sql import SparkSession
+
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.oracle.facts import CurrentDatabase
+    from olr_pg.oracle.oracle_connection import OracleDatabase
+    from olr_pg.proving.decoded import Event
+    from olr_pg.proving.replay import Difference
+    from olr_pg.proving.rows_as_of import Moment
+    from olr_pg.proving.scenario import Scenario, ScenarioStep
+    from olr_pg.proving.scratch_schema import ScratchSchema
+
+FOLDER: Final = "prove"
+"""In `context.data`: where results go without --out."""
+
+SCENARIOS: Final = Path(__file__).parent / "scenarios"
+RESULTS: Final = "results"
+RUN: Final = "run.json"
+PAGE: Final = "proof.html"
+DOCUMENT: Final = "proof.json"
+INCIDENTS: Final = "incidents"
+MOMENTS_MAX: Final = 200
+"""Of one scenario: a longer one is compared at as many of its commits, and at its end."""
+
+_ORACLE_AREA: Final = 7
+_FATAL: Final = PASSING | {
+    *(Code.ORACLE_LOGIN_REFUSED, Code.SCENARIO_REDO_MISSING, Code.SCRATCH_SCHEMA_IN_USE),
+    Code.ORACLE_CLIENT_LIBRARY,
+}
+"""Errors that the next scenario would meet, too."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProveOptions:
+    """What is proven, and where to.
+
+    Attributes:
+        patterns: of the names of scenarios; empty for all.
+        out: for results, page, incident files.
+        keep: leave the last scenario's tables, and the files of each.
+    """
+
+    patterns: Sequence[str]
+    out: Path
+    keep: bool = False
+
+
+def all_scenarios(folder: Path = SCENARIOS) -> list[Scenario]:
+    """Read every scenario, in the order of their names.
+
+    Raises:
+        OlrPgError: 8053, a file is none.
+    """
+    return [read_scenario(path) for path in sorted(folder.rglob("*.sql"))]
+
+
+def chosen_scenarios(patterns: Sequence[str]) -> list[Scenario]:
+    """Choose scenarios by patterns of their names (``types/*``); all without one.
+
+    Raises:
+        OlrPgError: 8054, a pattern fits none.
+    """
+    known = all_scenarios()
+    for pattern in patterns:
+        if not any(fnmatchcase(one.name, pattern) for one in known):
+            raise OlrPgError(Code.SCENARIO_UNKNOWN, pattern)
+    return [
+        one for one in known
+        if not patterns or any(fnmatchcase(one.name, pattern) for pattern in patterns)
+    ]  # fmt: skip
+
+
+def prove(
+    config: Config,
+    options: ProveOptions,
+    session: Callable[[], SparkSession],
+    progress: Callable[[int, int, str], None] = lambda _done, _all, _name: None,
+) -> Proof:
+    """Try scenarios in the source database, and judge what is decoded of them.
+
+    Args:
+        session: gives the Spark session when there is much to do.
+        progress: called with (scenarios done, scenarios in all, the one that begins).
+
+    Raises:
+        OlrPgError: 1093 the source is no live one, 7200 and 7201 the scratch schema, 7001 to 7009,
+            8053 and 8054 the scenarios; 4044 another run works in the same directory.
+    """
+    if not isinstance(config.source, OracleSource):
+        raise OlrPgError(Code.LIVE_SOURCE_NEEDED, "scenarios are run in the source database")
+    # The scratch schema is in one container.
+    one = config.source.model_copy(update={"containers": config.source.containers[:1]})
+    config = config.model_copy(update={"source": one})
+    assert isinstance(config.source, OracleSource)
+    scenarios = chosen_scenarios(options.patterns)
+    make_private_directory(options.out)
+    with ExitStack() as stack:
+        stack.enter_context(hold_data_lock(options.out))
+        containers = ContainerDatabases(config.source)
+        stack.callback(containers.close)
+        oracle = containers.first
+        facts = oracle.read("reading what the database is", read_facts)
+        told = oracle.read("reading what the database is", lambda one: database_facts(one, facts))
+        run = _Run(options.out, scenarios, facts)
+        scratch = stack.enter_context(
+            open_scratch(config.source, config.prove, oracle, options.out / "made-user")
+        )
+        left = scratch.prepare()
+        if left:
+            _log.warning("objects of a run that was broken off are removed", objects=left)
+        if not options.keep:
+            stack.callback(scratch.end)
+        place = options.out / "work"
+        target = open_target(config.apply or EMBEDDED, options.out, stack)
+        way = WholeWay(config, scratch.owner, target, place / "data", session)
+        way.clear()
+        if not options.keep:
+            stack.callback(way.clear)
+        trial = _Trial(config, scratch, oracle, containers, way, place, options)
+        for number, scenario in enumerate(scenarios):
+            if run.is_done(scenario):
+                continue
+            progress(number, len(scenarios), scenario.name)
+            run.note(trial.judged(scenario))
+        proof = Proof(version("olr-pg"), told, run.results())
+        run.finish(proof)
+    return proof
+
+
+class _Run:
+    """The results so far, as files."""
+
+    def __init__(self, out: Path, scenarios: Sequence[Scenario], facts: CurrentDatabase) -> None:
+        self._out, self._scenarios = out, scenarios
+        self._folder = out / RESULTS
+        identity = {
+            "version": version("olr-pg"),
+            "dbid": facts.dbid,
+            "scenarios": [one.name for one in scenarios],
+            "digest": hashlib.sha256(repr(scenarios).encode()).hexdigest(),
+        }
+        path = out / RUN
+        known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        if known != identity:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(out / INCIDENTS, ignore_errors=True)
+            replace_file(path, json.dumps(identity).encode())
+        self._folder.mkdir(exist_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name.replace('/', '.')}.json"
+
+    def is_done(self, scenario: Scenario) -> bool:
+        """Tell whether a scenario has a result."""
+        return self._path(scenario.name).exists()
+
+    def note(self, result: ScenarioResult) -> None:
+        """Keep a result."""
+        replace_file(self._path(result.name), json.dumps(result.as_json(), indent=1).encode())
+
+    def results(self) -> tuple[ScenarioResult, ...]:
+        """Read all results."""
+        paths = [self._path(one.name) for one in self._scenarios]
+        return tuple(ScenarioResult.of(json.loads(path.read_text("utf-8"))) for path in paths)
+
+    def finish(self, proof: Proof) -> None:
+        """Write the page and the JSON; the next run begins anew."""
+        document = json.dumps(proof.as_json(), indent=1).encode()
+        replace_file(self._out / DOCUMENT, document)
+        replace_file(self._out / PAGE, html_page(proof).encode())
+        (self._out / RUN).unlink()
+
+
+class _Trial:
+    """Tries one scenario after the other."""
+
+    def __init__(
+        self,
+        config: Config,
+        scratch: ScratchSchema,
+        oracle: OracleDatabase,
+        containers: ContainerDatabases,
+        way: WholeWay,
+        place: Path,
+        options: ProveOptions,
+    ) -> None:
+        assert isinstance(config.source, OracleSource)
+        self._config, self._source, self._scratch = config, config.source, scratch
+        self._oracle, self._containers, self._way = oracle, containers, way
+        self._place, self._options = place, options
+
+    def judged(self, scenario: Scenario) -> ScenarioResult:
+        """Try a scenario; return what the judges say.
+
+        Raises:
+            OlrPgError: the database does not answer, or nothing is archived.
+        """
+        began = time.monotonic()
+        try:
+            self._scratch.note(made_objects(step.text for step in scenario.steps))
+            verdicts = self._verdicts(scenario)
+        except ScenarioFailedError as failure:
+            verdicts = dict.fromkeys(Judge, Verdict(Word.UNTRIED, str(failure)))
+        except OlrPgError as error:
+            if error.code in _FATAL:
+                raise
+            verdicts = dict.fromkeys(Judge, _refusal(error))
+        if not self._options.keep:
+            self._way.clear()
+            shutil.rmtree(self._place, ignore_errors=True)
+        self._scratch.clear()
+        return ScenarioResult(scenario.name, scenario.purpose, verdicts, time.monotonic() - began)
+
+    def _verdicts(self, scenario: Scenario) -> dict[Judge, Verdict]:
+        """Carry a scenario out, and ask the judges."""
+        users = (self._scratch.source, self._source)
+        run_steps(self._scratch.source, scenario.steps[: scenario.start])
+        switch_logs(users)
+        names = sorted(one.name for one in self._scratch.objects() if one.kind == "TABLE")
+        names.remove(JOURNAL)
+        self._scratch.grant_reading(names, self._source.user)
+        with _Notes(self._source, self._scratch.owner, names, self._containers) as notes:
+            notes.begin()
+            loading = self._loaded(names)
+            every = max(sum(map(may_commit, scenario.steps[scenario.start :])) // MOMENTS_MAX, 1)
+            run_steps(
+                self._scratch.source, scenario.steps[scenario.start :], partial(notes.take, every)
+            )
+            notes.finish(scenario.steps[-1].line)
+        data = self._place / "logs"
+        config = scenario_config(self._config, self._scratch.owner, names, "", data)
+        first, last = notes.start.scn, notes.moments[-1].scn
+        with logs_with(config, data, first, last, users) as logs:
+            found = self._decoded(scenario, notes, logs)
+        if loading is None:
+            loading = self._way.judge(names, sorted(notes.left), last)
+        return {**found, Judge.WHOLE_WAY: loading}
+
+    def _loaded(self, names: Sequence[str]) -> Verdict | None:
+        """Load the tables for the whole way; return why they cannot be, or None."""
+        try:
+            self._way.load(names)
+        except OlrPgError as error:
+            return _refusal(error)
+        return None
+
+    def _decoded(
+        self, scenario: Scenario, notes: _Notes, logs: Sequence[str]
+    ) -> dict[Judge, Verdict]:
+        incidents = self._options.out / INCIDENTS
+        try:
+            events = decoded_events(notes.snapshot, logs, notes.tables, incidents)
+        except OlrPgError as error:
+            refused = _refusal(error)
+            return {Judge.REPLAY: refused, Judge.LOGMINER: refused}
+        differences = check_replay(notes.start, notes.moments, events)
+        commits = len({one["xid"] for one in events if one["op"] == "commit"})
+        reason = f"{counted(commits, 'commit')}, compared at {len(notes.moments)} SCNs"
+        verdict = Verdict(Word.RIGHT, reason)
+        if differences:
+            path = incidents / f"{scenario.name.replace('/', '.')}.incident.json"
+            verdict = Verdict(
+                Word.DIFFERS,
+                differences=tuple(one.words for one in differences),
+                incident=_incident(scenario.name, differences, logs, path),
+            )
+        return {Judge.REPLAY: verdict, Judge.LOGMINER: self._mined(notes, events)}
+
+    def _mined(self, notes: _Notes, events: Sequence[Event]) -> Verdict:
+        owner, first, last = self._scratch.owner, notes.start.scn, notes.moments[-1].scn
+        lobs = [one for one in notes.tables if any(c.type_code in LOB_TYPES for c in one.delivered)]
+        left_out = frozenset(one.full_name for one in lobs)
+        if len(left_out) == len(notes.tables):
+            return Verdict(
+                Word.UNTRIED, "every table has LOBs, which LogMiner shows piece by piece"
+            )
+        mined = logminer.read_changes(self._source, owner, first, last)
+        if isinstance(mined, str):
+            return Verdict(Word.UNTRIED, mined)
+        differences = logminer.compare(mined, events, left_out | {f"{owner}.{JOURNAL}"})
+        if differences:
+            return Verdict(Word.DIFFERS, differences=tuple(differences[:DIFFERENCES_MAX]))
+        return Verdict(Word.RIGHT, counted(len(mined), "change"))
+
+
+def _refusal(error: OlrPgError) -> Verdict:
+    """Return what an error means: a form that is refused, or an Oracle that does not let us try."""
+    if error.code // 1000 == _ORACLE_AREA:
+        return Verdict(Word.UNTRIED, f"{error.title}: {error.detail}", error.label)
+    return Verdict.refused(error)
+
+
+def _incident(
+    scenario: str, differences: Sequence[Difference], logs: Sequence[str], path: Path
+) -> str:
+    """Write the incident file of the first difference whose transaction is known."""
+    for one in differences:
+        if one.xid:
+            error = difference_error(scenario, one.table, one.kind)
+            return masked_incident(logs, one.xid, error, path)
+    return ""
+
+
+class _Notes:
+    """The rows of the tables at the start, and behind commits, as the source's queries give them.
+
+    Attributes:
+        snapshot: the dictionary at the start.
+        tables: of it, those of the scenario.
+        start, moments: the rows.
+        left: names of the tables that are there still.
+    """
+
+    def __init__(
+        self,
+        source: OracleSource,
+        owner: str,
+        names: Sequence[str],
+        containers: ContainerDatabases,
+    ) -> None:
+        self._source, self._containers = source, containers
+        self._names = [(owner, name) for name in names]
+        self._reader: RowReader | None = None
+        self._taken = 0
+        self.moments: list[Moment] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    @property
+    def left(self) -> list[str]:
+        """Names of the tables that are there still."""
+        return [one.name for one in self._now]
+
+    def begin(self) -> None:
+        """Note the dictionary and the rows at the start."""
+        self.snapshot = self._dictionary()
+        self.tables = find_tables(self.snapshot, self._names)
+        self._now = self.tables
+        self._reader = RowReader(self._source, self.snapshot.database)
+        self.start = self._reader.read(self.tables, self.snapshot.scn, 0)
+
+    def take(self, every: int, step: ScenarioStep) -> None:
+        """Note the rows behind a statement, if it is the n-th.
+
+        Args:
+            every: n; statements that are no COMMIT count always.
+        """
+        self._taken += 1
+        is_commit = step.text.strip().upper().startswith("COMMIT")
+        if is_commit and self._taken % every:
+            return
+        if not is_commit:
+            self._follow()
+        self._note(step.line)
+
+    def finish(self, line: int) -> None:
+        """Note the rows at the end."""
+        self._follow()
+        self._note(line)
+
+    def _dictionary(self) -> Snapshot:
+        return self._containers.read_dictionaries(self._names, structure=False)[0]
+
+    def _follow(self) -> None:
+        """Read the tables' definitions anew; one that was dropped is not compared any more."""
+        objects = {one.obj for one in self.tables}
+        snapshot = self._dictionary()
+        wanted = set(self._names)
+        self._now = tuple(
+            one for one in snapshot.tables
+            if (one.owner, one.name) in wanted and one.obj in objects
+        )  # fmt: skip
+
+    def _note(self, line: int) -> None:
+        assert self._reader is not None
+        scn = self._containers.first.read("reading the current SCN", read_scn)
+        self.moments.append(self._reader.read(self._now, scn, line))

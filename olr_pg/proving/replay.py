@@ -1,0 +1,240 @@
+"""The judge that replays: rows at the start, plus decoded changes, are the rows at each commit.
+
+It needs nothing but the source's own flashback queries, and finds wrong values, lost rows, phantom
+rows, and changes at a wrong commit. What a DDL does to rows without a change of them (a default of
+a new column, ROWIDs of a moved table) is taken over from the source; a TRUNCATE is carried out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from olr_pg.proving.rows_as_of import row_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from olr_pg.proving.decoded import Event
+    from olr_pg.proving.rows_as_of import Moment, Row, Rows, TableRows
+
+DIFFERENCES_MAX: Final = 100
+"""Of a scenario; more would say the same."""
+
+LOST: Final = "lost"
+PHANTOM: Final = "phantom"
+WRONG: Final = "wrong"
+UNFIT: Final = "unfit"
+_SHOWN: Final = 60
+_UNKNOWN: Final = object()
+
+
+class Difference(NamedTuple):
+    """A row that decoding did not get right.
+
+    Attributes:
+        kind: `LOST`, `PHANTOM`, `WRONG` values, or `UNFIT`: a change that does not fit the row it
+            is of.
+        columns: that are wrong.
+        scn: as of which the rows were compared, or of the change.
+        line: of the scenario's statement behind which they were.
+        xid: of the last transaction that changed the row, as far as one is known.
+        expected, decoded: the beginning of the values, by column.
+    """
+
+    table: str
+    row: str
+    kind: str
+    columns: tuple[str, ...]
+    scn: int
+    line: int
+    xid: str
+    expected: dict[str, str]
+    decoded: dict[str, str]
+
+    @property
+    def words(self) -> str:
+        """Say what differs, in one line."""
+        what = ", ".join(
+            f"{name} is {self.decoded.get(name, 'absent')}, not {self.expected.get(name, 'absent')}"
+            for name in self.columns
+        )
+        texts = {
+            LOST: "the row is in the source, and was not decoded",
+            PHANTOM: "the row was decoded, and is not in the source",
+            WRONG: what,
+            UNFIT: f"a decoded change does not fit its row: {what}",
+        }
+        return f"{self.table} {self.row} at SCN {self.scn}: {texts[self.kind]}"
+
+
+class _Replayed:
+    """A table that is replayed."""
+
+    def __init__(self, start: TableRows) -> None:
+        self.rows: Rows = {key: dict(row) for key, row in start.rows.items()}
+        self.key = start.key
+        self.columns = start.columns
+        self.is_reshaped = False
+        self.xids: dict[str, str] = {}
+
+    def take_over(self, moment: TableRows) -> None:
+        """Take over what DDL has changed without a change of rows."""
+        if self.is_reshaped and self.rows.keys() != moment.rows.keys():
+            ours = Counter(map(_content, self.rows.values()))
+            if ours == Counter(map(_content, moment.rows.values())):
+                self.rows = {key: dict(row) for key, row in moment.rows.items()}
+        if self.columns != moment.columns:
+            for key, row in self.rows.items():
+                theirs = moment.rows.get(key, {})
+                for name in set(moment.columns) - set(self.columns) - row.keys():
+                    row[name] = theirs.get(name)
+                for name in row.keys() - set(moment.columns):
+                    del row[name]
+            self.columns = moment.columns
+        for key, row in self.rows.items():
+            for name in set(moment.columns) - row.keys():  # a row from before the column
+                row[name] = moment.rows.get(key, {}).get(name)
+        self.is_reshaped = False
+
+
+def check_replay(
+    start: Moment, moments: Sequence[Moment], events: Iterable[Event]
+) -> list[Difference]:
+    """Replay decoded changes over the rows at the start; return what differs.
+
+    Args:
+        moments: behind the commits, in the order of their SCNs.
+        events: decoded, in delivery order.
+    """
+    return list(_Replay(start, moments).differences(iter(events)))
+
+
+class _Replay:
+    def __init__(self, start: Moment, moments: Sequence[Moment]) -> None:
+        self._tables = {name: _Replayed(rows) for name, rows in start.tables.items()}
+        self._moments = moments
+        self._left = DIFFERENCES_MAX
+        self._line = start.line
+
+    def differences(self, events: Iterator[Event]) -> Iterator[Difference]:
+        """Yield what differs."""
+        event = next(events, None)
+        for moment in self._moments:
+            self._line = moment.line
+            while event is not None and int(event["commit_scn"]) <= moment.scn:
+                yield from self._bounded(self._carry_out(event))
+                event = next(events, None)
+            for name, rows in moment.tables.items():
+                if name in self._tables:
+                    yield from self._bounded(self._compare(name, rows, moment.scn))
+        while event is not None:
+            if event["op"] in ("insert", "update", "delete"):
+                yield from self._bounded(self._carry_out(event))
+                yield from self._bounded([self._late(event)])
+            event = next(events, None)
+
+    def _bounded(self, found: Iterable[Difference]) -> Iterator[Difference]:
+        for one in found:
+            if self._left > 0:
+                self._left -= 1
+                yield one
+
+    def _late(self, event: Event) -> Difference:
+        row = str(event.get("rowid") or "")
+        return self._difference(event["table"], row, PHANTOM, (), event)
+
+    def _carry_out(self, event: Event) -> Iterator[Difference]:
+        table = self._tables.get(event.get("table", ""))
+        if table is None:
+            return
+        if event["op"] == "ddl":
+            table.is_reshaped = True
+            if event["command"] == "TRUNCATE TABLE":
+                table.rows.clear()
+            return
+        if event["op"] == "insert":
+            key = _key_of(event, event["after"], table.key)
+            if key in table.rows:
+                yield self._difference(event["table"], key, UNFIT, (), event)
+            table.rows[key] = dict(event["after"])
+            table.xids[key] = event["xid"]
+            return
+        before = event.get("before", {})
+        key = _key_of(event, before, table.key)
+        old = table.rows.pop(key, None)
+        if old is None:
+            yield self._difference(event["table"], key, UNFIT, (), event)
+            return
+        wrong = tuple(
+            name
+            for name, value in before.items()
+            if old.get(name, _UNKNOWN) not in (value, _UNKNOWN)
+        )
+        if wrong:
+            yield self._difference(event["table"], key, UNFIT, wrong, event, old, before)
+        table.xids[key] = event["xid"]
+        if event["op"] == "update":
+            new = old | event.get("after", {})
+            key = _key_of(event, new, table.key)
+            table.rows[key], table.xids[key] = new, event["xid"]
+
+    def _difference(
+        self,
+        table: str,
+        row: str,
+        kind: str,
+        columns: tuple[str, ...],
+        event: Event,
+        expected: Row | None = None,
+        decoded: Row | None = None,
+    ) -> Difference:
+        return Difference(
+            table=table, row=row, kind=kind, columns=columns, scn=int(event["commit_scn"]),
+            line=self._line, xid=event["xid"], expected=_shown(expected, columns),
+            decoded=_shown(decoded, columns),
+        )  # fmt: skip
+
+    def _compare(self, name: str, source: TableRows, scn: int) -> Iterator[Difference]:
+        table = self._tables[name]
+        table.take_over(source)
+        if table.rows == source.rows:
+            return
+        for key in sorted(table.rows.keys() | source.rows.keys()):
+            ours, theirs = table.rows.get(key), source.rows.get(key)
+            if ours == theirs:
+                continue
+            kind = LOST if ours is None else PHANTOM if theirs is None else WRONG
+            columns: tuple[str, ...] = ()
+            if ours is not None and theirs is not None:
+                columns = tuple(c for c in source.columns if ours.get(c) != theirs.get(c))
+            yield Difference(
+                table=name, row=key, kind=kind, columns=columns, scn=scn, line=self._line,
+                xid=table.xids.get(key, ""), expected=_shown(theirs, columns),
+                decoded=_shown(ours, columns),
+            )  # fmt: skip
+        # So that what is wrong once is reported once.
+        table.rows = {key: dict(row) for key, row in source.rows.items()}
+
+
+def _key_of(event: Event, image: Row, key: Sequence[str]) -> str:
+    rowid = event.get("rowid")
+    if rowid:
+        return str(rowid)
+    return row_key({name: image.get(name) for name in key}, key)
+
+
+def _content(row: Row) -> str:
+    return json.dumps(row, sort_keys=True, default=str)
+
+
+def _shown(row: Row | None, columns: Sequence[str]) -> dict[str, str]:
+    if row is None:
+        return {}
+    return {name: _short(row.get(name)) for name in columns}
+
+
+def _short(value: Any) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

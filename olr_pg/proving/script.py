@@ -1,0 +1,186 @@
+"""A scenario's statements, carried out in the source database by its sessions, in their order.
+
+A statement may wait for another session's lock. Then the script goes on, and the statement ends
+when it gets the lock. A session that waits takes its next statement only after that.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import TYPE_CHECKING, Final
+
+import oracledb
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.proving.scratch_schema import ora_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.proving.scenario import ScenarioStep
+
+WAIT_SECONDS: Final = 1.5
+"""A statement that has not ended after so long, beside other sessions, seems to wait for them."""
+
+_IS_SYSTEM: Final = re.compile(r"\s*ALTER\s+SYSTEM\b", re.IGNORECASE)
+_COMMITS: Final = re.compile(
+    r"\s*(COMMIT|CREATE|ALTER|DROP|TRUNCATE|RENAME|GRANT|REVOKE|COMMENT|ANALYZE|PURGE|AUDIT|BEGIN|"
+    r"DECLARE|CALL)\b",
+    re.IGNORECASE,
+)
+_NOT_HERE: Final = frozenset((1031, 65040, 2065, 1012))
+"""ORA errors of ALTER SYSTEM that say that this user, or a PDB, may not do it."""
+
+
+class ScenarioFailedError(Exception):
+    """A statement of a scenario did not do what the scenario says: it cannot be tried here."""
+
+
+def may_commit(step: ScenarioStep) -> bool:
+    """Tell whether a transaction may have committed behind a statement."""
+    return _COMMITS.match(step.text) is not None
+
+
+class _Session:
+    """A session of the script, with a thread of its own."""
+
+    def __init__(self, source: OracleSource, failed: Callable[[str], None]) -> None:
+        self._connection = open_connection(source)
+        self._failed = failed
+        self._asked, self._ended = threading.Event(), threading.Event()
+        self._ended.set()
+        self._step: ScenarioStep | None = None
+        self._thread = threading.Thread(target=self._work, name="olr-scenario", daemon=True)
+        self._thread.start()
+
+    def run(self, step: ScenarioStep, seconds: float | None) -> None:
+        """Carry a statement out; return once it has ended, or seems to wait."""
+        self._ended.wait()
+        self._step = step
+        self._ended.clear()
+        self._asked.set()
+        self._ended.wait(seconds)
+
+    def finish(self) -> None:
+        """Wait for the statement that goes on."""
+        self._ended.wait()
+
+    def close(self) -> None:
+        """Roll back what is open, and end the thread."""
+        self._ended.wait()
+        self._step = None
+        self._asked.set()
+        self._thread.join()
+
+    def cancel(self) -> None:
+        """Break the statement off that goes on."""
+        if not self._ended.is_set():
+            self._connection.cancel()
+
+    def _work(self) -> None:
+        with self._connection:
+            while True:
+                self._asked.wait()
+                self._asked.clear()
+                step = self._step
+                if step is None:
+                    return
+                try:
+                    self._execute(step)
+                finally:
+                    self._ended.set()
+
+    def _execute(self, step: ScenarioStep) -> None:
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(step.text)
+                if cursor.description is not None:
+                    cursor.fetchall()  # FOR UPDATE locks rows as they are fetched
+        except oracledb.Error as error:
+            number = ora_number(error)
+            if number in step.errors or (_IS_SYSTEM.match(step.text) and number in _NOT_HERE):
+                return
+            self._failed(f"line {step.line}: {oracle_error(error, 'the statement').detail}")
+        else:
+            if step.errors:
+                numbers = " or ".join(f"ORA-{one:05}" for one in step.errors)
+                self._failed(f"line {step.line}: it should have failed with {numbers}")
+
+
+def run_steps(
+    source: OracleSource,
+    steps: Iterable[ScenarioStep],
+    committed: Callable[[ScenarioStep], None] = lambda _step: None,
+) -> None:
+    """Carry statements out in their sessions; what these have open at the end is rolled back.
+
+    Args:
+        source: how the owner of the scratch schema logs on.
+        committed: called behind each statement that may have committed a transaction.
+
+    Raises:
+        ScenarioFailedError: a statement failed that should not have, or the other way round.
+        OlrPgError: 7001 to 7009, the database.
+    """
+    steps = list(steps)
+    failures: list[str] = []
+    sessions: dict[str, _Session] = {}
+    seconds = WAIT_SECONDS if len({one.session for one in steps}) > 1 else None
+    try:
+        for step in steps:
+            if step.session not in sessions:
+                sessions[step.session] = _opened(source, failures.append)
+            sessions[step.session].run(step, seconds)
+            if failures:
+                raise ScenarioFailedError(failures[0])
+            if may_commit(step):
+                committed(step)
+        for one in sessions.values():
+            one.finish()
+        if failures:
+            raise ScenarioFailedError(failures[0])
+    except BaseException:
+        for one in sessions.values():
+            one.cancel()
+        raise
+    finally:
+        for one in sessions.values():
+            one.close()
+
+
+def _opened(source: OracleSource, failed: Callable[[str], None]) -> _Session:
+    try:
+        return _Session(source, failed)
+    except oracledb.Error as error:
+        raise oracle_error(error, f"logging on as {source.user}") from error
+
+
+def switch_logs(sources: Iterable[OracleSource]) -> bool:
+    """Let the database archive what its online logs hold; tell whether one of the users may.
+
+    Raises:
+        OlrPgError: 7001 to 7009, nobody can log on.
+    """
+    for source in sources:
+        try:
+            with open_connection(source) as connection, connection.cursor() as cursor:
+                for text in ("ALTER SYSTEM ARCHIVE LOG CURRENT", "ALTER SYSTEM SWITCH LOGFILE"):
+                    try:
+                        cursor.execute(text)
+                    except oracledb.DatabaseError:
+                        continue
+                    return True
+        except oracledb.Error as error:
+            raise oracle_error(error, f"logging on as {source.user}") from error
+    return False
+
+
+def not_archived(scn: int, seconds: float) -> OlrPgError:
+    """Make the error of redo that is not archived in time."""
+    return OlrPgError(
+        Code.SCENARIO_REDO_MISSING, f"redo up to SCN {scn} is in no log after {seconds:.0f} s"
+    )

@@ -1,0 +1,257 @@
+"""The judge that goes the whole way: initial load, `run --once`, and verification of every row.
+
+Each scenario has a stream of its own into a schema of its own, both of which are removed behind it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+from pydantic import SecretStr
+
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.config.address import LOOPBACK, Address
+from olr_pg.config.filter import Filter
+from olr_pg.config.model import Apply, Config, Context, Target
+from olr_pg.config.names import OWN_SCHEMA, TableName
+from olr_pg.config.status_section import Status
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load import sources
+from olr_pg.load.initial import LoadOptions, initial_load
+from olr_pg.load.verification.verification import verify
+from olr_pg.observability.wording import counted
+from olr_pg.proving.verdicts import Verdict, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from olr_pg.errors import Place
+    from olr_pg.load.table_data import SourcePartition, SourceTable, TableData
+    from olr_pg.load.verification.verification import VerifiedTable
+    from olr_pg.oracle.large_row import LargeRow
+
+SUBSCRIPTION: Final = "olr_pg_prove"
+SCHEMA: Final = "olr_pg_prove"
+EMBEDDED: Final = Apply.model_validate({"connect-string": "embedded", "tables": ["PROVE.NONE"]})
+"""The target where none is configured."""
+
+_STOPPED: Final = """
+SELECT source_table, operation, code, message FROM olr_pg.error
+WHERE subscription = %s AND resolution = 'stopped' ORDER BY id LIMIT 1
+"""
+_SUBSCRIBED: Final = """
+SELECT table_name FROM information_schema.columns
+JOIN information_schema.tables USING (table_schema, table_name)
+WHERE table_schema = %s AND column_name = 'subscription' AND table_type = 'BASE TABLE'
+"""
+_WRONG: Final = (Code.CHANGE_REFUSED, Code.CHANGE_CONFLICTS)
+"""What stops a table whose rows the changes do not fit; all else is refused by name."""
+
+
+def scenario_config(
+    config: Config, owner: str, tables: Sequence[str], target: str, data: Path
+) -> Config:
+    """Return the configuration that replicates a scenario's tables, and nothing else.
+
+    Args:
+        owner: of the scratch schema.
+        tables: their names.
+        target: how to connect to the target.
+        data: the directory in the place of `context.data`.
+    """
+    source = config.source
+    if source.kind == "oracle" and source.vault is not None:
+        vault = source.vault.model_copy(update={"directory": data / "vault"})
+        source = source.model_copy(update={"vault": vault})
+    own = {
+        "connect_string": SecretStr(target),
+        "tables": tuple(TableName(owner, name) for name in tables),
+        "subscription": SUBSCRIPTION,
+        "create_tables": True,
+        "start_scn": 0,
+        "schema_mapping": {owner: SCHEMA},
+        "table_mapping": {},
+        "on_conflict": "error",
+        "on_truncate": "apply",
+    }
+    given = config.apply or EMBEDDED
+    return config.model_copy(
+        update={
+            "source": source,
+            "context": Context.model_validate({"data": str(data)}).model_copy(
+                update={"memory": config.context.memory}
+            ),
+            "apply": given.model_copy(update=own),
+            "filter": Filter(),
+            "target": Target().model_copy(update={"address": Address(LOOPBACK, 0)}),
+            "status": Status().model_copy(update={"enabled": False}),
+            "metrics": None,
+        }
+    )
+
+
+class SmallPartition(NamedTuple):
+    """Rows of a table that is known to be small: no Spark is started for it."""
+
+    inner: SourcePartition
+
+    @property
+    def rows(self) -> int:
+        """See `SourcePartition.rows`."""
+        return self.inner.rows
+
+    @property
+    def size(self) -> int:
+        """See `SourcePartition.size`."""
+        return 0
+
+    @property
+    def place(self) -> dict[str, Place]:
+        """See `SourcePartition.place`."""
+        return self.inner.place
+
+    def batches(self) -> Iterator[pa.RecordBatch | LargeRow]:
+        """See `SourcePartition.batches`."""
+        return self.inner.batches()
+
+
+def _small(data: TableData) -> TableData:
+    return replace(data, partitions=tuple(map(SmallPartition, data.partitions)))
+
+
+class WholeWay:
+    """A target for scenarios, one after the other.
+
+    Args:
+        config: as the command read it.
+        owner: of the scratch schema.
+        target: how to connect to the target.
+        data: a directory that is the judge's alone.
+        session: gives the Spark session when there is much to do.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        owner: str,
+        target: str,
+        data: Path,
+        session: Callable[[], SparkSession],
+    ) -> None:
+        self._config, self._owner, self._target = config, owner, target
+        self._data, self._session = data, session
+        with self._connected() as connection:
+            self._had_ledger = _has_schema(connection, OWN_SCHEMA)
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        return psycopg.connect(self._target, autocommit=True)
+
+    def clear(self) -> None:
+        """Remove what a scenario has left in the target and on the disk."""
+        shutil.rmtree(self._data, ignore_errors=True)
+        with self._connected() as connection:
+            connection.execute(
+                sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(SCHEMA))
+            )
+            if not self._had_ledger:
+                connection.execute(
+                    sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(OWN_SCHEMA))
+                )
+                return
+            for (name,) in connection.execute(
+                _SUBSCRIBED, (OWN_SCHEMA,)
+            ).fetchall():  # fmt: skip
+                connection.execute(
+                    sql.SQL("DELETE FROM {}.{} WHERE subscription = %s").format(
+                        sql.Identifier(OWN_SCHEMA), sql.Identifier(name)
+                    ),
+                    (SUBSCRIPTION,),
+                )
+
+    def load(self, tables: Sequence[str]) -> None:
+        """Load the tables as they are now.
+
+        Raises:
+            OlrPgError: of the first table that is not loaded.
+        """
+        config = scenario_config(self._config, self._owner, tables, self._target, self._data)
+        self._data.mkdir(parents=True, exist_ok=True)
+        with sources.open_tables(config, for_load=True) as source:
+            settings = sources.target_settings(config, source.snapshot, self._target)
+            work = self._work(source.sources(source.choose(())))
+            done = initial_load(settings, work, self._session, LoadOptions())
+        if done.failures:
+            raise done.failures[0]
+
+    def judge(self, tables: Sequence[str], left: Sequence[str], scn: int) -> Verdict:
+        """Replicate what has happened since the load, and compare.
+
+        Args:
+            left: those of `tables` that are there at the end.
+            scn: as of which the source's rows are compared.
+        """
+        config = scenario_config(self._config, self._owner, tables, self._target, self._data)
+        try:
+            run_appliance(config, once=True, apply=True)
+        except OlrPgError as error:
+            return self._stopped() or Verdict.refused(error)
+        try:
+            return self._stopped() or self._compared(left, scn)
+        except OlrPgError as error:
+            return Verdict.refused(error)
+
+    def _stopped(self) -> Verdict | None:
+        with self._connected() as connection:
+            found = connection.execute(_STOPPED, (SUBSCRIPTION,)).fetchone()
+        if found is None:
+            return None
+        table, operation, code, message = found
+        label, said = f"OLR-{int(code):05}", f"{table} has stopped: {message}"
+        if code in _WRONG:
+            return Verdict(Word.DIFFERS, code=label, differences=(f"{operation}: {said}",))
+        return Verdict(Word.REFUSED, said, label)
+
+    def _compared(self, left: Sequence[str], scn: int) -> Verdict:
+        if not left:
+            return Verdict(Word.UNTRIED, "the scenario's tables are gone at its end")
+        config = scenario_config(self._config, self._owner, left, self._target, self._data)
+        with sources.open_tables(config, scn=scn) as source:
+            settings = sources.target_settings(config, source.snapshot, self._target)
+            work = self._work(source.sources(source.choose(())))
+            found = verify(settings, work, self._session)
+        if found.failures:
+            return Verdict.refused(found.failures[0])
+        differing = [one for one in found.tables if not one.identical]
+        if differing:
+            return Verdict(Word.DIFFERS, differences=tuple(map(_words, differing)))
+        rows = sum(one.source_rows for one in found.tables)
+        return Verdict(
+            Word.RIGHT, f"{counted(rows, 'row')} of {counted(len(found.tables), 'table')} identical"
+        )
+
+    def _work(self, found: Sequence[SourceTable]) -> tuple[SourceTable, ...]:
+        return tuple(one._replace(data=_small(one.data)) for one in found)
+
+
+def _words(table: VerifiedTable) -> str:
+    kinds = [one.kind for one in table.differences]
+    said = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return (
+        f"{table.table.source.full_name}: {table.source_rows} rows in the source,"
+        f" {table.target_rows} in the target: {said}"
+    )
+
+
+def _has_schema(connection: psycopg.Connection[Any], name: str) -> bool:
+    return (
+        connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone()
+        is not None
+    )

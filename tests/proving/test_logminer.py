@@ -1,0 +1,112 @@
+"""LogMiner's changes are compared with decoded ones; its reference for a real log agrees."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.selection import find_tables
+from olr_pg.proving.decoded import decoded_events
+from olr_pg.proving.logminer import MinedChange, compare, parse_redo, same_value, xid_of_hex
+
+
+@pytest.mark.parametrize(
+    ("statement", "before", "after"),
+    [
+        (
+            """insert into "S"."T"("ID","A B","N") values ('1','it''s, (so)',NULL)""",
+            {},
+            {"ID": "1", "A B": "it's, (so)", "N": None},
+        ),
+        (
+            ("""update "S"."T" set "V" = 'y', "N" = NULL where "V" = 'a and "N" = ''b''' and"""
+             """ "N" IS NULL and ROWID = 'AAAAAAAAAAAAAAAAAA'"""),
+            {"V": """a and "N" = 'b'""", "N": None},
+            {"V": "y", "N": None},
+        ),
+        (
+            ("""delete from "S"."T" where "D" = TO_DATE('2026-01-02', 'YYYY-MM-DD') and "R" ="""
+             """ HEXTORAW('cafe') and "B" = '1.5'"""),
+            {"D": "2026-01-02", "R": "cafe", "B": "1.5"},
+            {},
+        ),
+    ],
+)  # fmt: skip
+def test_statements_are_read_back(
+    statement: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    assert parse_redo(statement) == (before, after)
+
+
+def test_what_is_no_statement() -> None:
+    with pytest.raises(ValueError, match="no INSERT"):
+        parse_redo("create table t (id number)")
+
+
+def test_values() -> None:
+    assert same_value("1.50", Decimal("1.5"))
+    assert not same_value("x", Decimal(1))
+    assert same_value(None, None)
+    assert not same_value(None, "x")
+    assert same_value(" 2026-01-02T03:04:05.120000000", "2026-01-02T03:04:05.12")
+    assert same_value("CAFE", "cafe")
+    assert not same_value("x ", "x")
+
+
+MINED = [
+    MinedChange("1.2.3", "insert", "S.T", "R1", {}, {"ID": "1", "V": "x"}),
+    MinedChange("1.2.4", "update", "S.T", "R1", {"V": "x"}, {"V": "y"}),
+]
+DECODED: list[dict[str, Any]] = [
+    {"op": "insert", "xid": "1.2.3", "table": "S.T", "rowid": "R1",
+     "after": {"ID": Decimal(1), "V": "x"}},
+    {"op": "update", "xid": "1.2.4", "table": "S.T", "rowid": "R1", "before": {"V": "x"},
+     "after": {"V": "y"}},
+]  # fmt: skip
+
+
+def test_the_same_changes_agree() -> None:
+    assert compare(MINED, DECODED) == []
+
+
+@pytest.mark.parametrize(
+    ("decoded", "told"),
+    [
+        (DECODED[:1], "the transactions are 1.2.3, 1.2.4 for LogMiner, and 1.2.3 decoded"),
+        (DECODED[::-1], "the transactions are"),
+        ([DECODED[0], {**DECODED[1], "rowid": "R2"}], "LogMiner has update, decoded are none"),
+        ([DECODED[0], {**DECODED[1], "op": "delete"}], "decoded are delete"),
+        ([DECODED[0], {**DECODED[1], "after": {"V": "z"}}], "V after it differs"),
+        ([DECODED[0], {**DECODED[1], "before": {"V": "z"}}], "V before it differs"),
+        ([DECODED[0], {**DECODED[1], "after": {}}], "V after it differs"),
+    ],
+)
+def test_whatever_differs_is_told(decoded: list[dict[str, Any]], told: str) -> None:
+    assert told in compare(MINED, decoded)[0]
+
+
+def test_tables_that_are_left_out() -> None:
+    assert compare(MINED, [], frozenset({"S.T"})) == []
+
+
+def test_the_reference_of_a_real_log_agrees_and_one_changed_value_does_not(
+    tmp_path: Path, real_log_dir: Path
+) -> None:
+    found = json.loads((real_log_dir / "logminer-reference.json").read_text("utf-8"))
+    mined = MinedChange(
+        xid_of_hex(found["xid"]), found["op"].lower(), f"{found['owner']}.{found['table']}", "",
+        {}, found["after"],
+    )  # fmt: skip
+    snapshot = load_snapshot(str(next(real_log_dir.glob("TEST-chkpt-*.json"))))
+    tables = find_tables(snapshot, [(found["owner"], found["table"])])
+    logs = [str(path) for path in sorted(real_log_dir.glob("*.dbf"))]
+    events = decoded_events(snapshot, logs, tables, tmp_path)
+    assert compare([mined], events) == []
+    for column in mined.after:
+        wrong = mined._replace(after={**mined.after, column: "2"})
+        assert compare([wrong], events) != []

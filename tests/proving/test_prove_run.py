@@ -1,0 +1,145 @@
+"""`olr-pg prove` on the stand-in: right and wrong scenarios, what it leaves, resuming."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.proving import prove_run
+from olr_pg.proving.prove_run import ProveOptions, chosen_scenarios, prove
+from olr_pg.proving.scratch_schema import ScratchSchema
+from olr_pg.proving.verdicts import Judge, Proof, Word
+from tests.proving.served import Served, served_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+SCENARIOS = (
+    "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes", "ddl/truncate",
+    "lobs/in_the_row", "ddl/add_column",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_source(tmp_path_factory.mktemp("source")) as made:
+        yield made
+
+
+@pytest.fixture
+def tried(
+    served: Served,
+    tmp_path: Path,
+    postgres_database: str,
+    shared_session: Callable[[], SparkSession],
+) -> Callable[..., Proof]:
+    def run(*patterns: str, **options: Any) -> Proof:
+        config = served.config(postgres_database)
+        return prove(config, ProveOptions(patterns, tmp_path / "out", **options), shared_session)
+
+    return run
+
+
+def scratch_objects(served: Served) -> set[str]:
+    database = OracleDatabase(served.source)
+    try:
+        source = served.source.model_copy(update={"user": served.prove.user})
+        return {one.name for one in ScratchSchema(source, database).objects()}
+    finally:
+        database.close()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("one_session")
+def test_scenarios_are_right_and_nothing_is_left(
+    served: Served, tried: Callable[..., Proof], tmp_path: Path, postgres_database: str
+) -> None:
+    proof = tried(*SCENARIOS)
+    found = {one.name: one.verdicts for one in proof.results}
+    assert {name: one[Judge.REPLAY].word for name, one in found.items()} == dict.fromkeys(
+        sorted(SCENARIOS), Word.RIGHT
+    )
+    whole = {name: one[Judge.WHOLE_WAY] for name, one in found.items()}
+    refused = whole.pop("ddl/add_column")
+    assert (refused.word, refused.code) == (Word.REFUSED, "OLR-05006")
+    assert {one.word for one in whole.values()} == {Word.RIGHT}
+    assert found["types/dates"][Judge.LOGMINER].word is Word.UNTRIED
+    assert not proof.differs
+    # Nothing is left in the source and in the target, and the results are whole.
+    assert scratch_objects(served) == set()
+    with psycopg.connect(postgres_database) as connection:
+        schemas = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'olr%'")
+        assert schemas.fetchall() == []
+    out = tmp_path / "out"
+    document = json.loads((out / "proof.json").read_text("utf-8"))
+    assert [one["scenario"] for one in document["scenarios"]] == sorted(SCENARIOS)
+    assert document["database"]["character sets"] == "AL32UTF8, national AL16UTF16"
+    assert not (out / "work").exists()
+    page = (out / "proof.html").read_text("utf-8")
+    assert "types/dates" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("one_session")
+def test_a_wrong_value_is_found_with_its_masked_redo(
+    served: Served, tried: Callable[..., Proof], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prove_run.decoded_events
+
+    def wrong(*arguments: Any) -> Any:
+        events = whole(*arguments)
+        inserted = next(one for one in events if one["op"] == "insert")
+        inserted["after"]["ID"] += 1
+        return events
+
+    monkeypatch.setattr(prove_run, "decoded_events", wrong)
+    proof = tried("types/dates")
+    verdict = proof.results[0].verdicts[Judge.REPLAY]
+    assert proof.differs
+    assert verdict.word is Word.DIFFERS
+    assert "ID is 2, not 1" in verdict.differences[0]
+    incident = json.loads(Path(verdict.incident).read_text("utf-8"))
+    assert incident["masked"] is True
+    assert incident["records"]
+    assert incident["error"]["code"] == Code.SCENARIO_DIFFERS
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("one_session")
+def test_a_run_that_was_broken_off_goes_on_and_a_whole_one_begins_anew(
+    served: Served, tried: Callable[..., Proof], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    judged = prove_run._Trial.judged
+
+    def breaks(trial: Any, scenario: Any) -> Any:
+        begun.append(scenario.name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return judged(trial, scenario)
+
+    monkeypatch.setattr(prove_run._Trial, "judged", breaks)
+    two = ("transactions/named", "types/raw")
+    with pytest.raises(KeyboardInterrupt):
+        tried(*two)
+    assert scratch_objects(served) == set()
+    assert not tried(*two).differs
+    assert begun == ["transactions/named", "types/raw", "types/raw"]
+    tried(*two)
+    assert begun[3:] == list(two)
+
+
+def test_a_pattern_that_fits_nothing() -> None:
+    with pytest.raises(OlrPgError, match="nothing/\\*") as caught:
+        chosen_scenarios(["types/*", "nothing/*"])
+    assert caught.value.code is Code.SCENARIO_UNKNOWN
+    assert len(chosen_scenarios([])) > len(chosen_scenarios(["types/*"])) > 10
