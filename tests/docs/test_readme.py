@@ -226,7 +226,7 @@ def check_demo(machine: Machine, text: str) -> None:
 
 
 def own_database(machine: Machine) -> None:
-    init, doctor, load, run, verify, cutover, assess, migrate = OWN
+    init, doctor, load, run, verify, cutover, assess, migrate, prove = OWN
     source = machine.start(SIMULATE, "source.log")
     simulated = machine.clone / "sim"
     machine.await_that((simulated / "olr-pg.json").exists)
@@ -234,6 +234,7 @@ def own_database(machine: Machine) -> None:
     answer(machine, init)
     machine.run("olr-pg config check")
     machine.run(doctor, codes=(0, 10))
+    machine.run(prove, codes=(8,))  # the source that is pretended takes no SQL
     machine.run(load)
     running = machine.start(run, "run.log")
     machine.await_that(lambda: "CAUGHT_UP" in machine.run("olr-pg status", codes=(0, 12)))

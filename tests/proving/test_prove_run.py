@@ -12,6 +12,7 @@ import pytest
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.proving import prove_run
+from olr_pg.proving.decoded import decoded_events
 from olr_pg.proving.prove_run import ProveOptions, chosen_scenarios, prove
 from olr_pg.proving.scratch_schema import ScratchSchema
 from olr_pg.proving.verdicts import Judge, Proof, Word
@@ -93,10 +94,8 @@ def test_scenarios_are_right_and_nothing_is_left(
 def test_a_wrong_value_is_found_with_its_masked_redo(
     served: Served, tried: Callable[..., Proof], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = prove_run.decoded_events
-
     def wrong(*arguments: Any) -> Any:
-        events = whole(*arguments)
+        events = decoded_events(*arguments)
         inserted = next(one for one in events if one["op"] == "insert")
         inserted["after"]["ID"] += 1
         return events
