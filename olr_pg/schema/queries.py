@@ -219,7 +219,7 @@ def _unified_column(
 def _select(t: Translator, select: exp.Select) -> list[Output]:
     scope = t.scope
     scope.grouped = _has_subtotals(select)
-    scope.sources = _sources(t, select)
+    scope.sources = read_sources(t, select)
     is_tree = rewrite_hierarchy(t, select)
     marked = rewrite_outer_joins(t, select)
     scope.sources = [
@@ -272,8 +272,12 @@ def _constant_groups(t: Translator, select: exp.Select) -> None:
             one.replace(t.raw(f"CAST({t.sql(one)} AS TEXT)", UNKNOWN))
 
 
-def _sources(t: Translator, select: exp.Select) -> list[Source]:
-    """Resolve what is read; return it with what an outer join makes optional."""
+def read_sources(t: Translator, select: exp.Select) -> list[Source]:
+    """Resolve what is read; return it with what an outer join makes optional.
+
+    Raises:
+        UntranslatableError: with the reason.
+    """
     begin = select.args.get("from_")
     joins = select.args.get("joins") or []
     found = list[Source]()

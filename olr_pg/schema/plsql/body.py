@@ -1,24 +1,28 @@
 """Blocks of PL/SQL, statement by statement, as PL/pgSQL.
 
 What PL/pgSQL does otherwise is refused: an exception takes back the whole block there, so a handler
-after several changes must raise again; COMMIT, calls of other routines, collections and dynamic SQL
-are named.
+after several changes must raise again; COMMIT, collections and dynamic SQL that is put together are
+named. What SQL%ROWCOUNT and the attributes of cursors tell stands in variables of these names.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.schema.plsql.changes import Merge
+from olr_pg.schema.plsql.cursor import Cursor
 from olr_pg.schema.plsql.types import Typed, read_type, variable
+from olr_pg.schema.queries import Output
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.scopes import Source
-from olr_pg.schema.translating import UntranslatableError
-from olr_pg.schema.value_kinds import INTEGER, TEXT
+from olr_pg.schema.translating import UntranslatableError, quoted
+from olr_pg.schema.value_kinds import BOOLEAN, INTEGER, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from olr_pg.schema.plsql.cursor import Cursor
     from olr_pg.schema.plsql.routine_sql import RoutineSql
 
 CONDITIONS: Final = {
@@ -29,22 +33,39 @@ CONDITIONS: Final = {
     "INVALID_NUMBER": "invalid_text_representation",
     "VALUE_ERROR": "string_data_right_truncation OR numeric_value_out_of_range"
     " OR invalid_text_representation",
+    "CASE_NOT_FOUND": "case_not_found",
+    "CURSOR_ALREADY_OPEN": "duplicate_cursor",
+    "INVALID_CURSOR": "invalid_cursor_name",
     "OTHERS": "OTHERS",
 }
-_CHANGES: Final = ("INSERT", "UPDATE", "DELETE")
+_NUMBERED: Final = {
+    1: "unique_violation",
+    54: "lock_not_available",
+    60: "deadlock_detected",
+    1400: "not_null_violation",
+    1403: "no_data_found",
+    1407: "not_null_violation",
+    1422: "too_many_rows",
+    1476: "division_by_zero",
+    2290: "check_violation",
+}
+"""Numbers of Oracle's errors that are one condition of PostgreSQL."""
+
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LITERAL: Final = re.compile(r"'((?:[^']|'')*)'")
+_BIND: Final = re.compile(r"('(?:[^']|'')*')|:(\w+)")
+_COUNTED: Final = re.compile(r"\bSQL\s*%", re.IGNORECASE)
+_UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
+_SQL_COUNT: Final = "SQL%ROWCOUNT"
+_CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _REFUSED: Final = {
     "COMMIT": "COMMIT: only in procedures that are called outside a transaction",
     "ROLLBACK": "ROLLBACK: only in procedures that are called outside a transaction",
     "SAVEPOINT": "SAVEPOINT: a block with EXCEPTION",
-    "EXECUTE": "EXECUTE IMMEDIATE: EXECUTE … USING",
-    "OPEN": "OPEN of a cursor: a FOR loop over the query",
-    "FETCH": "FETCH of a cursor: a FOR loop over the query",
     "FORALL": "FORALL: one statement over unnest()",
     "GOTO": "GOTO: rewrite the flow",
-    "MERGE": "MERGE: INSERT … ON CONFLICT, or PostgreSQL's MERGE",
     "LOCK": "LOCK TABLE: other lock modes",
     "PIPE": "PIPE ROW: RETURN NEXT",
-    "CASE": "the statement CASE: IF … ELSIF",
     "WITH": "WITH … SELECT INTO: a subquery",
     "PRAGMA": "a PRAGMA",
     "TYPE": "a type of its own",
@@ -70,7 +91,11 @@ class Body:
         self._returns = returns
         self._leaving = leaving
         self._queries: dict[str, str] = {}
+        self._cursors: dict[str, list[str]] = {}
+        self._exceptions: dict[str, str] = {}
         self._changes = 0
+        self._counts = bool(_COUNTED.search(cursor.text))
+        self._is_outermost = True
 
     def block(self, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> list[str]:
         """Write declarations, statements and handlers.
@@ -83,8 +108,12 @@ class Body:
         """
         cursor, before = self._cursor, self._changes
         cursor.take("DECLARE")
-        known = dict(self._sql.types)
-        declared = self._declarations()
+        known, records = dict(self._sql.types), dict(self._sql.records)
+        declared = []
+        if self._counts and self._is_outermost:
+            declared.append(self._own_variable(_SQL_COUNT, Typed("integer", INTEGER)))
+        self._is_outermost = False
+        declared += self._declarations()
         cursor.expect("BEGIN")
         body, ends_with_change = self._statements()
         changes = self._changes - before
@@ -100,7 +129,7 @@ class Body:
         if cursor.word() != ";" and not cursor.is_done:
             cursor.name()
         cursor.take(";")
-        self._sql.types = known
+        self._sql.types, self._sql.records = known, records
         lines = ["DECLARE", *map(_in, declared)] if declared else []
         lines += ["BEGIN", *map(_in, (*first, *body, *last))]
         if handlers:
@@ -110,15 +139,22 @@ class Body:
     def _declarations(self) -> list[str]:
         cursor, found = self._cursor, list[str]()
         while cursor.word() != "BEGIN":
+            if cursor.take("PRAGMA", "EXCEPTION_INIT", "("):
+                self._numbered(*cursor.list_until(")"))
+                continue
             if cursor.word() in _REFUSED:
                 raise UntranslatableError(_REFUSED[cursor.word()])
             if cursor.take("CURSOR"):
-                name = cursor.name()
-                cursor.expect("IS")
-                self._queries[name] = cursor.until(";")
-                cursor.expect(";")
+                found += self._cursor_declaration()
                 continue
             name = cursor.name()
+            if cursor.take("EXCEPTION", ";"):
+                self._exceptions[name] = f"SQLSTATE '{self._state(name)}'"
+                continue
+            row = self._row_declaration(name)
+            if row:
+                found.append(row)
+                continue
             constant = " CONSTANT" if cursor.take("CONSTANT") else ""
             sql = self._sql
             typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=True)
@@ -131,12 +167,88 @@ class Body:
             found.append(f"{variable(name)}{constant} {typed.sql}{filled}{value};")
         return found
 
+    def _own_variable(self, name: str, typed: Typed) -> str:
+        self._sql.types = {**self._sql.types, name: typed}
+        return f"{variable(name)} {typed.sql};"
+
+    def _state(self, name: str) -> str:
+        """Return an SQLSTATE for an exception of the routine's own, which no other one has."""
+        number = zlib.crc32(f"{self._cursor.text}.{name}".encode()) % 36**3
+        return "OR" + "".join(_DIGITS[number // 36**place % 36] for place in (2, 1, 0))
+
+    def _numbered(self, name: str, number: str) -> None:
+        self._cursor.expect(";")
+        digits = number.replace(" ", "").removeprefix("-")
+        condition = _NUMBERED.get(int(digits)) if digits.isdigit() else None
+        if condition is None or name.upper() not in self._exceptions:
+            raise UntranslatableError(f"the exception {name} of ORA-{digits}: name its SQLSTATE")
+        self._exceptions[name.upper()] = condition
+
+    def _cursor_declaration(self) -> list[str]:
+        """Read a cursor; one that is opened is one of PL/pgSQL, whose columns all have names."""
+        cursor, sql = self._cursor, self._sql
+        name, known = cursor.name(), sql.types
+        parameters = list[str]()
+        while cursor.take("(") if not parameters else cursor.take(","):
+            parameter = cursor.name()
+            cursor.take("IN")
+            typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=False)
+            sql.types = {**sql.types, parameter: typed}
+            parameters.append(f"{variable(parameter)} {typed.sql}")
+        if parameters:
+            cursor.expect(")")
+        cursor.expect("IS")
+        query = cursor.until(";")
+        cursor.expect(";")
+        is_opened = re.search(rf"\bOPEN\s+{name}\b", cursor.text, re.IGNORECASE)
+        if not (is_opened or parameters):
+            self._queries[name] = query
+            return []
+        text, outputs = sql.query(query)
+        sql.types = known
+        names = [one.column.name or f"c{number}" for number, one in enumerate(outputs, 1)]
+        self._cursors[name] = names
+        facts = [one.column.fact for one in outputs]
+        columns = {
+            one.name or f"C{number}": RelationColumn(own, fact)
+            for number, (one, own, fact) in enumerate(zip(outputs, names, facts, strict=True), 1)
+        }
+        row = f"{name}%ROW"
+        sql.records = {**sql.records, row: Source(row, row.lower(), columns)}
+        listed, given = ", ".join(map(quoted, names)), f"({', '.join(parameters)}) "
+        rows = f'SELECT * FROM ({text}) AS "rows" ({listed})'  # noqa: S608 - translated
+        return [
+            f"{variable(name)} CURSOR {given if parameters else ''}FOR {rows};",
+            f"{variable(row)} record;",
+            self._own_variable(f"{name}%FOUND", Typed("boolean", BOOLEAN)),
+            self._own_variable(f"{name}%ROWCOUNT", Typed("integer", INTEGER)),
+        ]
+
+    def _row_declaration(self, name: str) -> str:
+        """Read the declaration of a row of a table or cursor; return nothing if it is another."""
+        cursor, sql = self._cursor, self._sql
+        is_here = next((at for at in (1, 3) if cursor.word(at) == "%"), 0)
+        if not is_here or cursor.word(is_here + 1) != "ROWTYPE":
+            return ""
+        names = cursor.path()
+        cursor.expect("%", "ROWTYPE", ";")
+        row = sql.records.get(f"{names[0]}%ROW") if len(names) == 1 else None
+        relation = sql.relations.find(*([sql.owner, *names][-2:]))
+        if row is None and relation is None:
+            raise UntranslatableError(f"the type {'.'.join(names)}%ROWTYPE")
+        columns = row.columns if row is not None else relation.columns  # type: ignore[union-attr]
+        sql.records = {**sql.records, name: Source(name, name.lower(), columns)}
+        sql.rows = sql.rows | {name}
+        if row is not None or relation is None:
+            return f"{variable(name)} record;"
+        return f"{variable(name)} {quoted(relation.schema)}.{quoted(relation.name)}%ROWTYPE;"
+
     def _statements(self) -> tuple[list[str], bool]:
         """Write statements up to the word that ends them; tell whether the last is a change."""
         found, is_change = list[str](), False
         while self._cursor.word() not in ("END", "EXCEPTION", "ELSE", "ELSIF", "WHEN", ""):
             before = self._changes
-            is_plain = self._cursor.word() in _CHANGES
+            is_plain = self._cursor.word() in (*_CHANGES, "EXECUTE")
             found += self._statement()
             is_change = is_plain and self._changes == before + 1
         return found, is_change
@@ -154,6 +266,11 @@ class Body:
             "BEGIN": self.block,
             "DECLARE": self.block,
             "SELECT": self._select,
+            "CASE": self._case,
+            "OPEN": self._open,
+            "FETCH": self._fetch,
+            "CLOSE": self._close,
+            "EXECUTE": self._dynamic,
             **dict.fromkeys(_CHANGES, self._change),
         }
         if word in writers:
@@ -178,8 +295,8 @@ class Body:
             return "RAISE;"
         if cursor.take("RAISE_APPLICATION_ERROR", "("):
             return self._raise()
-        if word == "RAISE":
-            raise UntranslatableError("RAISE of an exception of its own: RAISE EXCEPTION")
+        if cursor.take("RAISE"):
+            return self._raise_named(cursor.name())
         return self._assignment()
 
     def _raise(self) -> str:
@@ -191,6 +308,16 @@ class Body:
             raise UntranslatableError("RAISE_APPLICATION_ERROR with a number that is no literal")
         message = f"'ORA-{number}: ' || COALESCE({self._sql.value(text, TEXT)}, '')"
         return f"RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'P0001';"
+
+    def _raise_named(self, name: str) -> str:
+        self._cursor.expect(";")
+        own = self._exceptions.get(name)
+        if own is not None and own.startswith("SQLSTATE"):
+            return f"RAISE EXCEPTION USING ERRCODE = {own.split()[1]}, MESSAGE = {_UNHANDLED};"
+        condition = own or CONDITIONS.get(name, "OTHERS").split(" ")[0]
+        if condition == "OTHERS":
+            raise UntranslatableError(f"RAISE of {name}, which it does not declare")
+        return f"RAISE {condition};"
 
     def _assignment(self) -> str:
         cursor = self._cursor
@@ -247,6 +374,9 @@ class Body:
         text = cursor.until(")") if is_query else cursor.until("LOOP")
         if is_query:
             cursor.expect(")")
+        called = text.split("(")[0].strip().upper()
+        if not is_query and called in self._cursors:
+            return self._rows_of_cursor(name, called, text)
         query = text if is_query else self._queries.get(text.upper())
         if query is None:
             return self._count(name, text, backwards)
@@ -279,6 +409,121 @@ class Body:
         sql.records = known
         return ["DECLARE", _in(record), "BEGIN", *map(_in, lines), "END;"]
 
+    def _rows_of_cursor(self, name: str, called: str, text: str) -> list[str]:
+        sql, known = self._sql, self._sql.records
+        row = known[f"{called}%ROW"]
+        opened = self._opened(called, text[len(called) :].strip())
+        sql.records = {**known, name: Source(name, name.lower(), row.columns)}
+        lines = self._looped(f"FOR {variable(name)} IN {opened} ")
+        sql.records = known
+        return lines
+
+    def _opened(self, name: str, arguments: str) -> str:
+        if name not in self._cursors:
+            raise UntranslatableError(f"the cursor {name}: declare it with its query")
+        if not arguments:
+            return variable(name)
+        values = Cursor(arguments[1:]).list_until(")")
+        return f"{variable(name)}({', '.join(map(self._sql.value, values))})"
+
+    def _open(self) -> list[str]:
+        cursor = self._cursor
+        cursor.expect("OPEN")
+        name = cursor.name()
+        if cursor.word() == "FOR":
+            raise UntranslatableError("OPEN FOR: a function that returns the rows")
+        opened = self._opened(name, cursor.until(";"))
+        cursor.expect(";")
+        found, count = (variable(f"{name}%{what}") for what in ("FOUND", "ROWCOUNT"))
+        return [f"OPEN {opened};", f"{found} := NULL;", f"{count} := 0;"]
+
+    def _close(self) -> list[str]:
+        cursor = self._cursor
+        cursor.expect("CLOSE")
+        name = cursor.name()
+        cursor.expect(";")
+        return [f"CLOSE {self._opened(name, '')};"]
+
+    def _fetch(self) -> list[str]:
+        """Behind the last row Oracle's variables keep their values, PL/pgSQL's become NULL."""
+        cursor, sql = self._cursor, self._sql
+        cursor.expect("FETCH")
+        name = cursor.name()
+        if not cursor.take("INTO"):
+            raise UntranslatableError("FETCH BULK COLLECT: array_agg, or a loop")
+        targets = [cursor.path()]
+        while cursor.take(","):
+            targets.append(cursor.path())
+        cursor.expect(";")
+        opened, row = self._opened(name, ""), sql.records[f"{name}%ROW"]
+        columns, taken = [*row.columns.values()], variable(f"{name}%ROW")
+        if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in sql.rows:
+            outputs = [Output(one.name, one) for one in columns]
+            moved = [f"{sql.into_row(targets[0][0], outputs)} := {taken};"]
+        elif len(targets) != len(columns):
+            raise UntranslatableError("FETCH into another number of variables")
+        else:
+            moved = [
+                f"{sql.into(target, one.fact)} := {taken}.{quoted(one.name)};"
+                for target, one in zip(targets, columns, strict=True)
+            ]
+        count = variable(f"{name}%ROWCOUNT")
+        return [
+            f"FETCH {opened} INTO {taken};",
+            f"{variable(f'{name}%FOUND')} := FOUND;",
+            "IF FOUND THEN",
+            *map(_in, moved),
+            _in(f"{count} := {count} + 1;"),
+            "END IF;",
+        ]
+
+    def _case(self) -> list[str]:
+        cursor, lines, word = self._cursor, list[str](), "IF"
+        cursor.expect("CASE")
+        asked = "" if cursor.word() == "WHEN" else cursor.until("WHEN")
+        while cursor.take("WHEN"):
+            text = cursor.until("THEN")
+            cursor.expect("THEN")
+            condition = self._sql.value(f"({asked}) = ({text})" if asked else text)
+            lines += [f"{word} {condition} THEN", *map(_in, self._statements()[0])]
+            word = "ELSIF"
+        rest = self._statements()[0] if cursor.take("ELSE") else ["RAISE case_not_found;"]
+        cursor.expect("END", "CASE", ";")
+        return [*lines, "ELSE", *map(_in, rest), "END IF;"]
+
+    def _dynamic(self) -> list[str]:
+        """EXECUTE IMMEDIATE of a literal is the statement itself."""
+        outer = self._cursor
+        outer.expect("EXECUTE", "IMMEDIATE")
+        literal = _LITERAL.fullmatch(outer.until("INTO", "USING", ";"))
+        if literal is None:
+            raise UntranslatableError(
+                "EXECUTE IMMEDIATE of a text that is put together: EXECUTE format(…) USING …"
+            )
+        into = outer.until("USING", ";") if outer.word() == "INTO" else ""
+        values = outer.list_until(";") if outer.take("USING") else []
+        if not values:
+            outer.expect(";")
+        text = literal[1].replace("''", "'").strip().rstrip(";")
+        places = iter(values)
+        try:
+            text = _BIND.sub(lambda one: one[1] or f"({_given(next(places))})", text)
+        except StopIteration:
+            raise UntranslatableError("EXECUTE IMMEDIATE with fewer values than binds") from None
+        if next(places, None) is not None:
+            raise UntranslatableError("EXECUTE IMMEDIATE with more values than binds")
+        word = text.split(" ")[0].upper()
+        if word not in (*_CHANGES, "SELECT") or (word == "SELECT") != bool(into):
+            raise UntranslatableError(f"EXECUTE IMMEDIATE of {word or 'nothing'}")
+        if into:
+            inner = Cursor(text + ";")
+            text = f"{inner.until('FROM')} {into} {inner.until(';')}"
+        self._cursor = Cursor(text + ";")
+        try:
+            return self._statement()
+        finally:
+            self._cursor = outer
+
     def _leave_loop(self, word: str) -> list[str]:
         cursor = self._cursor
         cursor.expect(word)
@@ -300,19 +545,52 @@ class Body:
         rest = cursor.until(";")
         cursor.expect(";")
         text, outputs = self._sql.query(f"SELECT {items} {rest}")
+        first = [f"{variable(_SQL_COUNT)} := 0;"] if self._counts else []
+        last = [f"{variable(_SQL_COUNT)} := 1;"] if self._counts else []
+        if len(targets) == 1 and len(targets[0]) == 1 and targets[0][0] in self._sql.rows:
+            row = self._sql.into_row(targets[0][0], outputs)
+            return [*first, f"{text} INTO STRICT {row};", *last]
         if len(outputs) != len(targets):
-            raise UntranslatableError("SELECT INTO a record")
+            raise UntranslatableError("SELECT INTO another number of variables")
         names = [
             self._sql.into(target, one.column.fact)
             for target, one in zip(targets, outputs, strict=True)
         ]
-        return [f"{text} INTO STRICT {', '.join(names)};"]
+        return [*first, f"{text} INTO STRICT {', '.join(names)};", *last]
 
     def _change(self) -> list[str]:
-        text = self._cursor.until(";")
+        is_merge = self._cursor.word() == "MERGE"
+        text = "" if is_merge else self._cursor.until(";")
+        sql = self._sql.merge(self._merge()) if is_merge else self._sql.change(text)
         self._cursor.expect(";")
         self._changes += 1
-        return [f"{self._sql.change(text)};"]
+        counted = f"GET DIAGNOSTICS {variable(_SQL_COUNT)} = ROW_COUNT;"
+        return [f"{sql};", *([counted] if self._counts else [])]
+
+    def _merge(self) -> Merge:
+        cursor = self._cursor
+        cursor.expect("MERGE", "INTO")
+        target = cursor.until("USING")
+        cursor.expect("USING")
+        source = cursor.until("ON")
+        cursor.expect("ON")
+        parts = Merge(target, source, cursor.until("WHEN"))
+        ends = ("WHERE", "WHEN", "DELETE", ";")
+        while cursor.take("WHEN"):
+            if cursor.take("MATCHED", "THEN", "UPDATE", "SET"):
+                parts = parts._replace(changes=cursor.until(*ends))
+                if cursor.take("WHERE"):
+                    parts = parts._replace(changes_if=cursor.until("WHEN", "DELETE", ";"))
+            elif cursor.take("NOT", "MATCHED", "THEN", "INSERT"):
+                parts = parts._replace(columns=cursor.until("VALUES"))
+                cursor.expect("VALUES", "(")
+                parts = parts._replace(values=cursor.until(")"))
+                cursor.expect(")")
+                if cursor.take("WHERE"):
+                    parts = parts._replace(values_if=cursor.until("WHEN", ";"))
+            if cursor.word() not in ("WHEN", ";"):
+                raise UntranslatableError(f"MERGE with {cursor.word() or 'another part'}")
+        return parts
 
     def _handlers(self) -> list[tuple[list[str], str]]:
         """Write the handlers; return each with its last statement."""
@@ -322,13 +600,27 @@ class Body:
             while cursor.take("OR"):
                 names.append(cursor.name())
             cursor.expect("THEN")
-            unknown = [name for name in names if name not in CONDITIONS]
+            handled = {**CONDITIONS, **self._exceptions}
+            unknown = [name for name in names if name not in handled]
             if unknown:
                 raise UntranslatableError(f"the exception {unknown[0]}")
+            known = self._sql.types
+            self._sql.types = {**known, "SQLERRM": Typed("text", TEXT)}
             body, _ = self._statements()
-            conditions = " OR ".join(CONDITIONS[name] for name in names)
+            self._sql.types = known
+            if any('"sqlerrm"' in line for line in body):
+                self._sql.remarks.append("SQLERRM is the message of PostgreSQL")
+            conditions = " OR ".join(handled[name] for name in names)
             found.append(([f"WHEN {conditions} THEN", *map(_in, body)], body[-1] if body else ""))
         return found
+
+
+def _given(value: str) -> str:
+    """Return a value of USING without its mode."""
+    mode = value.split(" ")[0].upper()
+    if mode == "OUT":
+        raise UntranslatableError("EXECUTE IMMEDIATE with an OUT value")
+    return value[3:] if mode == "IN" else value
 
 
 def _in(line: str) -> str:

@@ -1,15 +1,17 @@
-"""INSERT, UPDATE and DELETE of a routine."""
+"""INSERT, UPDATE, DELETE and MERGE of a routine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlglot import exp
 
-from olr_pg.schema.queries import translate_frame
+from olr_pg.schema.oracle_parser import parse_oracle
+from olr_pg.schema.plsql.cursor import Cursor
+from olr_pg.schema.queries import read_sources, translate_frame
 from olr_pg.schema.scopes import Scope, Source
 from olr_pg.schema.translating import UntranslatableError, quoted
-from olr_pg.schema.translation import assigned
+from olr_pg.schema.translation import assigned, refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +55,83 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
     finally:
         t.scope = outer
     return f"UPDATE {name} SET {items}{condition}"  # noqa: S608 - translated
+
+
+class Merge(NamedTuple):
+    """The parts of MERGE, as texts; those of a branch that is not there are empty.
+
+    Attributes:
+        target, source: with their aliases.
+        changes, changes_if: SET … and WHERE … of rows that match.
+        columns, values, values_if: INSERT (…), VALUES (…) and WHERE … of those that do not.
+    """
+
+    target: str
+    source: str
+    on: str
+    changes: str = ""
+    changes_if: str = ""
+    columns: str = ""
+    values: str = ""
+    values_if: str = ""
+
+
+def translate_merge(t: Translator, parts: Merge) -> str:
+    """Translate MERGE, which PostgreSQL has since 15.
+
+    Raises:
+        UntranslatableError: with the reason.
+    """
+    (table,) = parse_oracle(f"SELECT 1 FROM {parts.target}").find_all(exp.Table)  # noqa: S608 - read
+    relation, target = _target(t, table)
+    query = parse_oracle(f"SELECT 1 FROM {parts.source}")  # noqa: S608 - read
+    assert isinstance(query, exp.Select)
+    refuse_unknown(query)
+    outer, t.scope = t.scope, Scope(outer=t.scope)
+    try:
+        sources = read_sources(t, query)
+        held = query.args.get("from_")
+        read = t.sql(held.this) if held is not None else '(SELECT 1) AS "dual"'
+        t.scope = Scope([target, *sources], outer)
+        into = f"MERGE INTO {_full(relation)} AS {quoted(target.alias)}"
+        lines = [f"{into} USING {read} ON {_condition(t, parts.on)}"]
+        if parts.changes:
+            changed = parse_oracle(f"UPDATE x SET {parts.changes}").expressions  # noqa: S608 - read
+            items = ", ".join(_set(t, one, target) for one in changed)
+            lines.append(f"WHEN MATCHED{_if(t, parts.changes_if)} THEN UPDATE SET {items}")
+        if parts.values:
+            lines.append(
+                f"WHEN NOT MATCHED{_if(t, parts.values_if)} THEN {_inserted(t, parts, target)}"
+            )
+    finally:
+        t.scope = outer
+    return "\n".join(lines)
+
+
+def _condition(t: Translator, text: str) -> str:
+    tree = parse_oracle(f"SELECT {text}")
+    holder = exp.Paren(this=tree.selects[0])  # type: ignore[attr-defined]
+    refuse_unknown(holder)
+    t.translate(holder.this)
+    return t.sql(holder)
+
+
+def _if(t: Translator, text: str) -> str:
+    return f" AND {_condition(t, text)}" if text else ""
+
+
+def _inserted(t: Translator, parts: Merge, target: Source) -> str:
+    cursor, names = Cursor(parts.columns), list[str]()
+    while cursor.take("(") if not names else cursor.take(","):
+        names.append(cursor.path()[-1])
+    known = [target.columns[name] for name in names or target.columns if name in target.columns]
+    if len(known) < len(names):
+        raise UntranslatableError("it inserts columns that its table has not")
+    row = parse_oracle(f"SELECT {parts.values}").expressions
+    _same_number(row, known)
+    values = ", ".join(_value(t, *pair) for pair in zip(row, known, strict=True))
+    listed = ", ".join(quoted(one.name) for one in known)
+    return f"INSERT ({listed}) VALUES ({values})"  # noqa: S608 - translated
 
 
 def _full(relation: Relation) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlglot.dialects.oracle import Oracle
 from sqlglot.errors import TokenError
@@ -18,7 +18,17 @@ _EVENTS: Final = {
     "UPDATING": "(TG_OP = 'UPDATE')",
     "DELETING": "(TG_OP = 'DELETE')",
 }
+_ATTRIBUTES: Final = ("FOUND", "NOTFOUND", "ROWCOUNT", "ISOPEN")
 _NAMES: Final = re.compile(r"[A-Z_][\w$#]*")
+
+
+class _Tokenizer(Oracle.Tokenizer):
+    COMMANDS: ClassVar[set[TokenType]] = set()
+    """The library takes the text behind EXECUTE and FETCH for one word."""
+
+
+class _Words(Oracle):
+    Tokenizer = _Tokenizer
 
 
 class Cursor:
@@ -31,7 +41,7 @@ class Cursor:
     def __init__(self, text: str) -> None:
         self.text = _RANGE.sub(lambda found: found[1] or " .. ", text)
         try:
-            self._tokens = Oracle().tokenize(self.text)
+            self._tokens = _Words().tokenize(self.text)
         except TokenError as error:
             raise UntranslatableError("it cannot be read as PL/SQL") from error
         self._at = 0
@@ -110,18 +120,36 @@ class Cursor:
 
     def _between(self, begin: int, end: int) -> str:
         """Return the text of tokens without comments, nor the colons before NEW and OLD."""
-        pieces, before = list[str](), None
+        pieces, before, skipped = list[str](), None, -1
         for at in range(begin, end):
             token = self._tokens[at]
             after = self._tokens[at + 1].text.upper() if at + 1 < end else ""
             if token.token_type is TokenType.COLON and after in ("NEW", "OLD"):
                 continue
             gap = before is None or token.start == before + 1
+            if at <= skipped:
+                continue
+            if self._is_attribute(at, end):
+                pieces += ["" if gap else " ", self._attribute(at)]
+                skipped, before = at + 2, self._tokens[at + 2].end
+                continue
             pieces.append("" if gap else " ")
             word = self.text[token.start : token.end + 1]
             pieces.append(_EVENTS.get(word.upper(), word))
             before = token.end
         return "".join(pieces).strip()
+
+    def _is_attribute(self, at: int, end: int) -> bool:
+        texts = [token.text.upper() for token in self._tokens[at : min(at + 3, end)]]
+        return len(texts) == 3 and texts[1] == "%" and texts[2] in _ATTRIBUTES
+
+    def _attribute(self, at: int) -> str:
+        """Return the variable that stands for %FOUND and the like of a cursor, or of SQL."""
+        name, _, asked = (token.text.upper() for token in self._tokens[at : at + 3])
+        if name == "SQL" and asked in ("FOUND", "NOTFOUND"):
+            return f'("SQL%ROWCOUNT" {">" if asked == "FOUND" else "="} 0)'
+        found = f'"{name}%{asked.removeprefix("NOT")}"'
+        return f"(NOT {found})" if asked == "NOTFOUND" else found
 
     def _here(self) -> str:
         return "the end" if self.is_done else f"{self._tokens[self._at].text!r}"

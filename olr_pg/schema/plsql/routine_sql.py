@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from olr_pg.schema.oracle_parser import parse_oracle
 from olr_pg.schema.parts import check_kept
-from olr_pg.schema.plsql.changes import translate_change
+from olr_pg.schema.plsql.changes import Merge, translate_change, translate_merge
 from olr_pg.schema.queries import translate_frame
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.scopes import Scope, Source
@@ -41,6 +41,8 @@ class RoutineSql:
     Attributes:
         types: of the variables, by their names in Oracle.
         records: NEW, OLD, and the rows of loops, by their names.
+        rows: those of them that may be assigned to.
+        remarks: what is otherwise in the target.
         is_pure: so far it has read neither rows, nor the time, nor a sequence.
         reads_only: so far it has changed nothing, no sequence either.
     """
@@ -50,6 +52,8 @@ class RoutineSql:
         self.owner = owner
         self.types: dict[str, Typed] = {}
         self.records: dict[str, Source] = {}
+        self.rows = {"NEW"}
+        self.remarks: list[str] = []
         self.is_pure = True
         self.reads_only = True
 
@@ -113,6 +117,27 @@ class RoutineSql:
         self.is_pure = self.reads_only = False
         return self._seen(guarded(translate))
 
+    def merge(self, parts: Merge) -> str:
+        """Translate MERGE.
+
+        Raises:
+            UntranslatableError: with the reason.
+        """
+        self.is_pure = self.reads_only = False
+        return self._seen(guarded(lambda: translate_merge(self._translator(), parts)))
+
+    def into_row(self, name: str, outputs: list[Output]) -> str:
+        """Return the record that takes a row of a query.
+
+        Raises:
+            UntranslatableError: its columns are others.
+        """
+        columns = [*self.records[name].columns.values()]
+        kinds = [one.fact.kind for one in columns]
+        if kinds != [one.column.fact.kind for one in outputs] or any(one.pairs for one in columns):
+            raise UntranslatableError(f"a row of other columns into {name}")
+        return f'"{name.lower()}"'
+
     def into(self, target: list[str], given: Fact) -> str:
         """Return where a value of a query goes.
 
@@ -136,10 +161,10 @@ class RoutineSql:
         """
         if len(names) == 1 and names[0] in self.types:
             return f'"{names[0].lower()}"', self.types[names[0]].fact
-        if len(names) == 2 and names[0] == "NEW" and "NEW" in self.records:
-            column = self.records["NEW"].columns.get(names[1])
+        if len(names) == 2 and names[0] in self.rows and names[0] in self.records:
+            column = self.records[names[0]].columns.get(names[1])
             if column is not None and column.is_plain:
-                return f'"new"."{column.name}"', column.fact
+                return f'"{names[0].lower()}"."{column.name}"', column.fact
         raise UntranslatableError(f"it assigns to {'.'.join(names)}")
 
     def _translator(self) -> Translator:

@@ -92,7 +92,7 @@ def _routine(source: UnitSource, relations: Relations, made: Statement) -> State
         sql=f"CREATE {source.kind} {target}({listed}){gives} LANGUAGE plpgsql{stable}"
         f" AS {_TAG}\n{text}\n{_TAG}",
         present=has_routine(schema, name),
-        remark=_DEFINER if is_definer else "",
+        remark="; ".join([*([_DEFINER] if is_definer else []), *dict.fromkeys(sql.remarks)]),
         trial=_trial(target, parameters) if returns is not None and sql.reads_only else "",
     )
 
@@ -165,13 +165,15 @@ def trigger_statement(trigger: Trigger, relations: Relations) -> Statement:
     try:
         if relation is None:
             raise UntranslatableError(f"it is on {on}")
-        text = _trigger(trigger, relations, relation)
+        text, remarks = _trigger(trigger, relations, relation)
     except UntranslatableError as error:
         return made.refused(f"its body is PL/SQL: {error}")
-    return made._replace(kind="trigger", sql=text, what="")
+    remark = "; ".join(dict.fromkeys(remarks))
+    return made._replace(kind="trigger", sql=text, what="", remark=remark)
 
 
-def _trigger(trigger: Trigger, relations: Relations, relation: Relation) -> str:
+def _trigger(trigger: Trigger, relations: Relations, relation: Relation) -> tuple[str, list[str]]:
+    """Return the statements, and what is otherwise in the target."""
     when = {"BEFORE EACH ROW": "BEFORE", "AFTER EACH ROW": "AFTER", "INSTEAD OF": "INSTEAD OF"}
     if trigger.kind not in when:
         raise UntranslatableError(f"a trigger of the kind {trigger.kind}: once for each statement")
@@ -201,7 +203,7 @@ def _trigger(trigger: Trigger, relations: Relations, relation: Relation) -> str:
         f"CREATE TRIGGER {quoted(name)} {when[trigger.kind]} {events}"
         f" ON {quoted(relation.schema)}.{quoted(relation.name)}"
         f" FOR EACH ROW EXECUTE FUNCTION {function}()"
-    )
+    ), sql.remarks
 
 
 def _events(trigger: Trigger, relation: Relation) -> str:

@@ -192,6 +192,33 @@ FUNCTIONS = [
      " SELECT code INTO c FROM accounts WHERE id = p; RETURN c || '|'; END;"), "code(1)", "ab |"),
     (("FUNCTION half(p NUMBER) RETURN NUMBER IS BEGIN RETURN 1 / p; EXCEPTION WHEN ZERO_DIVIDE"
      " THEN RETURN NULL; END;"), "half(0)", None),
+    (("FUNCTION opened RETURN VARCHAR2 IS CURSOR c(p_from NUMBER) IS SELECT id, UPPER(name) FROM"
+     " accounts WHERE id >= p_from ORDER BY id; n NUMBER; s accounts.name%TYPE; t VARCHAR2(99);"
+     " BEGIN OPEN c(1); LOOP FETCH c INTO n, s; EXIT WHEN c%NOTFOUND; t := t || n || s || ','; END"
+     " LOOP; t := t || c%ROWCOUNT || n; CLOSE c; RETURN t; END;"), "opened()", "1A,2B,22"),
+    (("FUNCTION fetched RETURN VARCHAR2 IS CURSOR c IS SELECT name, balance FROM accounts WHERE"
+     " id = 2; r c%ROWTYPE; BEGIN OPEN c; FETCH c INTO r; IF c%FOUND THEN r.name := r.name || '!';"
+     " END IF; CLOSE c; RETURN r.name || r.balance; END;"), "fetched()", "b!20"),
+    (("FUNCTION looped RETURN NUMBER IS CURSOR c(p NUMBER) IS SELECT balance FROM accounts WHERE"
+     " id <> p; n NUMBER := 0; BEGIN FOR r IN c(1) LOOP n := n + r.balance; END LOOP; RETURN n;"
+     " END;"), "looped()", 20),
+    (("FUNCTION whole RETURN VARCHAR2 IS r accounts%ROWTYPE; BEGIN SELECT * INTO r FROM accounts"
+     " WHERE id = 1; r.name := r.name || r.id; RETURN r.name || r.code; END;"), "whole()", "a1ab "),
+    (("FUNCTION own_error(n NUMBER) RETURN VARCHAR2 IS too_big EXCEPTION; BEGIN IF n > 9 THEN RAISE"
+     " too_big; END IF; RETURN 'fits'; EXCEPTION WHEN too_big THEN RETURN 'big'; END;"),
+     "own_error(1) || own_error(10)", "fitsbig"),
+    (("FUNCTION fails(p NUMBER) RETURN VARCHAR2 IS n NUMBER; BEGIN IF p = 1 THEN RAISE"
+     " NO_DATA_FOUND; END IF; n := 1 / p; RETURN n; EXCEPTION WHEN NO_DATA_FOUND THEN RETURN"
+     " 'none'; WHEN OTHERS THEN RETURN SUBSTR(SQLERRM, 1, 8); END;"), "fails(1) || fails(0)",
+     "nonedivision"),
+    (("FUNCTION cased(n NUMBER) RETURN VARCHAR2 IS v VARCHAR2(9); BEGIN CASE n WHEN 1 THEN v :="
+     " 'one'; WHEN 2 THEN v := 'two'; ELSE v := 'many'; END CASE; CASE WHEN n > 1 THEN RETURN v ||"
+     " CASE WHEN n > 2 THEN '!' END; WHEN n = 1 THEN NULL; END CASE; RETURN v; EXCEPTION WHEN"
+     " CASE_NOT_FOUND THEN RETURN 'none'; END;"),
+     "cased(1) || cased(2) || cased(3) || cased(0)", "onetwomany!none"),
+    (("FUNCTION dynamic(p NUMBER) RETURN NUMBER IS n NUMBER; BEGIN EXECUTE IMMEDIATE 'SELECT"
+     " COUNT(*) FROM accounts WHERE id = :1 OR name = ''b'' AND :x = 1' INTO n USING p, IN p;"
+     " RETURN n; END;"), "dynamic(1)", 2),
     ("FUNCTION note RETURN VARCHAR2 IS BEGIN RETURN 'it''s; -- no comment'; /* END; */ END;",
      "note()", "it's; -- no comment"),
 ]  # fmt: skip
@@ -241,10 +268,79 @@ def test_a_handler_of_the_only_change_goes_on(target: Target) -> None:
     assert _rows(target, "SELECT id, name FROM bank.accounts") == [(1, "b")]
 
 
+def test_changed_rows_are_counted(target: Target) -> None:
+    text = (
+        "PROCEDURE put(p_id NUMBER, p_name VARCHAR2, p_many OUT NUMBER) IS BEGIN"
+        " UPDATE accounts SET name = p_name WHERE id = p_id;"
+        " IF SQL%NOTFOUND THEN INSERT INTO accounts (id, name) VALUES (p_id, p_name); END IF;"
+        " DELETE FROM accounts WHERE name = 'gone'; p_many := SQL%ROWCOUNT; END;"
+    )
+    _made(target, "procedure", sources=(_unit(text),))
+    assert _rows(target, "CALL bank.put(1, 'a', NULL)") == [(0,)]
+    assert _rows(target, "CALL bank.put(2, 'gone', NULL)") == [(1,)]
+    assert _rows(target, "CALL bank.put(1, 'b', NULL)") == [(0,)]
+    assert _rows(target, "SELECT id, name FROM bank.accounts") == [(1, "b")]
+
+
+def test_a_merge_changes_and_inserts(target: Target) -> None:
+    text = (
+        "PROCEDURE merged(p_from NUMBER) IS BEGIN MERGE INTO accounts a USING (SELECT id,"
+        " new_name n FROM history WHERE id >= p_from) h ON (a.id = h.id) WHEN MATCHED THEN"
+        " UPDATE SET a.name = h.n || a.name, a.balance = 0 WHERE a.balance > 1 WHEN NOT MATCHED THEN INSERT"
+        " (a.id, name) VALUES (h.id, UPPER(h.n)) WHERE h.n IS NOT NULL; END;"
+    )
+    _made(target, "procedure", sources=(_unit(text),))
+    target.execute("INSERT INTO bank.accounts (id, name, balance) VALUES (1, 'a', 1), (2, 'b', 2)")
+    target.execute(
+        "INSERT INTO bank.history (id, new_name) VALUES (0, 'z'), (1, 'x'), (2, 'y'), (3, 'w'),"
+        " (4, NULL)"
+    )
+    target.execute("CALL bank.merged(1)")
+    assert _rows(target, "SELECT id, name, balance FROM bank.accounts ORDER BY id") == [
+        (1, "a", 1), (2, "yb", 0), (3, "W", None),
+    ]  # fmt: skip
+
+
+def test_a_merge_of_values_puts_one_row(target: Target) -> None:
+    text = (
+        "PROCEDURE put(p_id NUMBER, p_name VARCHAR2) IS BEGIN MERGE INTO accounts USING dual ON"
+        " (id = p_id) WHEN NOT MATCHED THEN INSERT (id, name) VALUES (p_id, p_name)"
+        " WHEN MATCHED THEN UPDATE SET name = p_name; END;"
+    )
+    _made(target, "procedure", sources=(_unit(text),))
+    target.execute("CALL bank.put(1, 'a')")
+    target.execute("CALL bank.put(1, 'b')")
+    assert _rows(target, "SELECT id, name FROM bank.accounts") == [(1, "b")]
+
+
+def test_a_handler_of_an_error_with_a_number(target: Target) -> None:
+    text = (
+        "PROCEDURE p IS missing EXCEPTION; PRAGMA EXCEPTION_INIT(missing, -1400); BEGIN"
+        " EXECUTE IMMEDIATE 'INSERT INTO accounts (id) VALUES (NULL)';"
+        " EXCEPTION WHEN missing OR DUP_VAL_ON_INDEX THEN INSERT INTO history (what) VALUES"
+        " (SUBSTR(SQLERRM, 1, 10)); END;"
+    )
+    made = _made(target, "procedure", sources=(_unit(text),))
+    assert made.remark.endswith("SQLERRM is the message of PostgreSQL")
+    target.execute("CALL bank.p()")
+    assert _rows(target, "SELECT what FROM bank.history") == [("null value",)]
+
+
 REFUSED = {
     "PROCEDURE p IS BEGIN COMMIT; END;": "COMMIT",
     "PROCEDURE p IS PRAGMA AUTONOMOUS_TRANSACTION; BEGIN NULL; END;": "PRAGMA",
-    "PROCEDURE p IS BEGIN EXECUTE IMMEDIATE 'x'; END;": "EXECUTE IMMEDIATE",
+    "PROCEDURE p IS BEGIN EXECUTE IMMEDIATE 'TRUNCATE TABLE history'; END;": "OF TRUNCATE",
+    "PROCEDURE p(t VARCHAR2) IS BEGIN EXECUTE IMMEDIATE 'DELETE FROM ' || t; END;": "put together",
+    "PROCEDURE p IS BEGIN EXECUTE IMMEDIATE 'DELETE FROM history WHERE id = :1'; END;": "fewer",
+    "FUNCTION f RETURN NUMBER IS CURSOR c IS SELECT id FROM accounts; n NUMBER; BEGIN OPEN c;"
+    " FETCH c BULK COLLECT INTO n; RETURN n; END;": "BULK COLLECT",
+    "FUNCTION f RETURN NUMBER IS CURSOR c IS SELECT id FROM accounts; n NUMBER; BEGIN OPEN c;"
+    " FETCH c INTO n, n; RETURN n; END;": "another number",
+    "PROCEDURE p IS CURSOR c IS SELECT id FROM accounts; BEGIN OPEN c; IF c%ISOPEN THEN NULL;"
+    " END IF; END;": "C%ISOPEN",
+    "PROCEDURE p IS e EXCEPTION; PRAGMA EXCEPTION_INIT(e, -2291); BEGIN NULL; END;": "ORA-2291",
+    "FUNCTION f RETURN NUMBER IS BEGIN RAISE nobody; END;": "RAISE of NOBODY",
+    "FUNCTION f RETURN NUMBER IS r nothing%ROWTYPE; BEGIN RETURN 1; END;": "NOTHING%ROWTYPE",
     "PROCEDURE p IS BEGIN other(1); END;": "it calls OTHER",
     "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'a'; UPDATE accounts SET name = 'b';"
     " EXCEPTION WHEN OTHERS THEN NULL; END;": "an exception after changes",
@@ -256,13 +352,10 @@ REFUSED = {
     "FUNCTION f RETURN NUMBER IS n NUMBER; BEGIN SELECT id BULK COLLECT INTO n FROM accounts;"
     " RETURN n; END;": "BULK COLLECT",
     "FUNCTION f RETURN NUMBER IS BEGIN RETURN nobody; END;": "NOBODY",
-    "FUNCTION f RETURN NUMBER IS e EXCEPTION; BEGIN RAISE e; END;": "EXCEPTION",
     "FUNCTION f RETURN NUMBER IS BEGIN RETURN 1;": "where END is expected",
     "FUNCTION f RETURN NUMBER PIPELINED IS BEGIN RETURN; END;": "PIPELINED",
-    "PROCEDURE p IS BEGIN UPDATE accounts SET name = 'a'; IF SQL%ROWCOUNT = 0 THEN NULL; END IF;"
-    " END;": "SQL",
     "PROCEDURE p IS BEGIN MERGE INTO accounts a USING dual ON (1 = 1) WHEN MATCHED THEN"
-    " UPDATE SET name = 'a'; END;": "MERGE",
+    " UPDATE SET name = 'a' DELETE WHERE id = 1; END;": "MERGE with DELETE",
     "FUNCTION f(c CHAR) RETURN NUMBER IS BEGIN RETURN 1; END;": "CHAR, which has no length",
     "PROCEDURE p IS BEGIN DELETE FROM history WHERE ROWNUM < 9; END;": "ROWNUM",
     "PACKAGE p IS n NUMBER; END;": "it is PL/SQL",
