@@ -199,6 +199,13 @@ class _Assessor:
             return made
         text = self._sources.get((one.kind, one.full_name))
         remark = "its source cannot be read" if text is None else ""
+        parts = [part for part in self._of_table[one.full_name] if part.what != "package"]
+        done = sum(part.runs for part in parts)
+        if one.kind.startswith("PACKAGE") and done:
+            if done == len(parts) or one.kind == "PACKAGE":
+                return _plain(one, Carrier.CONVERTED, f"{done} routines in a schema of its name")
+            remark = f"{done} of its {len(parts)} parts are translated"
+            text = "\n".join(part.source for part in parts if not part.runs)
         return code_item(one.kind, one.full_name, text or "", remark)
 
     def _made(self, kind: str, one: SchemaObject) -> Item | None:

@@ -9,7 +9,13 @@ from psycopg import sql
 
 from olr_pg.datatypes.mapping import fold_identifier
 from olr_pg.schema.own_failures import each_safely
-from olr_pg.schema.plsql.routines import routine_statement, trigger_statement
+from olr_pg.schema.plsql.packages import Signatures
+from olr_pg.schema.plsql.routines import (
+    package_statements,
+    routine_statement,
+    trigger_statement,
+    with_their_calls,
+)
 from olr_pg.schema.presence import (
     has_constraint,
     has_foreign_key,
@@ -82,6 +88,8 @@ class _Converter:
     def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
         self._inventory = inventory
         self._relations = Relations(inventory, settings)
+        self._signatures = Signatures(inventory.sources, self._relations)
+        self._texts = {(one.owner, one.name, one.kind): one.text for one in inventory.sources}
         self._materialized = {(one.owner, one.name) for one in inventory.materialized_views}
         self._referred = {
             (one.parent_owner, one.parent_table, frozenset(one.parent_columns))
@@ -400,18 +408,26 @@ class _Converter:
 
     def _code(self) -> Iterator[Statement]:
         """Make the triggers, functions and procedures that have a translation."""
+        found = list[Statement]()
         for source in self._inventory.sources:
             make: Callable[[], list[Statement]] = partial(self._routine, source)
-            yield from each_safely(source.kind.lower(), source.full_name, source.text, make)
+            found += each_safely(source.kind.lower(), source.full_name, source.text, make)
         for trigger in self._inventory.triggers:
             make = partial(self._trigger, trigger)
-            yield from each_safely("trigger", trigger.full_name, trigger.body, make)
+            found += each_safely("trigger", trigger.full_name, trigger.body, make)
+        yield from with_their_calls(found)
 
     def _routine(self, source: UnitSource) -> list[Statement]:
-        return [routine_statement(source, self._relations)]
+        texts = self._texts
+        if source.kind == "PACKAGE BODY" and (source.owner, source.name, "PACKAGE") in texts:
+            text = texts[source.owner, source.name, "PACKAGE"]
+            return package_statements(source, text, self._relations, self._signatures)
+        if source.kind == "PACKAGE" and (source.owner, source.name, "PACKAGE BODY") in texts:
+            return []  # its body says what it does
+        return [routine_statement(source, self._relations, self._signatures)]
 
     def _trigger(self, trigger: Trigger) -> list[Statement]:
-        return [trigger_statement(trigger, self._relations)]
+        return [trigger_statement(trigger, self._relations, self._signatures)]
 
     def _grants(self) -> Iterator[Statement]:
         for one in self._inventory.grants:

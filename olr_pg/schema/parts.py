@@ -156,6 +156,9 @@ def call(t: Translator, node: exp.Expr) -> Translated:
     name = node.name.upper()
     function = FUNCTIONS.get(name)
     if function is None:
+        own = t.call_own(node.name, node.expressions)
+        if own is not None:
+            return own
         raise UntranslatableError(_unknown(t, node.name))
     arguments = node.expressions
     if not function.least <= len(arguments) <= function.most:
@@ -192,6 +195,9 @@ def _column(t: Translator, node: exp.Column) -> Translated | None:
             return special
         if name in REFUSED_WORDS:
             raise UntranslatableError(REFUSED_WORDS[name])
+    own = t.call_own(name, [])
+    if own is not None:
+        return own
     if t.relations.is_code(t.owner, name):
         raise UntranslatableError(f"it calls {name}, which is PL/SQL")
     raise UntranslatableError(f"it names {name}, which is no column of what it reads")

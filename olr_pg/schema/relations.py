@@ -144,6 +144,10 @@ class Relations:
         """Return schema and name of a function or procedure in the target."""
         return target_name(self._settings, owner, name)
 
+    def has_schema(self, name: str) -> bool:
+        """Tell whether tables, views or sequences are in a schema of the target."""
+        return any(schema == name for schema, _ in self._taken)
+
     def is_code(self, owner: str, name: str) -> bool:
         """Tell whether a name is that of a function or package of the source."""
         return self._behind(owner, name) in self._code

@@ -45,6 +45,7 @@ class Statement(NamedTuple):
         what: the source's kind of object, where `kind` does not say it.
         remark: what is otherwise in the target, of a statement that runs.
         trial: a query that a trial runs behind it, which must not fail by its form.
+        calls: names of the routines that it calls.
         role: the role that a grant names; empty for PUBLIC.
     """
 
@@ -58,6 +59,7 @@ class Statement(NamedTuple):
     remark: str = ""
     role: str = ""
     trial: str = ""
+    calls: tuple[str, ...] = ()
 
     @property
     def runs(self) -> bool:

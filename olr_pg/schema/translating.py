@@ -31,6 +31,8 @@ NodeRule: TypeAlias = "Callable[[Translator, exp.Expr], Translated | None]"
 CallRule: TypeAlias = "Callable[[Translator, Sequence[exp.Expr]], Translated]"
 """What translates a call of a function, from its translated arguments."""
 
+OwnCall: TypeAlias = "Callable[[str, Sequence[exp.Expr]], Translated | None]"
+
 NLS_TEXT: Final = "depends on NLS settings"
 
 
@@ -60,6 +62,7 @@ class Translator:
 
     Attributes:
         read: ``OWNER.NAME`` of each table or view that is read.
+        call_own: what translates the call of a function of the source; None where none is meant.
         translate_frame, translate: what translates a query, and a part of one, within another part.
     """
 
@@ -70,6 +73,7 @@ class Translator:
         self.read = set[str]()
         self.translate_frame: Callable[[exp.Expr], object] = lambda _node: None
         self.translate: Callable[[exp.Expr], None] = lambda _node: None
+        self.call_own: OwnCall = lambda _name, _arguments: None
         self._facts = dict[int, Fact]()
         self._columns = dict[int, list[Fact]]()
         self._kept = list[exp.Expr]()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.schema.plsql.changes import Merge
 from olr_pg.schema.plsql.cursor import Cursor
-from olr_pg.schema.plsql.types import Typed, read_type, variable
+from olr_pg.schema.plsql.types import Constant, Parameter, Typed, read_type, variable
 from olr_pg.schema.queries import Output
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.scopes import Source
@@ -54,6 +54,7 @@ _NUMBERED: Final = {
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'")
 _BIND: Final = re.compile(r"('(?:[^']|'')*')|:(\w+)")
+_NAMED: Final = re.compile(r"([\w$#]+)\s*=>\s*(.+)", re.DOTALL)
 _COUNTED: Final = re.compile(r"\bSQL\s*%", re.IGNORECASE)
 _UNHANDLED: Final = "'ORA-06510: PL/SQL: unhandled user-defined exception'"
 _SQL_COUNT: Final = "SQL%ROWCOUNT"
@@ -106,17 +107,22 @@ class Body:
         Raises:
             UntranslatableError: with the reason.
         """
-        cursor, before = self._cursor, self._changes
+        cursor, before, called = self._cursor, self._changes, self._sql.called
         cursor.take("DECLARE")
         known, records = dict(self._sql.types), dict(self._sql.records)
         declared = []
         if self._counts and self._is_outermost:
             declared.append(self._own_variable(_SQL_COUNT, Typed("integer", INTEGER)))
-        self._is_outermost = False
+        is_outermost, self._is_outermost = self._is_outermost, False
+        if is_outermost:
+            declared += map(self._package_constant, self._sql.constants)
         declared += self._declarations()
         cursor.expect("BEGIN")
         body, ends_with_change = self._statements()
-        changes = self._changes - before
+        calls = self._sql.called - called
+        changes, ends_with_change = self._changes - before + calls, ends_with_change and not calls
+        if calls and self._counts:
+            raise UntranslatableError("SQL%ROWCOUNT beside calls, which may change it")
         handlers = self._handlers() if cursor.take("EXCEPTION") else []
         may_lose = changes > 1 or (changes == 1 and not ends_with_change)
         if may_lose and not all(
@@ -170,6 +176,10 @@ class Body:
     def _own_variable(self, name: str, typed: Typed) -> str:
         self._sql.types = {**self._sql.types, name: typed}
         return f"{variable(name)} {typed.sql};"
+
+    def _package_constant(self, one: Constant) -> str:
+        self._sql.types = {**self._sql.types, one.name: one.typed}
+        return f"{variable(one.name)} CONSTANT {one.typed.sql} := {one.value};"
 
     def _state(self, name: str) -> str:
         """Return an SQLSTATE for an exception of the routine's own, which no other one has."""
@@ -327,11 +337,41 @@ class Body:
             cursor.expect(";")
             return f"RAISE NOTICE '%', {self._sql.value(text, TEXT)};"
         if not cursor.take(":="):
-            raise UntranslatableError(f"it calls {'.'.join(names)}")
+            return self._call(names)
         target, fact = self._sql.target(names)
         value = self._sql.value(cursor.until(";"), fact)
         cursor.expect(";")
         return f"{target} := {value};"
+
+    def _call(self, names: list[str]) -> str:
+        cursor, called = self._cursor, self._sql.signature(names)
+        if called is None or called.returns is not None:
+            raise UntranslatableError(f"it calls {'.'.join(names)}")
+        given = cursor.list_until(")") if cursor.take("(") else []
+        cursor.expect(";")
+        values, by_name = list[str](), {one.name: one for one in called.parameters}
+        for place, text in enumerate(given):
+            named = _NAMED.fullmatch(text)
+            place_known = place < len(called.parameters)
+            one = by_name.get(named[1].upper()) if named else None
+            one = called.parameters[place] if one is None and place_known else one
+            if one is None:
+                raise UntranslatableError(f"it calls {called.full_name} with other arguments")
+            values.append(self._argument(one, named[2] if named else text, is_named=bool(named)))
+            by_name.pop(one.name, None)
+        if any(not one.default for one in by_name.values()):
+            raise UntranslatableError(f"it calls {called.full_name} with other arguments")
+        self._sql.note_call(called)
+        return f"CALL {quoted(called.schema)}.{quoted(called.name)}({', '.join(values)});"
+
+    def _argument(self, one: Parameter, text: str, *, is_named: bool) -> str:
+        if one.mode:
+            value, fact = self._sql.target(Cursor(text).path())
+            if fact.kind is not one.typed.fact.kind:
+                raise UntranslatableError(f"a {fact.kind.value} for the parameter {one.name}")
+        else:
+            value = f"CAST({self._sql.value(text, one.typed.fact)} AS {one.typed.sql})"
+        return f"{variable(one.name)} => {value}" if is_named else value
 
     def _if(self) -> list[str]:
         cursor, lines = self._cursor, list[str]()

@@ -60,6 +60,30 @@ class Cursor:
         """Tell whether all is read."""
         return self._at >= len(self._tokens)
 
+    @property
+    def place(self) -> int:
+        """Return where it stands, for `text_since`."""
+        return self._at
+
+    def text_since(self, place: int) -> str:
+        """Return the text from a place up to here, as it is written."""
+        return self.text[self._tokens[place].start : self._tokens[self._at - 1].end + 1]
+
+    def step(self) -> None:
+        """Step over one word.
+
+        Raises:
+            UntranslatableError: nothing is left.
+        """
+        if self.is_done:
+            raise UntranslatableError("it ends in the middle")
+        self._at += 1
+
+    def rest(self) -> str:
+        """Read all that is left."""
+        begin, self._at = self._at, len(self._tokens)
+        return self._between(begin, self._at)
+
     def take(self, *words: str) -> bool:
         """Step over these words, if they are next."""
         if any(self.word(ahead) != word for ahead, word in enumerate(words)):

@@ -12,15 +12,17 @@ from olr_pg.schema.plsql.changes import Merge, translate_change, translate_merge
 from olr_pg.schema.queries import translate_frame
 from olr_pg.schema.relation_columns import RelationColumn
 from olr_pg.schema.scopes import Scope, Source
-from olr_pg.schema.translating import UntranslatableError
+from olr_pg.schema.translating import UntranslatableError, quoted
 from olr_pg.schema.translation import assigned, guarded, refuse_unknown, translator_of
 from olr_pg.schema.value_kinds import NUMBERS, TEXT, ValueKind
 
 if TYPE_CHECKING:
-    from olr_pg.schema.plsql.types import Typed
+    from collections.abc import Callable, Sequence
+
+    from olr_pg.schema.plsql.types import Constant, Signature, Typed
     from olr_pg.schema.queries import Output
     from olr_pg.schema.relations import Relations
-    from olr_pg.schema.translating import Translator
+    from olr_pg.schema.translating import Translated, Translator
     from olr_pg.schema.value_kinds import Fact
 
 _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
@@ -38,7 +40,13 @@ class _Names(Scope):
 class RoutineSql:
     """Translates what stands within a routine.
 
+    Args:
+        find: finds a routine by owner, package and the names of a call.
+        package: whose routine it is; empty without one.
+
     Attributes:
+        calls, called: the routines that it calls, and how many calls were translated so far.
+        constants: of its package, which it uses.
         types: of the variables, by their names in Oracle.
         records: NEW, OLD, and the rows of loops, by their names.
         rows: those of them that may be assigned to.
@@ -47,9 +55,20 @@ class RoutineSql:
         reads_only: so far it has changed nothing, no sequence either.
     """
 
-    def __init__(self, relations: Relations, owner: str) -> None:
+    def __init__(
+        self,
+        relations: Relations,
+        owner: str,
+        find: Callable[[str, str, list[str]], Signature | None] | None = None,
+        package: str = "",
+    ) -> None:
         self.relations = relations
         self.owner = owner
+        self._find = find
+        self._package = package
+        self.calls = set[str]()
+        self.called = 0
+        self.constants: list[Constant] = []
         self.types: dict[str, Typed] = {}
         self.records: dict[str, Source] = {}
         self.rows = {"NEW"}
@@ -175,7 +194,36 @@ class RoutineSql:
             },
         }
         sources = [Source("", "", variables), *self.records.values()]
-        return translator_of(self.relations, self.owner, _Names(sources))
+        made = translator_of(self.relations, self.owner, _Names(sources))
+        made.call_own = lambda name, arguments: self._call(made, name, arguments)
+        return made
+
+    def signature(self, names: list[str]) -> Signature | None:
+        """Find the routine that a name calls."""
+        return self._find(self.owner, self._package, names) if self._find is not None else None
+
+    def note_call(self, signature: Signature) -> None:
+        """Note that a routine is called, which may read and change rows."""
+        self.calls.add(signature.full_name)
+        self.called += 1
+        self.is_pure = self.reads_only = False
+
+    def _call(self, t: Translator, name: str, arguments: Sequence[exp.Expr]) -> Translated | None:
+        found = self.signature(name.upper().split("."))
+        if found is None or found.returns is None:
+            return None
+        values = list(zip(arguments, found.parameters, strict=False))
+        if len(arguments) > len(found.parameters) or any(
+            not one.default for one in found.parameters[len(arguments) :]
+        ):
+            raise UntranslatableError(f"it calls {name} with {len(arguments)} arguments")
+        listed = ", ".join(
+            f"CAST({assigned(t, value, one.typed.fact.kind)} AS {one.typed.sql})"
+            for value, one in values
+        )
+        self.note_call(found)
+        target = f"{quoted(found.schema)}.{quoted(found.name)}"
+        return f"{target}({listed})", found.returns.fact._replace(filled=False)
 
     def _seen(self, sql: str) -> str:
         """Note what it depends on; the time is that of the moment, not of the statement."""

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.schema.plsql.body import Body
 from olr_pg.schema.plsql.cursor import Cursor
+from olr_pg.schema.plsql.heads import read_head
+from olr_pg.schema.plsql.packages import (
+    Package,
+    Signatures,
+    constants_and_state,
+    has_body,
+    split_package,
+    target_of,
+    used,
+)
 from olr_pg.schema.plsql.routine_sql import RoutineSql
-from olr_pg.schema.plsql.types import Typed, read_type, variable
-from olr_pg.schema.presence import has_routine, has_trigger
+from olr_pg.schema.plsql.types import Constant, Parameter, variable
+from olr_pg.schema.presence import has_routine, has_schema, has_trigger
 from olr_pg.schema.scopes import Source
 from olr_pg.schema.statement import Statement
 from olr_pg.schema.translating import UntranslatableError, quoted
@@ -43,36 +53,105 @@ _SAMPLES: Final = {
 }
 
 
-class _Parameter(NamedTuple):
-    name: str
-    mode: str
-    typed: Typed
-    default: str
+def routine_statement(
+    source: UnitSource, relations: Relations, signatures: Signatures | None = None
+) -> Statement:
+    """Return the statement that makes a function or procedure, or the reason why there is none.
 
-
-def routine_statement(source: UnitSource, relations: Relations) -> Statement:
-    """Return the statement that makes a function or procedure, or the reason why there is none."""
+    Args:
+        signatures: of the routines that it may call.
+    """
     kind = source.kind.lower()
     made = Statement("by hand", source.full_name, "", source=source.text, what=kind)
     if kind not in ("function", "procedure"):
         return made.refused("it is PL/SQL")
     try:
-        return _routine(source, relations, made._replace(kind=kind, what=""))
+        sql = RoutineSql(relations, source.owner, signatures.find if signatures else None)
+        target = relations.code_name(source.owner, source.name)
+        return _routine(source.text, sql, target, made._replace(kind=kind, what=""))
     except UntranslatableError as error:
         return made.refused(f"it is PL/SQL: {error}")
 
 
-def _routine(source: UnitSource, relations: Relations, made: Statement) -> Statement:
-    cursor, sql = Cursor(source.text), RoutineSql(relations, source.owner)
-    cursor.expect(source.kind)
-    cursor.path()
-    parameters = _parameters(cursor, sql)
-    returns = None
-    if cursor.take("RETURN"):
-        returns = read_type(cursor, relations, source.owner, {}, sized=False)
-        if any(one.mode for one in parameters):
-            raise UntranslatableError("a function with OUT parameters")
-    is_definer, is_fixed = _options(cursor)
+def package_statements(
+    source: UnitSource, specification: str, relations: Relations, signatures: Signatures
+) -> list[Statement]:
+    """Return the statements that make a package's schema and routines.
+
+    Args:
+        source: its body.
+        specification: the text of its specification.
+    """
+    whole = Statement("by hand", source.full_name, "", source=source.text, what=source.kind.lower())
+    try:
+        body, declared = split_package(source.text), split_package(specification)
+        both = Package([*declared.declarations, *body.declarations], [])
+        constants, state = constants_and_state(both, relations, source.owner)
+    except UntranslatableError as error:
+        return [whole.refused(f"it is PL/SQL: {error}")]
+    schema = relations.name(source.name)
+    if relations.has_schema(schema):
+        return [whole.refused(f"its schema would be {schema}, which is there: name it otherwise")]
+    found = [
+        _of_package(source, text, relations, signatures, (constants, state))
+        for text in body.routines
+        if has_body(text)
+    ]
+    if body.is_initialised:
+        found.append(whole.refused("its initialisation: call it where a session begins"))
+    if not any(one.runs for one in found):
+        return [*found, whole.refused("it is PL/SQL: none of its routines is translated")]
+    made = Statement("schema", source.full_name, f"CREATE SCHEMA {quoted(schema)}")
+    return [made._replace(present=has_schema(schema), what="package"), *found]
+
+
+def _of_package(
+    source: UnitSource,
+    text: str,
+    relations: Relations,
+    signatures: Signatures,
+    known: tuple[list[Constant], dict[str, str]],
+) -> Statement:
+    constants, state = known
+    cursor = Cursor(text)
+    kind = cursor.word().lower()
+    cursor.step()
+    name = cursor.name()
+    made = Statement("by hand", f"{source.full_name}.{name}", "", source=text, what=kind)
+    try:
+        if signatures.is_overloaded(source.owner, source.name, name):
+            raise UntranslatableError("it is overloaded: give each routine a name of its own")
+        for missing in used(state, text):
+            raise UntranslatableError(state[missing])
+        sql = RoutineSql(relations, source.owner, signatures.find, source.name)
+        sql.constants = [one for one in constants if used([one.name], text)]
+        target = target_of(relations, source.owner, source.name, name)
+        return _routine(text, sql, target, made._replace(kind=kind, what=""))
+    except UntranslatableError as error:
+        return made.refused(f"it is PL/SQL: {error}")
+
+
+def with_their_calls(statements: list[Statement]) -> list[Statement]:
+    """Refuse what calls a routine that is refused."""
+    reasons = {one.name: one.reason for one in statements if not one.runs}
+    changed = True
+    while changed:
+        changed = False
+        for at, one in enumerate(statements):
+            missing = next((name for name in one.calls if name in reasons), None)
+            if one.runs and missing is not None:
+                reason = f"it calls {missing}, which is not made"
+                kind = {"kind": "by hand", "what": one.kind, "sql": "", "trial": ""}
+                statements[at] = one._replace(**kind).refused(reason)  # type: ignore[arg-type]
+                reasons[one.name] = reason
+                changed = True
+    return statements
+
+
+def _routine(text: str, sql: RoutineSql, named: tuple[str, str], made: Statement) -> Statement:
+    cursor = Cursor(text)
+    kind, _, parameters, returns, is_definer, is_fixed = read_head(cursor, sql)
+    schema, name = named
     first = tuple(
         f"{variable(one.name)} := NULLIF({variable(one.name)}, '');"
         for one in parameters
@@ -80,7 +159,6 @@ def _routine(source: UnitSource, relations: Relations, made: Statement) -> State
     )
     lines = Body(cursor, sql, returns).block(first)
     _check_end(cursor)
-    schema, name = relations.code_name(source.owner, source.name)
     target = f"{quoted(schema)}.{quoted(name)}"
     listed = ", ".join(
         f"{one.mode}{variable(one.name)} {one.typed.sql}{one.default}" for one in parameters
@@ -89,55 +167,21 @@ def _routine(source: UnitSource, relations: Relations, made: Statement) -> State
     stable = " IMMUTABLE" if is_fixed and sql.is_pure and returns is not None else ""
     text = "\n".join([_CONFLICT, *lines])
     return made._replace(
-        sql=f"CREATE {source.kind} {target}({listed}){gives} LANGUAGE plpgsql{stable}"
+        sql=f"CREATE {kind} {target}({listed}){gives} LANGUAGE plpgsql{stable}"
         f" AS {_TAG}\n{text}\n{_TAG}",
         present=has_routine(schema, name),
         remark="; ".join([*([_DEFINER] if is_definer else []), *dict.fromkeys(sql.remarks)]),
         trial=_trial(target, parameters) if returns is not None and sql.reads_only else "",
+        calls=tuple(sorted(sql.calls)),
     )
 
 
-def _trial(target: str, parameters: Sequence[_Parameter]) -> str:
+def _trial(target: str, parameters: Sequence[Parameter]) -> str:
     values = [_SAMPLES.get(one.typed.fact.kind, "NULL") for one in parameters]
     typed = (
         f"CAST({value} AS {one.typed.sql})" for value, one in zip(values, parameters, strict=True)
     )
     return f"SELECT {target}({', '.join(typed)})"
-
-
-def _parameters(cursor: Cursor, sql: RoutineSql) -> list[_Parameter]:
-    found = list[_Parameter]()
-    while cursor.take("(") if not found else cursor.take(","):
-        name = cursor.name()
-        given, taken = cursor.take("IN"), cursor.take("OUT")
-        cursor.take("NOCOPY")
-        typed = read_type(cursor, sql.relations, sql.owner, sql.types, sized=False)
-        default = ""
-        if cursor.take(":=") or cursor.take("DEFAULT"):
-            default = f" DEFAULT {sql.value(cursor.until(',', ')'), typed.fact)}"
-        mode = ("INOUT " if given else "OUT ") if taken else ""
-        found.append(_Parameter(name, mode, typed, default))
-        sql.types = {**sql.types, name: typed}
-    if found:
-        cursor.expect(")")
-    return found
-
-
-def _options(cursor: Cursor) -> tuple[bool, bool]:
-    """Read what stands before the body: is it run as its owner, and is it deterministic?"""
-    is_definer, is_fixed = True, False
-    while not (cursor.take("IS") or cursor.take("AS")):
-        if cursor.take("DETERMINISTIC"):
-            is_fixed = True
-        elif cursor.take("AUTHID", "CURRENT_USER"):
-            is_definer = False
-        elif not (
-            cursor.take("AUTHID", "DEFINER")
-            or cursor.take("PARALLEL_ENABLE")
-            or cursor.take("RESULT_CACHE")
-        ):
-            raise UntranslatableError(f"{cursor.word() or 'something'} before its body")
-    return is_definer, is_fixed
 
 
 def _check_end(cursor: Cursor) -> None:
@@ -146,8 +190,14 @@ def _check_end(cursor: Cursor) -> None:
         raise UntranslatableError("it goes on behind its end")
 
 
-def trigger_statement(trigger: Trigger, relations: Relations) -> Statement:
-    """Return the statement that makes a trigger and its function, or why there is none."""
+def trigger_statement(
+    trigger: Trigger, relations: Relations, signatures: Signatures | None = None
+) -> Statement:
+    """Return the statement that makes a trigger and its function, or why there is none.
+
+    Args:
+        signatures: of the routines that it may call.
+    """
     on = f"{trigger.table_owner}.{trigger.table}" if trigger.table else trigger.base
     relation = relations.find(trigger.table_owner, trigger.table) if trigger.table else None
     name = relations.name(trigger.name)
@@ -165,15 +215,17 @@ def trigger_statement(trigger: Trigger, relations: Relations) -> Statement:
     try:
         if relation is None:
             raise UntranslatableError(f"it is on {on}")
-        text, remarks = _trigger(trigger, relations, relation)
+        text, sql = _trigger(trigger, relations, relation, signatures)
     except UntranslatableError as error:
         return made.refused(f"its body is PL/SQL: {error}")
-    remark = "; ".join(dict.fromkeys(remarks))
-    return made._replace(kind="trigger", sql=text, what="", remark=remark)
+    remark, calls = "; ".join(dict.fromkeys(sql.remarks)), tuple(sorted(sql.calls))
+    return made._replace(kind="trigger", sql=text, what="", remark=remark, calls=calls)
 
 
-def _trigger(trigger: Trigger, relations: Relations, relation: Relation) -> tuple[str, list[str]]:
-    """Return the statements, and what is otherwise in the target."""
+def _trigger(
+    trigger: Trigger, relations: Relations, relation: Relation, signatures: Signatures | None
+) -> tuple[str, RoutineSql]:
+    """Return the statements, and what they were translated with."""
     when = {"BEFORE EACH ROW": "BEFORE", "AFTER EACH ROW": "AFTER", "INSTEAD OF": "INSTEAD OF"}
     if trigger.kind not in when:
         raise UntranslatableError(f"a trigger of the kind {trigger.kind}: once for each statement")
@@ -182,7 +234,7 @@ def _trigger(trigger: Trigger, relations: Relations, relation: Relation) -> tupl
     if _NAMED_OTHERWISE.search(trigger.head):
         raise UntranslatableError("REFERENCING, FOLLOWS or PRECEDES")
     events = _events(trigger, relation)
-    sql = RoutineSql(relations, trigger.owner)
+    sql = RoutineSql(relations, trigger.owner, signatures.find if signatures else None)
     for record in ("NEW", "OLD"):
         sql.records[record] = Source(record, record.lower(), relation.columns)
     gives = "OLD" if trigger.event == "DELETE" else "NEW"
@@ -203,7 +255,7 @@ def _trigger(trigger: Trigger, relations: Relations, relation: Relation) -> tupl
         f"CREATE TRIGGER {quoted(name)} {when[trigger.kind]} {events}"
         f" ON {quoted(relation.schema)}.{quoted(relation.name)}"
         f" FOR EACH ROW EXECUTE FUNCTION {function}()"
-    ), sql.remarks
+    ), sql
 
 
 def _events(trigger: Trigger, relation: Relation) -> str:

@@ -32,6 +32,39 @@ class Typed(NamedTuple):
     fact: Fact
 
 
+class Parameter(NamedTuple):
+    """A parameter of a routine; its mode is empty if it is only given."""
+
+    name: str
+    mode: str
+    typed: Typed
+    default: str
+
+
+class Signature(NamedTuple):
+    """How a routine is called.
+
+    Attributes:
+        full_name: in the source, with its owner and package.
+        schema, name: in the target.
+        returns: None of a procedure.
+    """
+
+    full_name: str
+    schema: str
+    name: str
+    parameters: tuple[Parameter, ...]
+    returns: Typed | None
+
+
+class Constant(NamedTuple):
+    """A constant of a package, its value as SQL."""
+
+    name: str
+    typed: Typed
+    value: str
+
+
 _PLAIN: Final = {
     **dict.fromkeys(("PLS_INTEGER", "BINARY_INTEGER", "SIMPLE_INTEGER"), Typed("integer", INTEGER)),
     **dict.fromkeys(("INTEGER", "INT", "SMALLINT"), Typed("numeric(38, 0)", INTEGER)),

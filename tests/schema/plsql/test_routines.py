@@ -286,8 +286,8 @@ def test_a_merge_changes_and_inserts(target: Target) -> None:
     text = (
         "PROCEDURE merged(p_from NUMBER) IS BEGIN MERGE INTO accounts a USING (SELECT id,"
         " new_name n FROM history WHERE id >= p_from) h ON (a.id = h.id) WHEN MATCHED THEN"
-        " UPDATE SET a.name = h.n || a.name, a.balance = 0 WHERE a.balance > 1 WHEN NOT MATCHED THEN INSERT"
-        " (a.id, name) VALUES (h.id, UPPER(h.n)) WHERE h.n IS NOT NULL; END;"
+        " UPDATE SET a.name = h.n || a.name, a.balance = 0 WHERE a.balance > 1 WHEN NOT"
+        " MATCHED THEN INSERT (a.id, name) VALUES (h.id, UPPER(h.n)) WHERE h.n IS NOT NULL; END;"
     )
     _made(target, "procedure", sources=(_unit(text),))
     target.execute("INSERT INTO bank.accounts (id, name, balance) VALUES (1, 'a', 1), (2, 'b', 2)")

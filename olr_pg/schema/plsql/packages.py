@@ -1,0 +1,221 @@
+"""Packages: a schema of the package's name, with its routines as functions and procedures in it.
+
+PL/pgSQL has no packages, and its sessions have no variables. A routine that uses a variable, type
+or cursor of its package is named with it; constants are declared in each routine that uses them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.schema.plsql.cursor import Cursor
+from olr_pg.schema.plsql.heads import read_head
+from olr_pg.schema.plsql.routine_sql import RoutineSql
+from olr_pg.schema.plsql.types import Constant, Signature, read_type
+from olr_pg.schema.translating import UntranslatableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from olr_pg.dictionary.inventory import UnitSource
+    from olr_pg.schema.relations import Relations
+
+_KINDS: Final = {
+    "CURSOR": ("cursor", "declare it in the routine"),
+    "TYPE": ("type", "a type of PostgreSQL"),
+    "SUBTYPE": ("type", "a domain, or the type itself"),
+    "EXCEPTION": ("exception", "an SQLSTATE of your own"),
+    "": ("variable", "a setting (set_config), or a table"),
+}
+_PRAGMA: Final = "PRAGMA"
+
+
+class Package(NamedTuple):
+    """The parts of a package's text.
+
+    Attributes:
+        declarations: each without its semicolon.
+        routines: the text of each, with its body where it has one.
+        is_initialised: it has statements of its own.
+    """
+
+    declarations: list[str]
+    routines: list[str]
+    is_initialised: bool = False
+
+
+def split_package(text: str) -> Package:
+    """Split the text of a specification or a body.
+
+    Raises:
+        UntranslatableError: it cannot be read.
+    """
+    cursor = Cursor(text)
+    cursor.expect("PACKAGE")
+    cursor.take("BODY")
+    cursor.path()
+    while not (cursor.take("IS") or cursor.take("AS")):
+        cursor.step()
+    found = Package([], [])
+    while cursor.word() not in ("END", "BEGIN", ""):
+        if cursor.word() in ("FUNCTION", "PROCEDURE"):
+            place = cursor.place
+            _skip_routine(cursor)
+            found.routines.append(cursor.text_since(place))
+            continue
+        found.declarations.append(cursor.until(";"))
+        cursor.expect(";")
+    return found._replace(is_initialised=cursor.word() == "BEGIN")
+
+
+def _skip_routine(cursor: Cursor) -> None:
+    """Step over a routine: its head, declarations, and statements to their END."""
+    cursor.until("IS", "AS", ";")
+    if cursor.take(";"):
+        return
+    cursor.step()
+    while cursor.word() != "BEGIN":
+        if cursor.word() in ("FUNCTION", "PROCEDURE"):
+            _skip_routine(cursor)
+        else:
+            cursor.until(";")
+            cursor.expect(";")
+    depth = 0
+    while True:
+        word = cursor.word()
+        cursor.step()
+        if word in ("BEGIN", "CASE", "IF", "LOOP"):
+            depth += 1
+        elif word == "END":
+            depth -= 1
+            if depth == 0:
+                break
+            if cursor.word() in ("IF", "LOOP", "CASE"):
+                cursor.step()
+    if cursor.word() != ";":
+        cursor.name()
+    cursor.expect(";")
+
+
+class Signatures:
+    """Finds the routine that a name calls.
+
+    Args:
+        sources: the units of the inventory.
+    """
+
+    def __init__(self, sources: Iterable[UnitSource], relations: Relations) -> None:
+        self._relations = relations
+        self._sources = {(one.owner, one.name, one.kind): one.text for one in sources}
+        self._found: dict[tuple[str, str, str], Signature | None] = {}
+        self._packages: dict[tuple[str, str], dict[str, list[str]]] = {}
+
+    def find(self, owner: str, package: str, names: list[str]) -> Signature | None:
+        """Return the routine that a name means in a routine of this owner and package."""
+        owner, *names = names if len(names) == 3 else [owner, *names]
+        if len(names) == 1 and package and names[0] in self._routines(owner, package):
+            names = [package, *names]
+        package, name = names if len(names) == 2 else ("", names[0])
+        key = owner, package, name
+        if key not in self._found:
+            self._found[key] = None  # of one that cannot be read
+            self._found[key] = self._read(*key)
+        return self._found[key]
+
+    def is_overloaded(self, owner: str, package: str, name: str) -> bool:
+        """Tell whether several routines of a package have this name."""
+        return len(self._routines(owner, package).get(name, ())) > 1
+
+    def _routines(self, owner: str, package: str) -> Mapping[str, list[str]]:
+        """Return the texts of a package's routines, those of the body where it has them."""
+        if (owner, package) not in self._packages:
+            found = dict[str, list[str]]()
+            for kind in ("PACKAGE BODY", "PACKAGE"):
+                text = self._sources.get((owner, package, kind))
+                try:
+                    routines = split_package(text).routines if text else []
+                except UntranslatableError:
+                    routines = []
+                own = dict[str, list[str]]()
+                for routine in routines:
+                    if kind == "PACKAGE" or has_body(routine):
+                        own.setdefault(_name(routine), []).append(routine)
+                found = {**own, **found}
+            self._packages[owner, package] = found
+        return self._packages[owner, package]
+
+    def _read(self, owner: str, package: str, name: str) -> Signature | None:
+        if package:
+            texts = self._routines(owner, package).get(name, [])
+        else:
+            kinds = ("FUNCTION", "PROCEDURE")
+            texts = [self._sources.get((owner, name, kind), "") for kind in kinds]
+        texts = [text for text in texts if text]
+        if len(texts) != 1:
+            return None
+        try:
+            head = read_head(Cursor(texts[0]), RoutineSql(self._relations, owner))
+        except UntranslatableError:
+            return None
+        schema, target = target_of(self._relations, owner, package, name)
+        full = ".".join(part for part in (owner, package, name) if part)
+        return Signature(full, schema, target, head.parameters, head.returns)
+
+
+def target_of(relations: Relations, owner: str, package: str, name: str) -> tuple[str, str]:
+    """Return schema and name of a routine in the target."""
+    if package:
+        return relations.name(package), relations.name(name)
+    return relations.code_name(owner, name)
+
+
+def _name(routine: str) -> str:
+    cursor = Cursor(routine)
+    cursor.step()
+    return cursor.name()
+
+
+def has_body(routine: str) -> bool:
+    """Tell whether it is a routine, and not its declaration."""
+    cursor = Cursor(routine)
+    cursor.until("IS", "AS", ";")
+    return cursor.word() != ";"
+
+
+def constants_and_state(
+    package: Package, relations: Relations, owner: str
+) -> tuple[list[Constant], dict[str, str]]:
+    """Return the constants of a package, and for each other name why it has no like."""
+    constants, state = list[Constant](), dict[str, str]()
+    for text in package.declarations:
+        cursor = Cursor(text)
+        if cursor.word() == _PRAGMA:
+            continue
+        kind = cursor.word() if cursor.word() in ("CURSOR", "TYPE", "SUBTYPE") else ""
+        if kind:
+            cursor.step()
+        name = cursor.name()
+        kind = "EXCEPTION" if cursor.word() == "EXCEPTION" else kind
+        if not kind and cursor.take("CONSTANT"):
+            try:
+                constants.append(_constant(cursor, name, relations, owner))
+                continue
+            except UntranslatableError:
+                kind = ""
+        what, advice = _KINDS[kind]
+        state[name] = f"the {what} {name} of its package: {advice}"
+    return constants, state
+
+
+def _constant(cursor: Cursor, name: str, relations: Relations, owner: str) -> Constant:
+    typed = read_type(cursor, relations, owner, {}, sized=True)
+    if not cursor.take(":="):
+        cursor.expect("DEFAULT")
+    return Constant(name, typed, RoutineSql(relations, owner).value(cursor.rest(), typed.fact))
+
+
+def used(names: Iterable[str], text: str) -> list[str]:
+    """Return the names that stand in a text."""
+    words = {word.upper() for word in re.findall(r"[\w$#]+", text)}
+    return [name for name in names if name in words]
