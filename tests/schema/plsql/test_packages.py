@@ -13,7 +13,7 @@ import pytest
 from olr_pg.assessment.assessor import assess
 from olr_pg.assessment.report import Carrier
 from olr_pg.dictionary.inventory import Inventory, SchemaObject, UnitSource
-from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.model import Database, Snapshot
 from olr_pg.schema.conversion import convert
 from olr_pg.schema.plsql.packages import split_package
 from olr_pg.schema.relations import Relations
@@ -142,7 +142,7 @@ def test_the_trial_takes_it(made: list[Statement], postgres_database: str) -> No
 
 def test_its_classes_add_up(made: list[Statement]) -> None:
     inventory = _inventory(*SOURCES)
-    empty = Snapshot("", 1, ())
+    empty = Snapshot(scn=1, database=Database("BANK"), tables=())
     report = assess(inventory, empty, frozenset(), Relations(inventory, SETTINGS), made)
     found = {(one.kind, one.name): one for one in report.items if one.kind in (
         "PACKAGE", "PACKAGE BODY", "FUNCTION")}  # fmt: skip
