@@ -58,6 +58,10 @@ class Code(IntEnum):
     DATA_DISK_FULL = 1160
     CONTAINER_NAMES_UNUSABLE = 1171
     OTEL_NOT_INSTALLED = 1180
+    ENCRYPTION_KEY_UNUSABLE = 1190
+    ENCRYPTION_KEY_WRONG = 1191
+    ENCRYPTION_KEY_MISSING = 1192
+    ENCRYPTION_FAILED = 1193
     OUTPUT_UNWRITABLE = 1210
     KERNEL_PACK_DAMAGED = 1220
     KERNEL_PACK_UNFIT = 1221
@@ -404,6 +408,26 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "OpenTelemetry's library is not installed",
         "run `pip install 'olr-pg[otel]'` (in a clone: `uv sync --extra otel`), or remove"
         " `metrics.otlp` from the configuration",
+    ),
+    Code.ENCRYPTION_KEY_UNUSABLE: ErrorEntry(
+        "the encryption key cannot be used",
+        "set `context.encryption-key` to the base64 of 32 random bytes (`openssl rand -base64 32`"
+        " prints such a text), or let the command of `context.encryption-key-command` print it",
+    ),
+    Code.ENCRYPTION_KEY_WRONG: ErrorEntry(
+        "`context.data` was encrypted with another key",
+        "configure the key that `context.data` was first used with. If it is lost, set another"
+        " `context.data` and load the tables again",
+    ),
+    Code.ENCRYPTION_KEY_MISSING: ErrorEntry(
+        "`context.data` is encrypted, and no key is configured",
+        "set `context.encryption-key` or `context.encryption-key-command` as before. To go on"
+        " without encryption, set another `context.data` and load the tables again",
+    ),
+    Code.ENCRYPTION_FAILED: ErrorEntry(
+        "a file with rows cannot be encrypted",
+        "check that this user may write in the directory and that the disk has room for a copy of"
+        " the file; then start again",
     ),
     Code.DATA_DISK_FULL: ErrorEntry(
         "the disk of `context.data` is full",

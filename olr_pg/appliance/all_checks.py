@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import applier_settings
 from olr_pg.appliance.container_names import offline_dictionary
+from olr_pg.appliance.encryption import check_key
 from olr_pg.appliance.offline_checks import check_logs
 from olr_pg.appliance.offline_logging import check_encryption, check_supplemental
 from olr_pg.appliance.target import target_path
@@ -56,6 +57,10 @@ def diagnose(config: Config, *, for_load: bool = False) -> list[Finding]:
         settings = replace(settings, containers=database.containers if database else ())
         found += check_target(settings, tables, structure)
     found += _check_disk(config)
+    try:
+        check_key(config, Path(config.context.data))
+    except OlrPgError as problem:
+        found.append(coded("encryption", problem))
     try:
         find_java()
     except OlrPgError as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.full_disk import full_disk_told
 from olr_pg.appliance.identity import identity_of
 from olr_pg.appliance.loaded_start import LoadedStart
@@ -133,6 +135,7 @@ def run_appliance(
         stack.enter_context(full_disk_told(data))
         stack.enter_context(hold_data_lock(data))
         _close_files(config, data)
+        stack.enter_context(encrypted_files(config, data))
         hung_up = threading.Event() if reload is None else stack.enter_context(hangups())
         checkpoints: list[Checkpoint] = []
         loaded = LoadedStart()
@@ -147,19 +150,18 @@ def run_appliance(
                 stack.enter_context(warming(ByteOrder(order)))
         stack.callback(stop_session)
         memory = config.context.memory
-        spill_mb = config.context.max_spill_mb
         storage = SpillFiles(
             data / "spill",
             # Each may be decoded for by itself.
             memory.max_mb * MIB // _WAITING_PART // len(parts),
-            disk_max=None if spill_mb is None else spill_mb * MIB,
+            disk_max=_spilled_max(config),
         )
         filters = filters_of(config.filter)
         told = apply and all(part.apply for part in parts)
         alone = len(parts) == 1
         decoder = Decoder(
             source,
-            spark_settings(config.spark, PRELOAD),
+            spark_settings(config, PRELOAD),
             once=once,
             threads_file=data / THREADS_FILE,
             storage=storage,
@@ -206,6 +208,18 @@ def ending_seconds(config: Config) -> float:
     """Return the seconds after a signal until the process has ended."""
     parts = [part.apply.ending_seconds for part in config.targets if part.apply]
     return max(parts, default=SHUTDOWN_SECONDS)
+
+
+def _spilled_max(config: Config) -> int | None:
+    """Return how many bytes may be spilled; None: what the disk has.
+
+    While files are encrypted they are spilled to memory, of which half may be taken.
+    """
+    if config.context.max_spill_mb is not None:
+        return config.context.max_spill_mb * MIB
+    if config.context.is_encrypted:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return None
 
 
 def _close_files(config: Config, data: Path) -> None:

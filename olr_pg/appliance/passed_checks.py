@@ -120,6 +120,7 @@ TARGET: Final = (
 MACHINE: Final = (
     Check("directory", "the directories can be written to"),
     Check("disk", "they have room"),
+    Check("encryption", "the key of `context.data` is the one that was used before, if any"),
     Check("spark.java", "Java is one that Spark runs on"),
 )
 

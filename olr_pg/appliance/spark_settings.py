@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 from olr_pg.spark.session import SparkSettings
 
 if TYPE_CHECKING:
-    from olr_pg.config.process_sections import Spark
+    from olr_pg.config.model import Config
 
 
-def spark_settings(config: Spark, preload: tuple[str, ...]) -> SparkSettings:
+def spark_settings(config: Config, preload: tuple[str, ...]) -> SparkSettings:
     """Make the settings of a session.
 
     Args:
         preload: what its workers are warmed with.
     """
-    results = None if config.results is None else str(config.results)
-    return SparkSettings(config.master, dict(config.conf), preload, results)
+    spark = config.spark
+    return SparkSettings(
+        spark.master,
+        dict(spark.conf),
+        preload,
+        None if spark.results is None else str(spark.results),
+        encrypted=config.context.is_encrypted,
+    )

@@ -66,6 +66,7 @@ BENCHMARKS: Final = {
     "small-logs": "sites:small_logs",
     "targets": "sites:targets",
     "transaction": "sites:transaction",
+    "sealing": "sealing:sealing_cost",
 }
 """Module and function of each: loaded by its own process only."""
 

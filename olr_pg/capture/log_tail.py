@@ -6,7 +6,6 @@ uses its own file again, and decoding may want the redo twice. The file is a log
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from olr_pg.capture.archived_log import ArchivedLog, LogPosition
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.sealed import GrowingFile
 from olr_pg.redo.format.file_fields import BLOCK, BLOCK_HEADER, FIRST_DATA_BLOCK
 from olr_pg.redo.log_end import Behind, LogEnd, find_end
 
@@ -69,7 +69,7 @@ class LogTail:
         self._unverified: _Unverified | None = None
         name = f"{header.thread}_{header.sequence}_{header.resetlogs_id}{TAIL_SUFFIX}"
         self._path = folder / name
-        self._handle = -1
+        self._file: GrowingFile | None = None
 
     @property
     def position(self) -> LogPosition:
@@ -103,7 +103,7 @@ class LogTail:
             OlrPgError: 1092, the spool cannot be written.
         """
         closed = self.header.nab is None and header.nab is not None
-        if closed or self._handle < 0:
+        if closed or self._file is None:
             self._write(blocks, 0)
         if self.header.nab is None or header.nab is not None:
             self.header = header
@@ -198,13 +198,9 @@ class LogTail:
 
     def _write(self, data: npt.NDArray[np.uint8], offset: int) -> None:
         try:
-            if self._handle < 0:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-                self._handle = os.open(self._path, flags, 0o600)
-            rest = memoryview(data.tobytes())
-            while rest:
-                count = os.pwrite(self._handle, rest, offset)
-                rest, offset = rest[count:], offset + count
+            if self._file is None:
+                self._file = GrowingFile(self._path)
+            self._file.write(memoryview(data.tobytes()), offset)
         except OSError as error:
             raise OlrPgError(
                 Code.DATA_DIRECTORY_UNUSABLE,
@@ -214,8 +210,8 @@ class LogTail:
 
     def remove(self) -> None:
         """Remove the copy: nobody wants the log any more."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         with suppress(OSError):
             self._path.unlink(missing_ok=True)

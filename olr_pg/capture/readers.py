@@ -1,4 +1,8 @@
-"""Reading log files, or logs behind a URL: the header, a range of blocks; files as a mapping."""
+"""Reading log files: the header, a range of blocks, a file as a mapping.
+
+A log that is not mapped is read by ranges: one behind a URL, or an encrypted copy of ours
+(`files.sealed`).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ import numpy.typing as npt
 from olr_pg.capture.compression import compression_of
 from olr_pg.capture.object_storage import RangeReader, is_url
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.sealed import SealedReader, is_sealed
 from olr_pg.redo.header import PROBE_BYTES, LogHeader, parse_log_header, probe_geometry
 
 if TYPE_CHECKING:
@@ -29,14 +34,53 @@ HEADER_BYTES: Final = 8_192
 _COMPARED_BYTES: Final = 16 << 20
 
 
+class _SealedLog(SealedReader):
+    """An encrypted log.
+
+    Raises:
+        OlrPgError: 2002, it cannot be read; so do the methods.
+    """
+
+    def __init__(self, path: str) -> None:
+        with _coded(path):
+            super().__init__(path)
+
+    def read_into(self, out: memoryview, first: int) -> None:
+        """See `SealedReader.read_into`."""
+        with _coded(self._path):
+            super().read_into(out, first)
+
+
+@contextmanager
+def _coded(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=path) from error
+
+
+def is_by_ranges(path: str) -> bool:
+    """Tell whether a log is read by ranges: it cannot be mapped."""
+    return is_url(path) or is_sealed(path)
+
+
+def range_reader(path: str) -> RangeReader | SealedReader:
+    """Open a log that is read by ranges.
+
+    Raises:
+        OlrPgError: 2002 there is none, 2210 to 2213.
+    """
+    return RangeReader(path) if is_url(path) else _SealedLog(path)
+
+
 def read_header(path: str) -> tuple[LogHeader, int]:
     """Return (header, size in bytes) of the log at `path`.
 
     Raises:
         OlrPgError: 2002 unreadable, 2003–2008 what `parse_log_header` finds.
     """
-    if is_url(path):
-        reader = RangeReader(path)
+    if is_by_ranges(path):
+        reader = range_reader(path)
         return parse_start(reader.read(0, HEADER_BYTES), path), reader.size
     with _open(path) as handle:
         size = os.fstat(handle).st_size
@@ -76,6 +120,9 @@ def map_log(path: str) -> npt.NDArray[np.uint8]:
     Raises:
         OlrPgError: 2002 the file is missing or unreadable, 2004 it is empty.
     """
+    if is_sealed(path):
+        sealed = range_reader(path)
+        return np.frombuffer(sealed.read(0, sealed.size), np.uint8)
     with _open(path) as handle:
         if os.fstat(handle).st_size == 0:
             raise OlrPgError(Code.LOG_TRUNCATED, "the file is empty", file=path)
@@ -101,8 +148,8 @@ def read_blocks(log: ArchivedLog, first: int, stop: int) -> npt.NDArray[np.uint8
     """
     block_size = log.header.block_size
     size, offset = (stop - first) * block_size, first * block_size
-    if is_url(log.path):
-        data = RangeReader(log.path).read(offset, size)
+    if is_by_ranges(log.path):
+        data = range_reader(log.path).read(offset, size)
     else:
         with _open(log.path) as handle:
             data = _pread(handle, size, offset, log.path)
@@ -125,7 +172,7 @@ def same_content(one: ArchivedLog, other: ArchivedLog) -> bool:
     # Nor does it matter how large an online log was that one of them is a copy of.
     if replace(one.header, file_blocks=0) != replace(other.header, file_blocks=0):
         return False
-    if is_url(one.path) or is_url(other.path):
+    if is_by_ranges(one.path) or is_by_ranges(other.path):
         step = max(1, _COMPARED_BYTES // one.header.block_size)
         parts = ((at, min(at + step, one.blocks)) for at in range(0, one.blocks, step))
         return all(

@@ -47,6 +47,13 @@ def dump(
             " all column values and texts, so that it can be shared.",
         ),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --incident: the configuration that has the key of an encrypted one.",
+        ),
+    ] = None,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print counts and header fields per log instead.")
     ] = False,
@@ -101,10 +108,12 @@ def dump(
         raise typer.BadParameter("an incident file has no statistics", param_hint="--stats")
     if mask is not None and incident is None:
         raise typer.BadParameter("is only there together with --incident", param_hint="--mask")
+    if config is not None and incident is None:
+        raise typer.BadParameter("is only there together with --incident", param_hint="--config")
     wanted = _filter(scn, rba, xid, objects, opcodes, limit)
     log_to_stderr()
     if incident is not None:
-        _dump_incident(incident, mask, wanted, raw=raw)
+        _dump_incident(incident, _incident_bytes(incident, config), mask, wanted, raw=raw)
         return
     paths = [str(path) for path in logs or ()]
     if stats:
@@ -116,7 +125,32 @@ def dump(
         print_line(line)
 
 
-def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bool) -> None:
+def _incident_bytes(path: Path, config: Path | None) -> bytes:
+    """Read an incident file, which may be encrypted."""
+    from olr_pg.files.sealed import SealedReader, is_sealed, sealing
+
+    try:
+        if not is_sealed(path):
+            return path.read_bytes()
+        if config is None:
+            raise OlrPgError(
+                Code.ENCRYPTION_KEY_MISSING,
+                "the incident file is encrypted",
+                action="name the configuration that has its key with --config",
+                file=str(path),
+            )
+        from olr_pg.appliance.encryption import row_key
+        from olr_pg.config.reading import load_config
+
+        with sealing(row_key(load_config(config))), SealedReader(path) as sealed:
+            return sealed.read(0, sealed.size)
+    except OSError as error:
+        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=str(path)) from error
+
+
+def _dump_incident(
+    path: Path, content: bytes, mask: Path | None, wanted: DumpFilter, *, raw: bool
+) -> None:
     import secrets
 
     from olr_pg.redo.dump.incident import (
@@ -126,10 +160,6 @@ def _dump_incident(path: Path, mask: Path | None, wanted: DumpFilter, *, raw: bo
         write_incident,
     )
 
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=str(path)) from error
     incident = read_incident(content, path=str(path))
     if mask is None:
         for line in dump_incident(incident, wanted, raw=raw):

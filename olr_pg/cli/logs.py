@@ -34,16 +34,20 @@ def logs(
 
     Works while the appliance runs and while it does not. When in doubt, a log is needed.
     """
+    from olr_pg.appliance.encryption import row_key
     from olr_pg.appliance.log_needs import choose_needed, in_vault, known_logs, positions
     from olr_pg.config.reading import load_config
     from olr_pg.config.source_section import OfflineSource
+    from olr_pg.files.sealed import sealing
 
     log_to_stderr()
     loaded = load_config(config)
     vault = None if isinstance(loaded.source, OfflineSource) else loaded.source.vault
     starts = positions(loaded)
     # Only then the logs: what is archived meanwhile is behind every position.
-    judged = choose_needed(known_logs(loaded), starts, in_vault(vault))
+    logs_known = known_logs(loaded)
+    with sealing(row_key(loaded)):
+        judged = choose_needed(logs_known, starts, in_vault(vault))
     if purgeable:
         judged = [one for one in judged if not one.needed]
     if as_json:

@@ -56,4 +56,4 @@ def spark_session_of(config: Config, preload: tuple[str, ...]) -> Any:
     from olr_pg.appliance.spark_settings import spark_settings
     from olr_pg.spark.session import get_session
 
-    return get_session(spark_settings(config.spark, preload))
+    return get_session(spark_settings(config, preload))

@@ -33,6 +33,7 @@ from olr_pg.config.fields import (
     ConfigPath,
     ConfigTables,
     SchemaMapping,
+    Secret,
     TableMapping,
     Version,
     is_secret_property,
@@ -132,6 +133,29 @@ class Context(Section):
         description="MiB of redo that a restart may read again because of transactions that are"
         " open for long: older ones are persisted; null reads from their begin",
     )
+    encryption_key: Secret | None = Field(
+        default=None,
+        description="the base64 of 32 bytes: files with rows are encrypted with it (security.md);"
+        ' a string, "${ENV_NAME}" or {"file": "PATH"}',
+    )
+    encryption_key_command: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="a command and its arguments that print such a key, instead of encryption-key",
+    )
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if self.encryption_key is not None and self.encryption_key_command is not None:
+            raise problem(
+                "one of encryption-key and encryption-key-command, not both", show="nothing"
+            )
+        return self
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Tell whether files with rows are encrypted."""
+        return self.encryption_key is not None or self.encryption_key_command is not None
 
 
 class Target(Section):

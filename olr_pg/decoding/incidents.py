@@ -13,6 +13,7 @@ import structlog
 from olr_pg.decoding.split import open_for_decoding
 from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.durable import replace_file
+from olr_pg.files.sealed import sealed_bytes
 from olr_pg.redo.dump.incident import collect_incident, payload_position, write_incident
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from olr_pg.redo.record_view import records_of, vector_xids
@@ -89,7 +90,7 @@ def with_incident(error: OlrPgError, logs: Iterable[LogFile], directory: Path | 
         )
         path = directory / f"{error.code}-{thread}-{sequence}-{block}-{offset}.incident.json"
         directory.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content)
+        replace_file(path, sealed_bytes(content))
     except (OSError, OlrPgError) as reason:
         # The error itself matters more than what explains it.
         _log.warning("no incident file was written", reason=plain_reason(reason))

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.capture.object_storage import is_url
-from olr_pg.capture.readers import read_header
+from olr_pg.capture.readers import is_by_ranges, read_header
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.redo.format.file_fields import BLOCK, FIRST_DATA_BLOCK, LOG_HEADER
 from olr_pg.redo.window import Log
@@ -125,15 +124,15 @@ def _follows(before: ArchivedLog, log: ArchivedLog, most: int) -> bool:
     """Tell whether both are small, for splits of so many bytes, and one is behind the other."""
     return (
         log.header.sequence == before.header.sequence + 1
-        and all(_is_plain(one) and one.used_bytes * _SMALL <= most for one in (before, log))
+        and all(one.used_bytes * _SMALL <= most and _is_plain(one) for one in (before, log))
         and _kind(before.header) == _kind(log.header)
     )
 
 
 def _is_plain(log: ArchivedLog) -> bool:
     """Tell whether a log is a whole file that has redo, all of which counts."""
-    is_whole = not (log.grows or is_url(log.path)) and log.end_scn is None
-    return is_whole and log.blocks > FIRST_DATA_BLOCK
+    is_whole = not log.grows and log.end_scn is None and log.blocks > FIRST_DATA_BLOCK
+    return is_whole and not is_by_ranges(log.path)
 
 
 def _kind(header: LogHeader) -> tuple[object, ...]:

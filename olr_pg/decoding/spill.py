@@ -5,6 +5,9 @@ of its bytes, also when the process is killed. While a mapping is used its pages
 somebody needs the memory; a thread gives them back early and often, so that the process never looks
 larger than it is, and other programs keep theirs.
 
+Where files with rows are encrypted (`files.sealed`), these are in memory: what is encrypted
+cannot be mapped.
+
 A mapping takes a file descriptor. What waits shares files, each the larger the more waits already,
 so that there are some dozens of them however much it is.
 """
@@ -13,7 +16,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import threading
 import weakref
 from typing import IO, TYPE_CHECKING, Final
@@ -22,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.sealed import nameless_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,7 +152,7 @@ class SpillFiles:
 
     def _file(self) -> IO[bytes]:
         self._directory.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryFile(dir=self._directory, prefix="spill-", buffering=0)
+        return nameless_file(self._directory, "spill-", buffering=0)
 
     def check_limit(self, size: int) -> None:
         """Refuse bytes that the limit does not allow.

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.capture.logs import open_log
-from olr_pg.capture.object_storage import is_url
-from olr_pg.capture.readers import map_log, read_header
+from olr_pg.capture.readers import is_by_ranges, map_log, read_header
 from olr_pg.datatypes.binary_xml import NO_TOKENS, XmlTokens
 from olr_pg.decoding.joined_logs import JoinedLog, Places, open_joined
 from olr_pg.decoding.stored_logs import open_stored
@@ -491,7 +490,7 @@ def of_view(
 
 
 def open_split(split: Split) -> Log:
-    """Map the log of a split; of one behind a URL, read what decoding the split takes.
+    """Map the log of a split; of one that is read by ranges, read what decoding the split takes.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
@@ -500,6 +499,10 @@ def open_split(split: Split) -> Log:
         return open_joined(split.joined)
     if split.known_end is None:
         return open_for_decoding(split.path, split.first_block, split.end_block, split.first_group)
+    if is_by_ranges(split.path):
+        return open_stored(
+            split.path, split.first_block, split.end_block, split.first_group, split.known_end
+        )
     header, _ = read_header(split.path)
     nab, next_scn = split.known_end
     return Log(split.path, replace(header, nab=nab, next_scn=next_scn), map_log(split.path))
@@ -508,12 +511,12 @@ def open_split(split: Split) -> Log:
 def open_for_decoding(
     path: str, first: int = 0, end: int | None = None, first_group: int = 0
 ) -> Log:
-    """Map the log at `path`; of one behind a URL, read what decoding blocks [first, end) takes.
+    """Map the log at `path`; of one read by ranges, read what decoding blocks [first, end) takes.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
     """
-    if is_url(path):
+    if is_by_ranges(path):
         return open_stored(path, first, end, first_group)
     archived = open_log(path)
     return Log(path, archived.header, map_log(path))

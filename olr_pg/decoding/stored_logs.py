@@ -1,4 +1,4 @@
-"""A part of a log that lies behind a URL, read for who decodes it, and no more.
+"""A part of a log that is read by ranges (`capture.readers`), for who decodes it, and no more.
 
 The kernels take a log as one array. So there is one of the log's size, in which nothing takes
 memory but the blocks that were read: those of a split, and behind them the rest of its last LWN
@@ -9,17 +9,19 @@ so what is missing shows where the kernels, walking the groups, come upon a bloc
 from __future__ import annotations
 
 import mmap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from olr_pg.capture.object_storage import RangeReader
-from olr_pg.capture.readers import HEADER_BYTES, parse_start
+from olr_pg.capture.readers import HEADER_BYTES, parse_start, range_reader
 from olr_pg.errors import OlrPgError
 from olr_pg.redo.window import Log, blocks_in_use, group_runs
 
 if TYPE_CHECKING:
+    from olr_pg.capture.object_storage import RangeReader
+    from olr_pg.files.sealed import SealedReader
     from olr_pg.redo.header import LogHeader
 
 _BEHIND_BYTES: Final = 64 << 10
@@ -29,19 +31,27 @@ _MORE_BYTES: Final = 1 << 20
 """Read at a time where a group goes on."""
 
 
-def open_stored(path: str, first: int, end: int | None, first_group: int) -> Log:
+def open_stored(
+    path: str,
+    first: int,
+    end: int | None,
+    first_group: int,
+    known_end: tuple[int, int] | None = None,
+) -> Log:
     """Read what it takes to decode the LWN groups that begin in blocks [first, end).
 
     Args:
-        path: a URL.
+        path: of the log, or its URL.
         end: None: of the log's end.
-        first_group: as of `decoding.split.Split`.
+        first_group, known_end: as of `decoding.split.Split`.
 
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213.
     """
-    reader = RangeReader(path)
+    reader = range_reader(path)
     header = parse_start(reader.read(0, HEADER_BYTES), path)
+    if known_end is not None:
+        header = replace(header, nab=known_end[0], next_scn=known_end[1])
     blocks = _Blocks(reader, header)
     log = Log(path, header, blocks.raw)
     nab = blocks_in_use(log)
@@ -82,7 +92,7 @@ class _Blocks:
         end: the block behind those that were read.
     """
 
-    def __init__(self, reader: RangeReader, header: LogHeader) -> None:
+    def __init__(self, reader: RangeReader | SealedReader, header: LogHeader) -> None:
         self._reader = reader
         self._block_size = header.block_size
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE

@@ -24,7 +24,7 @@ _CLUSTER: Final = "postgres"
 _OURS: Final = frozenset(
     {
         *("applied.json", "checkpoint.json", "containers.json", "dictionary-changes.jsonl"),
-        "dictionary.json",
+        *("dictionary.json", "encryption.json"),
         *("incarnation.json", "incidents", "lock", "online", "ready", "recovery", "spill", "spool"),
         *("online", "status.json", "tables.json", "targets", "threads.json", "vault", _CLUSTER),
         *("history.sqlite", "history.sqlite-shm", "history.sqlite-wal"),

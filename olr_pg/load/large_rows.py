@@ -10,7 +10,6 @@ target is another type (xml, jsonb) is put together first.
 from __future__ import annotations
 
 import mmap
-import tempfile
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.sealed import nameless_file
 from olr_pg.load.canonical import canonical_values
 from olr_pg.load.column_binding import add_loss, add_losses, at_row, encode_batch
 from olr_pg.load.row_images import RowImages, composite_head, copy_head
@@ -63,7 +63,7 @@ class RowSpool:
             OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx reading it.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
-        with tempfile.TemporaryFile(prefix="olr-pg-row-") as file:
+        with nameless_file(None, "olr-pg-row-") as file:
             file.write(copy_head(len(self._columns)))
             for column, values in zip(self._columns, encoded.columns, strict=True):
                 self._field(file, column, values, row, first_row, _as_it_is)
@@ -79,7 +79,7 @@ class RowSpool:
             OlrPgError: as `copy_tuple`.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
-        with tempfile.TemporaryFile(prefix="olr-pg-row-") as file:
+        with nameless_file(None, "olr-pg-row-") as file:
             file.write(composite_head(len(self._columns)))
             for column, values, kind in zip(self._columns, encoded.columns, types, strict=True):
                 file.write(kind.to_bytes(4, "big"))

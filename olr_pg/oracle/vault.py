@@ -1,5 +1,8 @@
 """The log vault: every archived log is copied here once, before RMAN can delete it.
 
+While files with rows are encrypted (`files.sealed`), so are the copies. A transport writes a log in
+plain; it is encrypted as soon as it is whole.
+
 A copy gets its name last, after its bytes have been read back and compared, so that a file with a
 name is whole. Copies go once nothing in them is unconfirmed and they are old enough.
 """
@@ -20,7 +23,7 @@ from olr_pg.capture.logs import open_log
 from olr_pg.capture.readers import read_blocks
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import removed_on_failure, sync_directory
-from olr_pg.files.owned import open_plain
+from olr_pg.files.sealed import SealedReader, current_key, is_sealed, row_file, seal_file
 from olr_pg.oracle.archive import check_listed, open_listed
 from olr_pg.oracle.transport.log_fetching import LogFetching
 
@@ -109,6 +112,8 @@ class LogVault:
         unfinished = path.with_suffix(_UNFINISHED)
         fetching.fetch(listed, unfinished)
         try:
+            if current_key() is not None:
+                seal_file(unfinished)
             unfinished.replace(path)
             sync_directory(self._directory)
         except OSError as error:
@@ -118,13 +123,11 @@ class LogVault:
     def _copy(self, source: Path, target: Path, size: int) -> None:
         read = hashlib.blake2b()
         with removed_on_failure(target.with_suffix(_UNFINISHED)) as unfinished:
-            with source.open("rb") as original, open_plain(unfinished, "wb") as copy:
+            with source.open("rb") as original, row_file(unfinished, durable=True) as copy:
                 while size > 0 and (piece := original.read(min(_PIECE, size))):
                     read.update(piece)
                     copy.write(piece)
                     size -= len(piece)
-                copy.flush()
-                os.fsync(copy.fileno())
             if size > 0 or _digest(unfinished) != read.digest():
                 raise OSError(f"{unfinished} is not what was read from {source}")
             unfinished.replace(target)
@@ -190,5 +193,11 @@ def check_brought(listed: ListedLog, file: Path) -> None:
 
 
 def _digest(path: Path) -> bytes:
+    if is_sealed(path):
+        digest = hashlib.blake2b()
+        with SealedReader(path) as sealed:
+            for first in range(0, sealed.size, _PIECE):
+                digest.update(sealed.read(first, _PIECE))
+        return digest.digest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, hashlib.blake2b).digest()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import threading
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +20,7 @@ import structlog
 from olr_pg.decoding.split import Split, SplitResult, Subscription
 from olr_pg.decoding.split_results import read_result, write_split
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.sealed import current_key, use_key
 from olr_pg.observability.tracing import span
 from olr_pg.spark.jobs import run_tasks
 from olr_pg.spark.result_cells import errors_of_task
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from olr_pg.files.result_files import TaskResult
+    from olr_pg.files.sealed import RowKey
 
 PRELOAD: Final = (
     "olr_pg.decoding.heap:keep_freed_memory",
@@ -46,6 +48,14 @@ def decode_task(payload: bytes, subscription: bytes, result: TaskResult) -> None
     """Do what a Spark task does: decode one split, write its result."""
     split: Split = pickle.loads(payload)  # noqa: S301 - made by this driver
     write_split(_subscription(subscription), split, result.write)
+
+
+def decode_sealed_task(
+    key: RowKey, payload: bytes, subscription: bytes, result: TaskResult
+) -> None:
+    """Do it where logs may be encrypted."""
+    use_key(key)
+    decode_task(payload, subscription, result)
 
 
 @lru_cache(maxsize=2)
@@ -125,10 +135,11 @@ class SparkDecoding:
     def _on_spark(
         self, subscription: Subscription, splits: Sequence[Split]
     ) -> Generator[SplitResult, None, None]:
+        key = current_key()
         tasks = run_tasks(
             get_session(self._settings),
             [pickle.dumps(split) for split in splits],
-            decode_task,
+            decode_task if key is None else partial(decode_sealed_task, key),
             broadcast=pickle.dumps(subscription),
             sizes=[split.size for split in splits],
             writes=True,

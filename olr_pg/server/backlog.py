@@ -17,7 +17,8 @@ import structlog
 
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.durable import removed_on_failure
-from olr_pg.files.owned import open_plain, remove_plain
+from olr_pg.files.owned import remove_plain
+from olr_pg.files.sealed import SealedReader, is_sealed, row_file
 from olr_pg.ordering.ready_transactions import ReadyBatch, ReadyRun, appended, joined, whole
 
 if TYPE_CHECKING:
@@ -128,10 +129,10 @@ class Backlog:
         )
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
-            with removed_on_failure(path), open_plain(path, "wb") as file:
+            with removed_on_failure(path), row_file(path) as file:
                 file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
                 file.write(heads)
-                file.write(batch.blob)
+                file.write(memoryview(batch.blob))
         except OSError as error:
             if not self._again_at:
                 reason = OlrPgError(Code.BACKLOG_UNWRITABLE, system_reason(error), file=str(path))
@@ -147,11 +148,7 @@ class Backlog:
 
 def _read(segment: _Segment) -> list[ReadyRun]:
     try:
-        with segment.path.open("rb") as file:
-            if segment.size >= _MAPPED_BYTES:
-                data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-            else:
-                data = memoryview(file.read())
+        data = _bytes_of(segment)
         segment.path.unlink()
     except OSError as error:
         raise OlrPgError(
@@ -161,3 +158,13 @@ def _read(segment: _Segment) -> list[ReadyRun]:
     heads = pickle.loads(data[_SIZE_BYTES:at])  # noqa: S301 - this process wrote it
     columns, first, message_first, order, view = heads
     return [whole(ReadyBatch(columns, first, message_first, data[at:], order, view))]
+
+
+def _bytes_of(segment: _Segment) -> memoryview:
+    if is_sealed(segment.path):
+        with SealedReader(segment.path) as sealed:
+            return memoryview(sealed.read(0, sealed.size))
+    with segment.path.open("rb") as file:
+        if segment.size >= _MAPPED_BYTES:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return memoryview(file.read())

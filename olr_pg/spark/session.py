@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.errors import Code, OlrPgError, plain_reason, system_reason
+from olr_pg.files.sealed import NO_PLAIN_FILES
 from olr_pg.java.class_archive import archive_options
 from olr_pg.java.runtime import Java, find_java
 from olr_pg.observability.logging_setup import get_logger
@@ -89,6 +90,7 @@ class SparkSettings:
             `olr_pg.spark.daemon`.
         results: a directory that the driver and all executors share (`spark.results`); None: the
             session's own where every task runs on this machine.
+        encrypted: Spark's own files are, and workers write no rows into others.
         java_options: Java's, beside this module's defaults and instead of the archive of classes.
     """
 
@@ -97,6 +99,7 @@ class SparkSettings:
     preload: tuple[str, ...] = ()
     results: str | None = None
     java_options: tuple[str, ...] = ()
+    encrypted: bool = False
 
     @property
     def local(self) -> bool:
@@ -185,7 +188,7 @@ def default_properties(
         "spark.log.level": "ERROR",
         "spark.driver.extraJavaOptions": " ".join(java_options),
         # Large results of local tasks do not pass through the JVM (see `jobs`).
-        "spark.driver.memory": "512m" if settings.local else "2g",
+        "spark.driver.memory": "512m" if settings.local and not settings.encrypted else "2g",
         "spark.driver.maxResultSize": "0",
         "spark.python.daemon.module": "olr_pg.spark.daemon",
         "spark.python.worker.reuse": "true",
@@ -197,16 +200,20 @@ def default_properties(
             "spark.driver.bindAddress": _LOOPBACK,
             "spark.driver.host": _LOOPBACK,
             "spark.local.dir": str(scratch),
-            RESULTS_PROPERTY: str(scratch),
             # What a killed Python worker leaves in its temporary directory goes with the session.
             "spark.executorEnv.TMPDIR": str(scratch),
         }
+        if not settings.encrypted:
+            properties[RESULTS_PROPERTY] = str(scratch)
         # Between Java and Python: over TCP each job waits 40 ms for a delayed acknowledgement.
         if len(os.fsencode(scratch)) + _SOCKET_NAME_BYTES < _SOCKET_PATH_BYTES:
             properties |= {
                 "spark.python.unix.domain.socket.enabled": "true",
                 "spark.python.unix.domain.socket.dir": str(scratch),
             }
+    if settings.encrypted:
+        properties["spark.io.encryption.enabled"] = "true"
+        properties[f"spark.executorEnv.{NO_PLAIN_FILES}"] = "1"
     return properties
 
 
@@ -246,7 +253,7 @@ def _start(settings: SparkSettings) -> _Running:
         (scratch / _LOG_FILE).write_text(_LOG_SETTINGS)
         archived = archive_options(java, spark_home())
         properties = default_properties(settings, scratch, archived)
-        if settings.results is not None:
+        if settings.results is not None and not settings.encrypted:
             properties[RESULTS_PROPERTY] = str(_new_scratch(Path(settings.results), stack))
         properties |= settings.conf
         is_placed = settings.local or "spark.driver.host" in properties

@@ -20,6 +20,9 @@ UNLOGGED_SOURCES: Final = 0.25
 ONLINE_SOURCES: Final = 0.35
 """How many of the appliances read online logs."""
 
+ENCRYPTED: Final = 0.3
+"""How many of the appliances encrypt their files with rows."""
+
 MOMENTS: Final[tuple[Moment, ...]] = ("before", "half", "after")
 
 
@@ -239,6 +242,11 @@ class Plan:
     def online(self) -> bool:
         """Whether online logs are read, too; then they are written instead of `arrivals`."""
         return Random(self.seed ^ 0x0E11).random() < ONLINE_SOURCES
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the files with rows of an appliance are encrypted."""
+        return Random(self.seed ^ 0x5EA1).random() < ENCRYPTED
 
     @property
     def tells(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from contextlib import ExitStack
@@ -59,6 +60,10 @@ LOOK_SECONDS: Final = 0.01
 HOLD_SECONDS: Final = 0.06
 """In which a reader looks at online logs, and nobody can tell that it has."""
 SILENT_SECONDS: Final = 3.0
+
+KEY: Final = base64.b64encode(bytes(range(32))).decode()
+"""Of appliances that encrypt their files with rows."""
+
 """After which the server ends a client that hangs."""
 
 
@@ -169,6 +174,7 @@ class Simulation:
             "context": {
                 "data": str(self.folder / "data"),
                 "memory": {"max-tx-msgs": settings.transactions_max},
+                **({"encryption-key": KEY} if self.plan.encrypted else {}),
             },
             "source": {
                 "kind": "offline",

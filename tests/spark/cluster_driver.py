@@ -52,7 +52,7 @@ class ClusterLoads(Loads):
         return path
 
     def _on_cluster(self) -> SparkSession:
-        return get_session(spark_settings(self.config().spark, PRELOAD))
+        return get_session(spark_settings(self.config(), PRELOAD))
 
 
 def kills_once(mark: Path, kill: Callable[[], None]) -> Callable[..., None]:

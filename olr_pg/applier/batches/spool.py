@@ -25,6 +25,7 @@ from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import join
 from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.sealed import Records, SealError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,7 @@ class _Run(NamedTuple):
     """A stretch of a file that holds messages.
 
     Attributes:
+        size: of it in the file, where it may be encrypted.
         cut: where those changes begin whose LOB values were dropped.
     """
 
@@ -118,6 +120,8 @@ class _TableFile:
     def __init__(self, files: SpoolFiles) -> None:
         self.runs: list[_Run] = []
         self._file = files.open()
+        self._records = Records()
+        self._end = 0
         self._taken = [0]
         self.close = weakref.finalize(self, _close, self._file, files, self._taken)
 
@@ -128,28 +132,35 @@ class _TableFile:
 
     def append(self, data: bytes, changes: int, cut: tuple[int, ...]) -> None:
         """Add messages, for which the room is reserved."""
-        offset = self._taken[0]
+        stored = self._records.seal(len(self.runs), data)
+        offset = self._end
+        self._end += len(stored)
         self._taken[0] += len(data)
         try:
-            self._file.write(data)
+            self._file.write(stored)
             self._file.flush()
         except OSError as error:
             raise OlrPgError(Code.SPOOL_UNWRITABLE, plain_reason(error), bytes=len(data)) from error
-        self.runs.append(_Run(offset, len(data), changes, cut, zlib.crc32(data)))
+        self.runs.append(_Run(offset, len(stored), changes, cut, zlib.crc32(data)))
 
-    def read(self, run: _Run) -> npt.NDArray[np.uint8]:
+    def read(self, number: int) -> npt.NDArray[np.uint8]:
         """Read the messages of a run; any thread may ask.
 
         Raises:
             OlrPgError: 5022, they are not what was written.
         """
-        data = np.empty(run.size, np.uint8)
-        room, at, file = data.data, 0, self._file.fileno()
+        run = self.runs[number]
+        stored = np.empty(run.size, np.uint8)
+        room, at, file = stored.data, 0, self._file.fileno()
         while at < run.size and (got := os.preadv(file, [room[at:]], run.offset + at)):
             at += got
-        if zlib.crc32(room) != run.crc32:
+        try:
+            opened = self._records.open(number, room)
+        except SealError as error:
+            raise OlrPgError(Code.SPOOL_DAMAGED, plain_reason(error), offset=run.offset) from error
+        if zlib.crc32(opened) != run.crc32:
             raise OlrPgError(Code.SPOOL_DAMAGED, "the checksum does not match", offset=run.offset)
-        return data
+        return np.frombuffer(opened, np.uint8)
 
 
 def _close(file: IO[bytes], files: SpoolFiles, taken: list[int]) -> None:
@@ -211,8 +222,8 @@ class SpooledChanges:
     def _read(self, changes_max: int, bytes_max: int) -> Iterator[Selection]:
         parts: list[Selection] = []
         messages, size = HeldMessages(), 0
-        for run in self._file.runs:
-            parts.append(messages.parse(self._file.read(run), run.cut, self._order))
+        for number, run in enumerate(self._file.runs):
+            parts.append(messages.parse(self._file.read(number), run.cut, self._order))
             size += run.size
             if size >= bytes_max or sum(map(len, parts)) >= changes_max:
                 yield join(parts)

@@ -14,7 +14,6 @@ whole, unless something damaged it afterwards, and then it is refused.
 
 from __future__ import annotations
 
-import os
 import secrets
 import zlib
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
@@ -29,7 +28,7 @@ from olr_pg.files.durable import (
     replace_file,
     sync_directory,
 )
-from olr_pg.files.owned import open_plain
+from olr_pg.files.sealed import SealedReader, is_sealed, row_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 
 if TYPE_CHECKING:
@@ -223,7 +222,10 @@ class PartWriter:
         kept: dict[int, _Written] = {}
         fresh = [batch for batch in batches if id(batch.events) not in self._written]
         if fresh:
-            with removed_on_failure(self._directory / name) as path, open_plain(path, "wb") as file:
+            with (
+                removed_on_failure(self._directory / name) as path,
+                row_file(path, durable=True) as file,
+            ):
                 for batch in fresh:
                     crc = 0
                     offset = file.tell()
@@ -231,8 +233,6 @@ class PartWriter:
                         file.write(cell.data)
                         crc = zlib.crc32(cell.data, crc)
                     kept[id(batch.events)] = _Written(batch, _part(name, offset, batch, crc))
-                file.flush()
-                os.fsync(file.fileno())
             sync_directory(self._directory)
         for batch in batches:
             key = id(batch.events)
@@ -309,9 +309,13 @@ def read_part(directory: Path, part: Part, allocate: Allocate) -> ChangeBatch:
         allocate(part.data),
     )
     try:
-        with path.open("rb") as file:
-            file.seek(part.offset)
-            crc = _fill(file, batch)
+        if is_sealed(path):
+            with SealedReader(path) as sealed:
+                crc = _fill_of_sealed(sealed, part.offset, batch)
+        else:
+            with path.open("rb") as file:
+                file.seek(part.offset)
+                crc = _fill(file, batch)
     except (OSError, ValueError) as error:
         raise OlrPgError(
             Code.RECOVERY_IMAGE_UNUSABLE, plain_reason(error), path=str(path)
@@ -369,6 +373,15 @@ def _fill(file: BufferedReader, batch: ChangeBatch) -> int:
     for cell in _cells(batch):
         if file.readinto(cell.data) != cell.size:
             raise ValueError("the file is too short")
+        crc = zlib.crc32(cell.data, crc)
+    return crc
+
+
+def _fill_of_sealed(file: SealedReader, offset: int, batch: ChangeBatch) -> int:
+    crc = 0
+    for cell in _cells(batch):
+        file.read_into(cell.data, offset)
+        offset += cell.size
         crc = zlib.crc32(cell.data, crc)
     return crc
 

@@ -1,0 +1,148 @@
+"""Encryption of the files with rows in `context.data` and in the vault: its key, and its beginning.
+
+``encryption.json`` in `context.data` says that the directory is encrypted, and tells the key by its
+fingerprint. So a wrong or missing key is an error at the start, and not when a file is needed.
+
+When a key is configured for a directory that has none, the plain files that a restart needs are
+encrypted where they are, and those that no restart reads are removed. There is no way back: a
+directory that is encrypted stays so, since an option that somebody forgot must not write rows in
+plain again.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from olr_pg.capture.log_tail import TAIL_SUFFIX
+from olr_pg.capture.online_logs import FOLDER as ONLINE
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.durable import replace_file
+from olr_pg.files.sealed import RowKey, is_sealed, seal_file, sealing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.config.model import Config
+
+FILE_NAME: Final = "encryption.json"
+_VERSION: Final = 1
+_COMMAND_SECONDS: Final = 60.0
+
+_KEPT: Final = ("recovery/*.redo", "targets/*/recovery/*.redo", "incidents/*.incident.json")
+_NOT_READ_AGAIN: Final = (f"{ONLINE}/*{TAIL_SUFFIX}", "ready/*.ready", "targets/*/ready/*.ready")
+_IN_VAULT: Final = "*.arc"
+
+_log = structlog.get_logger(__name__)
+
+
+def row_key(config: Config) -> RowKey | None:
+    """Return the configured key; None where files are not encrypted.
+
+    Raises:
+        OlrPgError: 1190, it cannot be had, or is no key.
+    """
+    context = config.context
+    try:
+        if context.encryption_key is not None:
+            return RowKey.of_text(context.encryption_key.get_secret_value())
+        if context.encryption_key_command is not None:
+            return RowKey.of_text(_printed(context.encryption_key_command))
+    except ValueError as error:
+        raise OlrPgError(Code.ENCRYPTION_KEY_UNUSABLE, str(error)) from None
+    return None
+
+
+def _printed(command: list[str]) -> str:
+    """Run the command that prints the key; what it prints is in no error."""
+    try:
+        ended = subprocess.run(  # noqa: S603 - the operator's own
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"the command did not end within {_COMMAND_SECONDS:g} s"
+    except OSError as error:
+        reason = f"the command cannot be run: {plain_reason(error)}"
+    else:
+        if ended.returncode == 0:
+            return ended.stdout.decode("ascii", "replace")
+        said = ended.stderr.decode("utf-8", "replace").strip()
+        reason = f"the command ended with exit code {ended.returncode}: {said or 'it said nothing'}"
+    raise OlrPgError(Code.ENCRYPTION_KEY_UNUSABLE, reason, command=command[0])
+
+
+def check_key(config: Config, data: Path) -> RowKey | None:
+    """Return the configured key, if it is the one of the directory.
+
+    Raises:
+        OlrPgError: 1190 the key cannot be had, 1191 it is another one than before, 1192 there is
+            none any more.
+    """
+    key = row_key(config)
+    known = _known(data / FILE_NAME)
+    if key is None and known is not None:
+        raise OlrPgError(Code.ENCRYPTION_KEY_MISSING, f"{FILE_NAME} is there", path=str(data))
+    if key is not None and known not in (None, key.fingerprint.hex()):
+        raise OlrPgError(Code.ENCRYPTION_KEY_WRONG, "the fingerprints differ", path=str(data))
+    return key
+
+
+@contextmanager
+def encrypted_files(config: Config, data: Path) -> Iterator[None]:
+    """Encrypt the files with rows in the context, if a key is configured.
+
+    Args:
+        data: the directory `context.data`, whose lock is held.
+
+    Raises:
+        OlrPgError: 1190 to 1192 as `check_key`, 1193 plain files cannot be encrypted.
+    """
+    key = check_key(config, data)
+    if key is None:
+        yield
+        return
+    with sealing(key):
+        _encrypt_what_is_there(config, data)
+        if not (data / FILE_NAME).exists():
+            content = {"version": _VERSION, "key": key.fingerprint.hex()}
+            replace_file(data / FILE_NAME, json.dumps(content).encode() + b"\n")
+        yield
+
+
+def _known(path: Path) -> str | None:
+    """Return the fingerprint of the key that a directory is encrypted with."""
+    try:
+        return str(json.loads(path.read_bytes())["key"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = plain_reason(error) if isinstance(error, OSError) else "its content is damaged"
+        raise OlrPgError(Code.DATA_DIRECTORY_UNUSABLE, reason, path=str(path)) from error
+
+
+def _encrypt_what_is_there(config: Config, data: Path) -> None:
+    """Encrypt the plain files with rows that a restart may need, and remove the others."""
+    kept = [path for pattern in _KEPT for path in data.glob(pattern)]
+    if isinstance(config.source, OracleSource) and config.source.vault is not None:
+        kept += Path(config.source.vault.directory).glob(_IN_VAULT)
+    plain = [path for path in kept if not is_sealed(path)]
+    for path in plain:
+        try:
+            seal_file(path)
+        except OSError as error:
+            raise OlrPgError(Code.ENCRYPTION_FAILED, plain_reason(error), file=str(path)) from error
+    for pattern in _NOT_READ_AGAIN:
+        for path in data.glob(pattern):
+            path.unlink(missing_ok=True)
+    if plain:
+        _log.info("plain files with rows were encrypted", files=len(plain), directory=str(data))

@@ -1,0 +1,122 @@
+"""Every place that makes files is known, and whether rows are in them.
+
+Rows go into files through `files.sealed` alone, which encrypts them while there is a key. A module
+that begins to make files is to be put into one of the two lists: here somebody thinks about it.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import olr_pg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE: Final = Path(olr_pg.__file__).parent
+NOT_OF_THE_APPLIANCE: Final = ("bench", "proving", "simulator")
+
+ROWS: Final = {
+    "applier/batches/spool.py": "the file has no name; each run of messages is encrypted",
+    "capture/log_tail.py": "copies of online logs",
+    "decoding/incidents.py": "redo of a failure",
+    "decoding/spill.py": "in memory while there is a key",
+    "load/large_rows.py": "in memory while there is a key",
+    "oracle/vault.py": "copies of archived logs",
+    "replicator/recovery/image_files.py": "what open transactions changed; the manifest has no row",
+    "server/backlog.py": "ready transactions",
+}
+"""Through `files.sealed`."""
+
+NO_ROWS: Final = {
+    "appliance/data_lock.py": "the lock file is empty",
+    "appliance/demo_removal.py": "a directory of the demo's",
+    "appliance/demo_run.py": "the demo's configuration and rows, which are simulated",
+    "appliance/encryption.py": "the key's fingerprint",
+    "appliance/container_names.py": "names of containers",
+    "applier/target/applied_file.py": "SCNs of tables",
+    "capture/lineage.py": "incarnations",
+    "capture/redo_threads.py": "numbers of redo threads",
+    "config/changed_tables.py": "names of tables",
+    "dictionary/change_history.py": "definitions of tables",
+    "dictionary/table_list.py": "a database in memory",
+    "dictionary/snapshot_file.py": "definitions of tables",
+    "files/disk_room.py": "an empty file of some size",
+    "files/durable.py": "what its callers say",
+    "files/owned.py": "what its callers say",
+    "files/result_files.py": "results of tasks: none while there is a key (spark.session)",
+    "files/sealed.py": "the way of rows into files",
+    "java/runtime.py": "a script that starts Java",
+    "kernels/pack.py": "compiled kernels",
+    "monitor/history.py": "figures and names of tables",
+    "monitor/service.py": "addresses of the status page",
+    "postgres/embedded.py": "PostgreSQL's settings; its tables are a target",
+    "server/checkpoint.py": "SCNs",
+    "schema/files.py": "statements that `olr-pg schema` was asked for",
+    "spark/jobs.py": "see files/result_files.py",
+    "spark/planned_jobs.py": "see files/result_files.py",
+    "spark/scratch.py": "a directory; what Spark writes there is encrypted by Spark",
+    "spark/session.py": "settings of Java",
+}
+ASKED_FOR: Final = {
+    "cli/decode.py": "the terminal",
+    "cli/dump.py": "a masked incident",
+    "cli/group.py": "nothing: /dev/null",
+    "cli/init.py": "a configuration",
+    "cli/migration/assess.py": "a report",
+    "datasource/parquet_parts.py": "rows, into the directory that somebody named",
+    "load/verification/differences.py": "rows that differ, into the file of --details",
+    "rendering/parquet_files.py": "rows, into the directory that somebody named",
+    "replicator/process_decoding.py": "results of `olr-pg decode`, on their way to where it prints",
+}
+"""By a command that prints or writes rows or reports for whom asks for them; no `context.data`."""
+
+PLAIN_UNTIL_WHOLE: Final = {
+    "oracle/transport/bfile_transport.py",
+    "oracle/transport/command_transport.py",
+    "oracle/transport/sftp_transport.py",
+}
+"""A log on its way into the vault, which encrypts it when it has come: docs/security.md says so."""
+
+WRITERS: Final = {
+    "GrowingFile", "NamedTemporaryFile", "ParquetWriter", "ResultFile", "ResultFiles",
+    "TemporaryFile", "fdopen", "mkdtemp", "mkstemp", "nameless_file", "open_plain", "replace_file",
+    "row_file", "sealed_bytes", "write_bytes", "write_text", "written_whole",
+}  # fmt: skip
+
+
+def makes_files(tree: ast.AST) -> Iterator[str]:
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        function = call.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        texts = [one.value for one in ast.walk(call) if isinstance(one, ast.Constant)]
+        modes = {text for text in texts if isinstance(text, str) and len(text) < 5}
+        if name in WRITERS or (
+            name == "open" and modes & {"w", "wb", "a", "ab", "x", "xb", "r+b", "w+b", "w:gz"}
+        ):
+            yield name
+        if name == "connect" and isinstance(function, ast.Attribute):
+            owner = function.value
+            if isinstance(owner, ast.Name) and owner.id == "sqlite3":
+                yield name
+
+
+def test_each_module_that_makes_files_is_known() -> None:
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE).parts[0] not in NOT_OF_THE_APPLIANCE
+        and any(makes_files(ast.parse(path.read_text("utf-8"))))
+    }
+    listed = ROWS.keys() | NO_ROWS.keys() | ASKED_FOR.keys() | PLAIN_UNTIL_WHOLE
+    assert sorted(found - listed) == [], "say whether rows are in its files"
+    assert sorted(listed - found) == []
+
+
+def test_rows_go_through_the_one_module() -> None:
+    for name in ROWS:
+        assert "olr_pg.files.sealed" in (PACKAGE / name).read_text("utf-8"), name
