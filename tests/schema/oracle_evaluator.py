@@ -9,9 +9,19 @@ NUMBER is a `Decimal`, a DATE a `datetime`, NULL is None.
 from __future__ import annotations
 
 import calendar
+import json
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal, localcontext
+from decimal import (
+    ROUND_CEILING,
+    ROUND_DOWN,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    Decimal,
+    localcontext,
+)
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,11 +54,13 @@ class Made:
 
     Attributes:
         is_char: its values are of a CHAR, or it is a literal.
+        is_json: it is the call of a function that gives JSON.
     """
 
     text: str
     value: Callable[[Row], Any]
     is_char: bool = False
+    is_json: bool = False
 
 
 def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -209,6 +221,10 @@ def _trunc_date(day: datetime, unit: str) -> datetime:
         return at - timedelta(days=at.isoweekday() % 7)
     if unit == "W":
         return at - timedelta(days=(at.day - 1) % 7)
+    if unit == "CC":
+        return at.replace(year=(at.year - 1) // 100 * 100 + 1, month=1, day=1)
+    if unit == "IYYY":
+        return datetime.fromisocalendar(at.isocalendar().year, 1, 1)
     if unit == "WW":
         return at - timedelta(days=(at.timetuple().tm_yday - 1) % 7)
     return day.replace(minute=0) if unit == "HH24" else at
@@ -223,7 +239,19 @@ def _round_date(day: datetime, unit: str) -> datetime:
     if unit == "Q":
         second = _add_months(begin, Decimal(1)).replace(day=16)
         return _add_months(begin, Decimal(3)) if day >= second else begin
+    if unit in ("IW", "D"):
+        return begin + timedelta(days=7) if day - begin >= timedelta(days=3.5) else begin
+    if unit == "HH24":
+        return begin + timedelta(hours=1) if day.minute >= 30 else begin
     return begin + timedelta(days=1) if day.hour >= 12 else begin
+
+
+ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+
+
+def _ordinal(number: int) -> str:
+    ends = {1: "ST", 2: "ND", 3: "RD"}
+    return "TH" if number // 10 == 1 else ends.get(number % 10, "TH")
 
 
 def _date_text(day: datetime, form: str) -> str:
@@ -244,12 +272,151 @@ def _date_text(day: datetime, form: str) -> str:
         "J": str(day.toordinal() + 1721425),
         "CC": str((day.year - 1) // 100 + 1),
         "RR": f"{day:%y}",
+        "MONTH": day.strftime("%B").upper().ljust(9),
+        "Dy": day.strftime("%a"),
+        "RM": ROMAN[day.month - 1].ljust(4),
+        "IYYY-IW": f"{day.isocalendar().year}-{day.isocalendar().week:02}",
+        "FMMonth DD, YYYY": f"{day:%B} {day.day}, {day.year}",
+        'YYYY"-Q"Q': f"{day.year}-Q{(day.month - 1) // 3 + 1}",
+        "DDTH": f"{day.day:02}{_ordinal(day.day)}",
     }[form]
+
+
+# Regular expressions, whose patterns find the same by POSIX and in Python.
+
+
+PATTERNS = {
+    "[aeiou]": "[aeiou]",
+    "a+": "a+",
+    "[[:alpha:]]+": "[A-Za-z]+",
+    " +": " +",
+    "[^a-z]": "[^a-z]",
+    "(.)b": "(.)b",
+    "x|y": "x|y",
+    "[[:digit:]]{1,2}": "[0-9]{1,2}",
+    "^.": "^.",
+    "-?[a-z]$": "-?[a-z]$",
+}
+
+
+def _matches(text: str, pattern: str, start: Decimal, flags: str) -> list[re.Match[str]]:
+    found = re.compile(PATTERNS[pattern], re.IGNORECASE if "i" in flags else 0)
+    return list(found.finditer(text, int(start) - 1))
+
+
+def _regexp_replace(*values: Any) -> str | None:
+    text, pattern, new, start, nth, flags = values
+    if text is None:
+        return None
+    found = _matches(text, pattern, start, flags)
+    wanted = found if nth == 0 else found[int(nth) - 1 : int(nth)]
+    for one in reversed(wanted):
+        text = text[: one.start()] + (new or "") + text[one.end() :]
+    return text or None
+
+
+def _regexp_substr(text: str, pattern: str, start: Decimal, nth: Decimal, flags: str) -> Any:
+    found = _matches(text, pattern, start, flags)
+    return found[int(nth) - 1][0] if int(nth) <= len(found) else None
+
+
+def _regexp_instr(
+    text: str, pattern: str, start: Decimal, nth: Decimal, end: Decimal, flags: str
+) -> Decimal:
+    found = _matches(text, pattern, start, flags)
+    if int(nth) > len(found):
+        return Decimal(0)
+    one = found[int(nth) - 1]
+    return Decimal((one.end() if end else one.start()) + 1)
+
+
+def _soundex(text: str) -> str | None:
+    codes = {
+        letter: str(number)
+        for number, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1)
+        for letter in letters
+    }
+    letters = [letter for letter in text.upper() if "A" <= letter <= "Z"]
+    if not letters:
+        return None
+    found, before = letters[0], codes.get(letters[0], "")
+    for letter in letters[1:]:
+        if letter in "HW":
+            continue  # they part no letters of one number
+        code = codes.get(letter, "")
+        if code and code != before:
+            found += code
+        before = code
+    return found[:4].ljust(4, "0")
+
+
+NUMERAL = re.compile(r" *[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)? *")
+
+
+def _signed(value: Decimal, form: str) -> str:
+    """TO_CHAR with a sign at one end, in brackets, or with a dollar."""
+    rounded = int(_round(value, Decimal(0)))
+    sign, digits = "-" if rounded < 0 else "", str(abs(rounded))
+    if len(digits) > 3:
+        return "#" * (5 if "PR" in form or form.startswith("$") else 4)
+    return {
+        "S999": ((sign or "+") + digits).rjust(4),
+        "999S": digits.rjust(3) + (sign or "+"),
+        "999MI": digits.rjust(3) + (sign or " "),
+        "999PR": (f"<{digits}>" if sign else f" {digits} ").rjust(5),
+        "FM999": sign + digits,
+        "$999": f"{sign}${digits}".rjust(5),
+    }[form]
+
+
+def _json_text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f") if value else "0"
+    return json.dumps(value)
+
+
+def _json_part(made: Made, row: Row) -> str:
+    """Write a part of generated JSON: JSON that a function has made is not quoted again."""
+    value = made.value(row)
+    return str(value) if made.is_json and value is not None else _json_text(value)
+
+
+def _bucket(value: Decimal, low: Decimal, high: Decimal, many: Decimal) -> Decimal:
+    if low > high:  # the buckets count down
+        value, low, high = -value, -low, -high
+    if value < low:
+        return Decimal(0)
+    if value >= high:
+        return many + 1
+    return Decimal(int((value - low) * many / (high - low))) + 1
+
+
+def _remainder(value: Decimal, by: Decimal) -> Decimal:
+    return value - by * (value / by).to_integral_value(ROUND_HALF_EVEN)
+
+
+def _interval_part(later: datetime, earlier: datetime, part: str) -> Decimal:
+    seconds = int((later - earlier).total_seconds())
+    sign, seconds = (-1 if seconds < 0 else 1), abs(seconds)
+    found = {"DAY": seconds // 86400, "HOUR": seconds // 3600 % 24, "MINUTE": seconds // 60 % 60}
+    return Decimal(sign * found[part])
+
+
+ZONES = {"GMT": 0, "AST": -4, "EST": -5, "CST": -6, "PDT": -7, "PST": -8, "HST": -10}
+DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+
+
+def _next_day(day: datetime, name: str) -> datetime:
+    ahead = (DAYS.index(name) - day.weekday() - 1) % 7 + 1
+    return day + timedelta(days=ahead)
 
 
 DATE_FORMATS = (
     *("YYYY-MM-DD HH24:MI:SS", "DD-MON-YY", "Day", "FMDay, DD Month", "D", "DDD", "WW", "W", "IW"),
-    *("Q", "HH:MI AM", "SSSSS", "J", "CC", "RR"),
+    *("Q", "HH:MI AM", "SSSSS", "J", "CC", "RR", "MONTH", "Dy", "RM", "IYYY-IW"),
+    *("FMMonth DD, YYYY", 'YYYY"-Q"Q', "DDTH"),
 )
 
 
@@ -339,6 +506,99 @@ class Expressions:
             lambda d: _call("RTRIM", _strict(lambda v, s: v.rstrip(s)), text(d),
                             self._literal("p", " b", "-")),
             lambda d: _call("NVL", lambda v, o: o if v is None else v, text(d), text(d)),
+            *self._newer_texts(),
+        ]  # fmt: skip
+
+    def _pattern(self) -> Made:
+        pattern = self._random.choice([*PATTERNS])
+        return Made(f"'{pattern}'", lambda _row: pattern)
+
+    def _flags(self) -> Made:
+        flags = self._random.choice(("c", "i"))
+        return Made(f"'{flags}'", lambda _row: flags)
+
+    def _newer_texts(self) -> list[Callable[[int], Made]]:
+        def text(d: int) -> Made:
+            return self.text(self._random.randint(0, d))
+
+        def replaced(d: int) -> Made:
+            parts = (text(d), self._pattern(), self._literal("", "-", "<x>"), self._whole(1, 2),
+                     self._whole(0, 2), self._flags())  # fmt: skip
+            return _call("REGEXP_REPLACE", _regexp_replace, *parts)
+
+        def found(d: int) -> Made:
+            parts = (text(d), self._pattern(), self._whole(1, 2), self._whole(1, 2), self._flags())
+            return _call("REGEXP_SUBSTR", _strict(_regexp_substr), *parts)
+
+        def signed(d: int) -> Made:
+            form = self._random.choice(("S999", "999S", "999MI", "999PR", "FM999", "$999"))
+            shown = Made(f"'{form}'", lambda _row: form)
+            return _call(
+                "TO_CHAR", _strict(_signed), self.number(self._random.randint(0, d)), shown
+            )
+
+        def made_object(d: int) -> Made:
+            one, other = text(d), self.number(0)
+            return Made(
+                f"JSON_OBJECT('k' VALUE {one.text}, 'n' VALUE {other.text})",
+                lambda row: f'{{"k":{_json_part(one, row)},"n":{_json_part(other, row)}}}',
+                is_json=True,
+            )
+
+        def made_array(d: int) -> Made:
+            one, other = text(d), self.number(0)
+
+            def value(row: Row) -> str:
+                kept = [part for part in (one, other) if part.value(row) is not None]
+                return f"[{','.join(_json_part(part, row) for part in kept)}]"
+
+            return Made(f"JSON_ARRAY({one.text}, {other.text})", value, is_json=True)
+
+        def read(d: int) -> Made:
+            one = text(d)
+            return Made(
+                f"JSON_VALUE(JSON_OBJECT('k' VALUE {one.text}), '$.k')",
+                lambda row: None if one.is_json else one.value(row),  # no scalar
+            )
+
+        def queried(d: int) -> Made:
+            one = text(d)
+            return Made(
+                f"JSON_QUERY(JSON_OBJECT('k' VALUE {one.text}), '$.k' WITH WRAPPER)",
+                lambda row: f"[{_json_part(one, row)}]",
+                is_json=True,
+            )
+
+        def trimmed(d: int) -> Made:
+            one = text(d)
+            where, letter = (
+                self._random.choice(("LEADING", "TRAILING")),
+                self._random.choice("Oa b"),
+            )
+            cut = _strict(lambda v: v.lstrip(letter) if where == "LEADING" else v.rstrip(letter))
+            return Made(
+                f"TRIM({where} '{letter}' FROM {one.text})", lambda row: cut(one.value(row))
+            )
+
+        def kept(d: int) -> Made:
+            one, other = text(d), text(d)
+
+            def value(row: Row) -> Any:
+                x, y = one.value(row), other.value(row)
+                is_same = (
+                    x is not None
+                    and y is not None
+                    and (
+                        x.rstrip(" ") == y.rstrip(" ") if one.is_char and other.is_char else x == y
+                    )
+                )
+                return None if is_same else x
+
+            return Made(f"NULLIF({one.text}, {other.text})", value)
+
+        return [
+            replaced, found, signed, made_object, made_array, read, queried, trimmed, kept,
+            lambda d: _call("SOUNDEX", _strict(_soundex), text(d)),
         ]  # fmt: skip
 
     def number(self, depth: int = 3) -> Made:
@@ -407,6 +667,93 @@ class Expressions:
             lambda d: _call("DECODE", lambda v, w, x, y: x if v == w else y, number(d), number(d),
                             number(d), number(d)),
             lambda d: _call("MONTHS_BETWEEN", _strict(_months_between), self.date(d), self.date(d)),
+            *self._newer_numbers(),
+        ]  # fmt: skip
+
+    def _newer_numbers(self) -> list[Callable[[int], Made]]:
+        def number(d: int) -> Made:
+            return self.number(self._random.randint(0, d))
+
+        def text(d: int) -> Made:
+            return self.text(self._random.randint(0, d))
+
+        def bucket(d: int) -> Made:
+            low, high = self._random.sample(range(-4, 9), 2)
+            ends = (self._whole(end, end) for end in (low, high))
+            return _call("WIDTH_BUCKET", _strict(_bucket), number(d), *ends, self._whole(1, 5))
+
+        def counted(d: int) -> Made:
+            parts = (text(d), self._pattern(), self._whole(1, 2), self._flags())
+            count = _strict(lambda *values: Decimal(len(_matches(*values))))
+            return _call("REGEXP_COUNT", count, *parts)
+
+        def placed(d: int) -> Made:
+            parts = (text(d), self._pattern(), self._whole(1, 2), self._whole(1, 2),
+                     self._whole(0, 1), self._flags())  # fmt: skip
+            return _call("REGEXP_INSTR", _strict(_regexp_instr), *parts)
+
+        def apart(d: int) -> Made:
+            one, other = self.date(d), self.date(d)
+            name = self._random.choice(("DAY", "HOUR", "MINUTE"))
+            between = _strict(lambda x, y: _interval_part(x, y, name))
+            days = " - ".join(f"CAST({one.text} AS TIMESTAMP)" for one in (one, other))
+            return Made(
+                f"EXTRACT({name} FROM ({days}))",
+                lambda row: between(one.value(row), other.value(row)),
+            )
+
+        def hour(d: int) -> Made:
+            day = self.date(d)
+            taken = _strict(lambda value: Decimal(value.hour))
+            return Made(
+                f"EXTRACT(HOUR FROM CAST({day.text} AS TIMESTAMP))",
+                lambda row: taken(day.value(row)),
+            )
+
+        def is_numeral(d: int) -> Made:
+            one = text(d)
+            return Made(
+                f"VALIDATE_CONVERSION({one.text} AS NUMBER)",
+                lambda row: Decimal(
+                    one.value(row) is None or bool(NUMERAL.fullmatch(one.value(row)))
+                ),
+            )
+
+        def with_default(d: int) -> Made:
+            one, number = text(d), self._whole(-1, 3)
+
+            def value(row: Row) -> Any:
+                given = one.value(row)
+                if given is None:
+                    return None
+                return Decimal(given.strip()) if NUMERAL.fullmatch(given) else number.value(row)
+
+            return Made(f"TO_NUMBER({one.text} DEFAULT {number.text} ON CONVERSION ERROR)", value)
+
+        def read(d: int) -> Made:
+            one = self._random.choice((self.number(0), self._whole(-9, 99)))
+            return Made(
+                f"JSON_VALUE(JSON_OBJECT('n' VALUE {one.text}), '$.n' RETURNING NUMBER)",
+                lambda row: one.value(row),
+            )
+
+        def chosen(d: int) -> Made:
+            test, yes, no = self.condition(d), number(d), number(d)
+            return Made(
+                f"CASE WHEN {test.text} THEN {yes.text} ELSE {no.text} END",
+                lambda row: yes.value(row) if test.value(row) else no.value(row),
+            )
+
+        return [
+            bucket, counted, placed, apart, hour, is_numeral, with_default, read, chosen,
+            lambda d: _call("NANVL", _strict(lambda v, _o: v), number(d), self._whole(0, 1)),
+            lambda d: _call("REMAINDER", _strict(_remainder), number(d), self._whole(2, 5)),
+            lambda d: _call("POWER", _strict(lambda v, n: v ** int(n) if n else Decimal(1)),
+                            self.number(0), self._whole(0, 3)),
+            lambda d: _call("BITAND", _strict(lambda x, y: Decimal(int(x) & int(y))),
+                            self._whole(-5, 40), self._whole(-5, 40)),
+            lambda d: _call("LENGTHB", _strict(lambda v: Decimal(len(v.encode()))), text(d)),
+            lambda d: _call("ASCII", _strict(lambda v: Decimal(ord(v[0]))), text(d)),
         ]  # fmt: skip
 
     def date(self, depth: int = 2) -> Made:
@@ -416,9 +763,15 @@ class Expressions:
             literal = Made(f"DATE '{day:%Y-%m-%d}'", lambda _row: day)
             return self._random.choice((self._column("d", "e"), literal))
         inner = self.date(depth - 1)
-        units = ("YYYY", "Q", "MM", "IW", "D", "W", "WW", "HH24", "DD")
+        units = ("YYYY", "Q", "MM", "IW", "D", "W", "WW", "HH24", "DD", "CC", "IYYY")
         unit = self._random.choice(units)
-        by = self._random.choice(("YYYY", "Q", "MM", "DD"))
+        by = self._random.choice(("YYYY", "Q", "MM", "DD", "IW", "D", "HH24"))
+        name, zone, other = (self._random.choice([*names]) for names in (DAYS, ZONES, ZONES))
+        span, minutes = self._random.choice((("DAY", 1440), ("HOUR", 60), ("MINUTE", 1)))
+        shifted = _strict(lambda day: day + timedelta(hours=ZONES[other] - ZONES[zone]))
+        later = _strict(lambda day, n: day + timedelta(minutes=minutes * int(n)))
+        begin = _strict(lambda day, n: _add_months(_trunc_date(day, "MM"), n))
+        form = "YYYY-MM-DD HH24:MI"
         moved = self._whole(-40, 40)
         return self._random.choice((
             _call("ADD_MONTHS", _strict(_add_months), inner, moved),
@@ -431,11 +784,30 @@ class Expressions:
                     inner.value(row), moved.value(row)
                 ),
             ),
+            Made(
+                f"({inner.text} + NUMTODSINTERVAL({moved.text}, '{span}'))",
+                lambda row: later(inner.value(row), moved.value(row)),
+            ),
+            Made(
+                f"(TRUNC({inner.text}, 'MM') + NUMTOYMINTERVAL({moved.text}, 'MONTH'))",
+                lambda row: begin(inner.value(row), moved.value(row)),
+            ),
+            Made(f"({inner.text} + INTERVAL '3 4:05' DAY TO MINUTE)",
+                 lambda row: _strict(lambda day: day + timedelta(days=3, hours=4, minutes=5))(
+                     inner.value(row))),
+            Made(f"NEXT_DAY({inner.text}, '{name}')",
+                 lambda row: _strict(_next_day)(inner.value(row), name)),
+            Made(f"NEW_TIME({inner.text}, '{zone}', '{other}')",
+                 lambda row: shifted(inner.value(row))),
+            Made(f"TO_DATE(TO_CHAR({inner.text}, '{form}'), '{form}')", inner.value),
+            _call("GREATEST", _strict(max), inner, self.date(depth - 2)),
         ))  # fmt: skip
 
     def condition(self, depth: int = 1) -> Made:
         """Draw a condition; its value is None where it is unknown."""
-        kind = self._random.choice(("number", "text", "null", "date"))
+        kind = self._random.choice(("number", "text", "null", "date", "more", "more"))
+        if kind == "more":
+            return self._newer_condition(depth)
         if kind == "null":
             text = self.text(depth)
             return Made(f"{text.text} IS NULL", lambda row: text.value(row) is None)
@@ -449,3 +821,90 @@ class Expressions:
             return _strict(test)(x, y)
 
         return Made(f"{one.text} {sign} {other.text}", value)
+
+    def _newer_condition(self, depth: int) -> Made:
+        number, low, high = self.number(depth), self._whole(-3, 2), self._whole(2, 9)
+        text, pattern, flags = self.text(depth), self._pattern(), self._flags()
+        inner = self.condition(depth - 1) if depth else self._null_test()
+
+        def between(row: Row) -> Any:
+            found = number.value(row)
+            return None if found is None else low.value(row) <= found <= high.value(row)
+
+        def among(row: Row) -> Any:
+            found = number.value(row)
+            return None if found is None else found in (low.value(row), high.value(row))
+
+        def like(row: Row) -> Any:
+            return _strict(lambda value: "a" in value[1:])(text.value(row))
+
+        def matches(row: Row) -> Any:
+            found = _strict(
+                lambda v: bool(_matches(v, pattern.value(row), Decimal(1), flags.value(row)))
+            )
+            return found(text.value(row))
+
+        return self._random.choice((
+            Made(f"{number.text} BETWEEN {low.text} AND {high.text}", between),
+            Made(f"{number.text} IN ({low.text}, {high.text})", among),
+            Made(f"{text.text} LIKE '_%a%'", like),
+            Made(f"REGEXP_LIKE({text.text}, {pattern.text}, {flags.text})", matches),
+            Made(f"NOT ({inner.text})",
+                 lambda row: None if inner.value(row) is None else not inner.value(row)),
+            Made(f"LNNVL({inner.text})", lambda row: not inner.value(row)),
+            Made(f"{number.text} > ALL ({low.text}, {high.text})",
+                 lambda row: _strict(lambda v: v > low.value(row) and v > high.value(row))(
+                     number.value(row))),
+        ))  # fmt: skip
+
+    def _null_test(self) -> Made:
+        one = self._column("a", "n", "d")
+        return Made(f"{one.text} IS NOT NULL", lambda row: one.value(row) is not None)
+
+    def aggregate(self) -> tuple[str, Callable[[list[Row]], Any]]:
+        """Draw an aggregate of rows, which are ordered by `i` where an order counts."""
+        text, number, kept = self.text(1), self.number(1), self._column("n", "price")
+
+        def numbers(rows: list[Row]) -> list[Decimal]:
+            return [v for row in rows if (v := number.value(row)) is not None]
+
+        def listed(rows: list[Row]) -> str | None:
+            found = [text.value(row) for row in sorted(rows, key=lambda row: row["i"])]
+            return ";".join(one for one in found if one is not None) or None
+
+        def mean(rows: list[Row]) -> Decimal | None:
+            found = numbers(rows)
+            return sum(found, Decimal(0)) / len(found) if found else None
+
+        def variance(rows: list[Row]) -> Decimal | None:
+            found = numbers(rows)
+            if len(found) < 2:
+                return Decimal(0) if found else None
+            middle = sum(found, Decimal(0)) / len(found)
+            return sum(((v - middle) ** 2 for v in found), Decimal(0)) / (len(found) - 1)
+
+        def median(rows: list[Row]) -> Decimal | None:
+            found = sorted(numbers(rows))
+            half = len(found) // 2
+            if not found:
+                return None
+            return found[half] if len(found) % 2 else (found[half - 1] + found[half]) / 2
+
+        def extreme(rows: list[Row]) -> Any:
+            keys = [v for row in rows if (v := kept.value(row)) is not None]
+            first = [row for row in rows if kept.value(row) == min(keys, default=None)]
+            found = numbers(first)
+            return max(found, default=None)
+
+        return self._random.choice((
+            (f"LISTAGG({text.text}, ';') WITHIN GROUP (ORDER BY i)", listed),
+            (f"SUM({number.text})", lambda rows: sum(f) if (f := numbers(rows)) else None),
+            (f"AVG({number.text})", mean),
+            (f"COUNT({text.text})",
+             lambda rows: Decimal(sum(text.value(row) is not None for row in rows))),
+            (f"COUNT(DISTINCT {number.text})", lambda rows: Decimal(len(set(numbers(rows))))),
+            (f"MIN({number.text})", lambda rows: min(numbers(rows), default=None)),
+            (f"VARIANCE({number.text})", variance),
+            (f"MEDIAN({number.text})", median),
+            (f"MAX({number.text}) KEEP (DENSE_RANK FIRST ORDER BY {kept.text})", extreme),
+        ))  # fmt: skip

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from olr_pg.schema.translating import UntranslatableError
-from olr_pg.schema.translation import translate_expression
+from olr_pg.schema.translation import translate_expression, translate_query
 from tests.schema.oracle_evaluator import ROWS, Expressions, Made
 from tests.schema.shop_relations import MAKE, RELATION, relations
 
@@ -64,3 +64,25 @@ def test_values_are_those_of_the_evaluator(sample: psycopg.Connection[Any]) -> N
             wrong.append((seed, made.text, found, expected))
     assert wrong == []
     assert refused <= COUNT / 20
+
+
+def test_aggregates_are_those_of_the_evaluator(sample: psycopg.Connection[Any]) -> None:
+    wrong, refused = list[tuple[int, str, Any, Any]](), 0
+    for seed in range(COUNT // 5):
+        oracle, value = Expressions(Random(seed)).aggregate()
+        has_no_rows = seed % 10 == 0
+        with localcontext() as context:
+            context.prec = 45
+            expected = value([] if has_no_rows else list(ROWS))
+        query = f"SELECT {oracle} x FROM t WHERE i {'>' if has_no_rows else '<'} 99"
+        try:
+            text, _ = translate_query(query, relations(), "SHOP")
+        except UntranslatableError:
+            refused += 1
+            continue
+        with sample.transaction(force_rollback=True):
+            row = sample.execute(text.encode()).fetchone()
+        if row is None or differs(row[0], expected):
+            wrong.append((seed, oracle, row, expected))
+    assert wrong == []
+    assert refused <= COUNT / 100
