@@ -48,6 +48,10 @@ def in_postgres(statement: str) -> str:
         "SUPPLEMENTAL LOG DATA" in statement and (statement.startswith("ALTER"))
     ):
         return ""
+    if statement.startswith(("DECLARE", "BEGIN")):
+        for pattern, replacement in (*_TYPES, *_WORDS):
+            statement = re.sub(pattern, replacement, statement)
+        return f"DO $block$ {statement} $block$"
     pairs = _WORDS
     if statement.startswith(("CREATE TABLE", "ALTER TABLE")):
         pairs = (*_TYPES, *_WORDS)

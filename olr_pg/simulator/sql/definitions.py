@@ -19,6 +19,7 @@ from olr_pg.simulator.sessions.placement import (
     place_index,
     place_table,
 )
+from olr_pg.simulator.sql.blocks import read_block
 from olr_pg.simulator.sql.create_table import (
     Constraint,
     TableDefinition,
@@ -28,7 +29,7 @@ from olr_pg.simulator.sql.create_table import (
     read_logging,
     read_table,
 )
-from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable
+from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, Trigger
 from olr_pg.simulator.sql.sequences import SqlSequence
 from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
@@ -112,7 +113,10 @@ class _Definitions:
             (("CREATE", "SEQUENCE"), self._create_sequence),
             (("CREATE", "INDEX"), self._create_index),
             (("CREATE", "UNIQUE", "INDEX"), lambda: self._create_index(unique=True)),
+            (("CREATE", "TRIGGER"), self._create_trigger),
+            (("CREATE", "OR", "REPLACE", "TRIGGER"), lambda: self._create_trigger(replaces=True)),
             (("DROP", "TABLE"), self._drop_table),
+            (("DROP", "TRIGGER"), lambda: self._drop_trigger(self._words.name())),
             (("DROP", "SEQUENCE"), self._drop_sequence),
             (("DROP", "INDEX"), self._drop_index),
             (("TRUNCATE", "TABLE"), self._truncate),
@@ -387,6 +391,50 @@ class _Definitions:
         table.sim.indexes = tuple(one for one in table.sim.indexes if one.obj != obj)
         for key in [one for one in table.keys if one.name == name]:
             table.drop_key(key)
+
+    def _create_trigger(self, *, replaces: bool = False) -> None:
+        words, name, events = self._words, self._words.name(), set[str]()
+        columns: tuple[str, ...] = ()
+        is_before = words.take("BEFORE")
+        if not is_before:
+            words.expect("AFTER")
+        while not words.take("ON"):
+            event = {"INSERT": "INSERTING", "UPDATE": "UPDATING", "DELETE": "DELETING"}.get(
+                words.peek()
+            )
+            if event is None:
+                raise words.unknown()
+            words.at += 1
+            events.add(event)
+            if words.take("OF"):
+                columns = (words.name(),)
+                while words.take(","):
+                    columns = (*columns, words.name())
+            words.take("OR")
+        table = self._database.table(words.name())
+        words.expect("FOR", "EACH", "ROW")
+        block = read_block(words)
+        if self._find_trigger(name):
+            if not replaces:
+                raise OraError(4081, f"trigger '{name}' already exists")
+            self._drop_trigger(name)
+        places = frozenset(self._positions(table.columns, columns))
+        trigger = Trigger(name, words.text, block, frozenset(events), is_before, places)
+        table.triggers.append(trigger)
+
+    def _find_trigger(self, name: str) -> tuple[SqlTable, Trigger] | None:
+        for table in self._database.tables.values():
+            for trigger in table.triggers:
+                if trigger.name == name:
+                    return table, trigger
+        return None
+
+    def _drop_trigger(self, name: str) -> None:
+        found = self._find_trigger(name)
+        if found is None:
+            raise OraError(4080, f"trigger '{name}' does not exist")
+        table, trigger = found
+        table.triggers.remove(trigger)
 
     def _create_sequence(self) -> None:
         words, database = self._words, self._database

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.lob_calls import ERASE, TRIM
 from olr_pg.simulator.sql.parsing import Locking
 from olr_pg.simulator.sql.row_store import StoredRow
 from olr_pg.simulator.sql.typed_values import key_of
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import Row
     from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sql.database import SqlDatabase
+    from olr_pg.simulator.sql.lob_calls import LobChange, Locator
     from olr_pg.simulator.sql.row_store import (
         Check,
         ForeignKey,
         Key,
         SqlTable,
         SqlTransaction,
+        Trigger,
         Values,
     )
     from olr_pg.simulator.sql.typed_values import Value
@@ -44,6 +47,7 @@ class Changes:
 
     Args:
         holds: whether a row fulfils a CHECK: False where it does not.
+        fire: carries out a trigger for a row with its old and new values; returns the new ones.
 
     Attributes:
         touched: rows with their values before the statement.
@@ -54,6 +58,7 @@ class Changes:
     session: SimSession
     transaction: SqlTransaction
     holds: Callable[[SqlTable, Check, Values], bool | None]
+    fire: Callable[[SqlTable, Trigger, str, Values | None, Values | None], Values | None]
     touched: dict[StoredRow, Values | None] = field(default_factory=dict)
     gathered: dict[SqlTable, list[Values]] | None = None
 
@@ -64,6 +69,17 @@ class Changes:
         if self.gathered is not None:
             self.gathered.setdefault(table, []).extend(rows)
             return []
+        if not table.triggers:
+            return self._insert_rows(table, rows)
+        found: list[StoredRow] = []
+        for given in rows:
+            values = self._fire(table, "INSERTING", None, given, is_before=True)
+            assert values is not None
+            found += self._insert_rows(table, [values])
+            self._fire(table, "INSERTING", None, values, is_before=False)
+        return found
+
+    def _insert_rows(self, table: SqlTable, rows: Sequence[Values]) -> list[StoredRow]:
         for values in rows:
             self._check_row(table, values)
         cells = [self._cells(table, values) for values in rows]
@@ -111,7 +127,13 @@ class Changes:
         """Update a row that is locked; the values were converted."""
         table, old = stored.table, stored.values
         assert old is not None
-        values = tuple(new.get(at, value) for at, value in enumerate(old))
+        values: Values = tuple(new.get(at, value) for at, value in enumerate(old))
+        if table.triggers:
+            given, changed = values, tuple(new)
+            fired = self._fire(table, "UPDATING", old, values, changed, is_before=True)
+            values = fired or values
+            further = {at for at, value in enumerate(values) if value is not given[at]}
+            new = {at: values[at] for at in sorted({*new, *further})}
         self._check_row(table, values)
         self._change(stored)
         cells = {at: table.columns[at].cell(value) for at, value in new.items()}
@@ -126,13 +148,48 @@ class Changes:
             stored.row = table.sim.live[-1]
         stored.values = values
         table.note(stored)
+        if table.triggers:
+            self._fire(table, "UPDATING", old, values, tuple(new), is_before=False)
 
     def delete(self, stored: StoredRow) -> None:
         """Delete a row that is locked."""
+        old = stored.values
+        self._fire(stored.table, "DELETING", old, None, is_before=True)
         self._change(stored)
         if not self.session.delete(stored.row):
             raise OraError(3001, "unimplemented feature: the model cannot delete this row")
         stored.values = None
+        self._fire(stored.table, "DELETING", old, None, is_before=False)
+
+    def change_lob(self, locator: Locator, change: LobChange) -> None:
+        """Change a part of the LOB of a row that is locked, as DBMS_LOB does."""
+        stored, at = locator
+        if stored.locker is not self.transaction or stored.values is None:
+            raise OraError(22920, "row containing the LOB value is not locked")
+        if not change.kind:
+            return
+        self._change(stored)
+        row, lobs = stored.row, self.session.lobs
+        if change.kind == TRIM:
+            done = lobs.trim_lob(row, at, change.offset)
+        elif change.kind == ERASE:
+            done = lobs.erase_lob(row, at, change.offset, len(change.data))
+        else:
+            done = lobs.write_lob(row, at, change.offset, change.data)
+        if not done:
+            raise OraError(3001, "unimplemented feature: the model has no redo for this LOB change")
+        values = stored.values
+        stored.values = (*values[:at], change.value, *values[at + 1 :])
+
+    def _fire(
+        self, table: SqlTable, event: str, old: Values | None, new: Values | None,
+        changed: Sequence[int] = (), *, is_before: bool,
+    ) -> Values | None:  # fmt: skip
+        """Carry out the triggers of a change of a row; return its new values."""
+        for trigger in table.triggers:
+            if trigger.is_before is is_before and trigger.concerns(event, changed):
+                new = self.fire(table, trigger, event, old, new)
+        return new
 
     def _change(self, stored: StoredRow) -> None:
         self.touched.setdefault(stored, stored.values)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from olr_pg.simulator.sql.typed_values import Value, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.simulator.model.tables import Row, SimTable
+    from olr_pg.simulator.sql.blocks import Block
     from olr_pg.simulator.sql.sql_columns import SqlColumn
 
 Values = tuple[Value, ...]
@@ -96,6 +97,30 @@ class Check:
     condition: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Trigger:
+    """A trigger of rows.
+
+    Attributes:
+        text: of its statement, which the block's words are in.
+        events: INSERTING, UPDATING and DELETING, as far as it is carried out for them.
+        columns: whose UPDATE it is carried out for, from 0; empty for all.
+    """
+
+    name: str
+    text: str
+    block: Block
+    events: frozenset[str]
+    is_before: bool
+    columns: frozenset[int] = frozenset()
+
+    def concerns(self, event: str, changed: Iterable[int]) -> bool:
+        """Tell whether a change of a row, with the columns that it sets, is one of its events."""
+        return event in self.events and (
+            event != "UPDATING" or not self.columns or bool(self.columns & {*changed})
+        )
+
+
 class SqlTable:
     """A table of SQL.
 
@@ -114,6 +139,7 @@ class SqlTable:
         self.foreign_keys: list[ForeignKey] = []
         self.checks: list[Check] = []
         self.children: list[tuple[SqlTable, ForeignKey]] = []
+        self.triggers: list[Trigger] = []
         self.present: dict[StoredRow, None] = {}
         self.gone: list[StoredRow] = []
         self._had: dict[Key, dict[tuple[Any, ...], dict[StoredRow, None]]] = {}

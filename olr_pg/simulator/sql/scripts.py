@@ -52,13 +52,18 @@ def _values(row: Iterable[str | float | None]) -> list[Value]:
 
 
 class _Worker:
-    """A session with a thread of its own."""
+    """A session with a thread of its own.
+
+    Attributes:
+        crash: an error that is none of the statement's.
+    """
 
     def __init__(self, database: SqlDatabase, failed: Callable[[Step, str], None]) -> None:
         self.sql = SqlSession(database)
         self._database, self._failed = database, failed
         self._step: Step | None = None
         self._ends = False
+        self.crash: Exception | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -81,6 +86,8 @@ class _Worker:
             self._step = step
             lock.notify_all()
             lock.wait_for(lambda: self.is_idle or self.is_waiting)
+        if self.crash is not None:
+            raise self.crash
 
     def close(self) -> None:
         """Roll back what is open, and end the thread."""
@@ -105,6 +112,8 @@ class _Worker:
             except OraError as error:
                 if error.code not in step.errors:
                     self._failed(step, str(error))
+            except Exception as error:  # noqa: BLE001 - the thread would end, the script wait for ever
+                self.crash = error
             else:
                 if step.errors:
                     self._failed(step, "it did not fail, but should have")

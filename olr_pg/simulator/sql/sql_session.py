@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from olr_pg.simulator.ora_error import OraError
+from olr_pg.simulator.sql.block_runs import BlockRun, TriggeredRow
+from olr_pg.simulator.sql.blocks import is_block, read_block
+from olr_pg.simulator.sql.create_table import Words
 from olr_pg.simulator.sql.database import StatementRestart
 from olr_pg.simulator.sql.definitions import define, is_definition
 from olr_pg.simulator.sql.name_scopes import Context
@@ -16,10 +20,14 @@ from olr_pg.simulator.sql.statements import Outcome, Plans
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from olr_pg.simulator.sql.blocks import Block
     from olr_pg.simulator.sql.database import SqlDatabase
-    from olr_pg.simulator.sql.row_store import Check, SqlTable, Values
+    from olr_pg.simulator.sql.lob_calls import LobChange, Locator
+    from olr_pg.simulator.sql.row_store import Check, SqlTable, Trigger, Values
     from olr_pg.simulator.sql.statements import Prepared
     from olr_pg.simulator.sql.typed_values import Value
+
+_BLOCKS_KEPT: Final = 200
 
 
 class SqlSession:
@@ -36,6 +44,8 @@ class SqlSession:
         self.transaction: SqlTransaction | None = None
         self._drawn: dict[str, Value] = {}
         self._plans = Plans(database)
+        self._ended = 0
+        self._aside: SqlSession | None = None
 
     def execute(self, text: str, binds: Sequence[Value] = ()) -> Outcome:
         """Carry out a statement.
@@ -55,6 +65,9 @@ class SqlSession:
                 return Outcome()
             if is_definition(first):
                 define(self, text)
+                return Outcome()
+            if is_block(first):
+                self._run_block(text.strip())
                 return Outcome()
             statement = parse(text)
             if len(rows) > 1 and isinstance(statement, Insert) and not statement.returning:
@@ -95,7 +108,7 @@ class SqlSession:
     def _changed(
         self, run: Prepared, rows: Sequence[Sequence[Value]], transaction: SqlTransaction
     ) -> Outcome:
-        changes = Changes(self.database, self.sim, transaction, self._holds)
+        changes = self._changes(transaction)
         if len(rows) == 1:
             outcome = run(self._context(rows[0]), changes)
             changes.finish()
@@ -106,6 +119,9 @@ class SqlSession:
         count = changes.insert_gathered()
         changes.finish()
         return Outcome(count)
+
+    def _changes(self, transaction: SqlTransaction) -> Changes:
+        return Changes(self.database, self.sim, transaction, self._holds, self._fire)
 
     def _context(self, binds: Sequence[Value]) -> Context:
         return Context(
@@ -126,6 +142,52 @@ class SqlSession:
         condition = self.database.check_condition(table, check)
         found: bool | None = condition([self._context(()), values])
         return found
+
+    # --- PL/SQL ---
+
+    def _run_block(self, text: str) -> None:
+        """Carry out a block; if it fails, what it has changed since its last COMMIT is undone."""
+        block = _block_of(text)
+        began, mark, ended = self.transaction is None, self._mark(), self._ended
+        try:
+            BlockRun(self, text, block).run()
+        except OraError:
+            if self.transaction is not None:
+                self._take_back(mark if ended == self._ended else Mark(0, 0))
+                if began and not self.transaction.entries:
+                    self._end(committed=False)
+            raise
+
+    def _fire(
+        self, table: SqlTable, trigger: Trigger, event: str, old: Values | None, new: Values | None
+    ) -> Values | None:
+        row = TriggeredRow(table, event, old, new)
+        BlockRun(self, trigger.text, trigger.block, row=row).run()
+        return row.new
+
+    def control(self, text: str) -> None:
+        """COMMIT, ROLLBACK or SAVEPOINT, of a block."""
+        self.execute(text)
+
+    def change_lob(self, locator: Locator, change: LobChange) -> None:
+        """Change a part of a LOB, of a block."""
+        transaction = self.transaction = self.transaction or SqlTransaction()
+        mark = self._mark()
+        try:
+            self._changes(transaction).change_lob(locator, change)
+        except OraError:
+            self._take_back(mark)
+            raise
+
+    def aside(self) -> SqlSession:
+        """Return what carries out the session's autonomous transactions."""
+        self._aside = self._aside or SqlSession(self.database)
+        return self._aside
+
+    def expect_end(self) -> None:
+        """Refuse an autonomous transaction that is open: ORA-06519."""
+        if self.transaction is not None and self.transaction.entries:
+            raise OraError(6519, "active autonomous transaction detected and rolled back")
 
     # --- transactions ---
 
@@ -176,6 +238,7 @@ class SqlSession:
 
     def _end(self, *, committed: bool) -> None:
         transaction, self.transaction = self.transaction, None
+        self._ended += 1
         model = self.sim.transaction
         if committed:
             self.sim.commit()
@@ -193,3 +256,8 @@ class SqlSession:
     def close(self) -> None:
         """End the session: what it has open is rolled back."""
         self.rollback()
+
+
+@lru_cache(_BLOCKS_KEPT)
+def _block_of(text: str) -> Block:
+    return read_block(Words(text))

@@ -264,7 +264,7 @@ def _make_insert(database: SqlDatabase, statement: Insert) -> Prepared:
         rows = rows_of(context)
         made = changes.insert(table, rows)
         found = (
-            [returning.of(context, one, values) for one, values in zip(made, rows, strict=True)]
+            [returning.of(context, one, one.values or ()) for one in made]
             if statement.returning
             else []
         )
