@@ -50,8 +50,7 @@ RARE: Final = ("logging-unique", "logging-foreign-key", "logging-groups", "lob-c
 
 
 GAPS: Final = {
-    "mixed-widths", 
-    "partitions-list", "add-column-default", "drop-column", "exchange",
+    "mixed-widths", "partitions-list", "add-column-default", "drop-column", "exchange",
     "modify-column", "move", "set-unused", "rename-column", "rename-table", "partition-ddl",
     "logging-minimal", "pdbs",
 }  # fmt: skip
