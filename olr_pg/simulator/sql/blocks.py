@@ -1,7 +1,7 @@
 """PL/SQL blocks: what they say, read word by word into statements that can be carried out.
 
 Known are variables, assignments, SELECT … INTO, DML also with RETURNING … INTO, transaction
-control, IF, loops over numbers and queries, calls of DBMS_LOB and of procedures of the block itself,
+control, IF, loops over numbers and queries, calls of DBMS_LOB and of procedures of the block,
 handlers of errors, and PRAGMA AUTONOMOUS_TRANSACTION. Every other word is an error that names it.
 """
 
