@@ -18,7 +18,7 @@ from olr_pg.datatypes.mapping import OracleColumn, OracleType, PgKind
 from olr_pg.datatypes.number_kernels import NOT_SHORT, short_integer, write_canonical
 from olr_pg.datatypes.temporal import label_micros
 from olr_pg.datatypes.text import ascii_run, utf8_step
-from olr_pg.kernels.bytes import copy_forward, store
+from olr_pg.kernels.bytes import copy_bytes, copy_forward, store
 from olr_pg.kernels.compile import inlined
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class PlainForm(IntEnum):
 
 PLAIN_BYTES_MAX: Final = 32
 """What a value other than text or bytes takes, alignment included."""
+
+ENCODED: Final = 255
+"""A form of values that are PostgreSQL's already, for `put_field`."""
 
 _NULL: Final = -1
 _LEFT: Final = -2
@@ -167,3 +170,33 @@ def write_plain(
         return _LEFT
     copy_forward(out, at, data, start, start + size)
     return size
+
+
+@inlined
+def put_field(
+    data: Bytes, start: int, size: int, form: int, out: Bytes, shorts: Shorts, at: int
+) -> int:
+    """Write a field of a row as PostgreSQL takes it, its size in front; where it ends, −2 left.
+
+    Args:
+        size: −1 or less is NULL.
+        form: `PlainForm`, or `ENCODED`.
+        out: has room for the field and, behind all fields, twice `PLAIN_BYTES_MAX`.
+        shorts: the same memory.
+    """
+    place = at + 4
+    if form == ENCODED:
+        size = max(size, _NULL)
+        if size > 0:
+            copy_forward(out, place, data, start, start + size)
+    else:
+        scratch = (out.size - 2 * PLAIN_BYTES_MAX) & ~1
+        if form == _NUMERIC and place & 1:
+            place = scratch
+        size = write_plain(data, start, size, form, out, shorts, place)
+        if size == _LEFT:
+            return _LEFT
+        if place == scratch:
+            copy_bytes(out, at + 4, out, scratch, scratch + max(size, 0))
+    store(out, at, np.int32(size), True)
+    return at + 4 + max(size, 0)

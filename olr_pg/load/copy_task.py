@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 from psycopg import sql
 
+from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.target_plan import TablePlan
 from olr_pg.applier.target.catalogue import missing_table, read_table
 from olr_pg.applier.target.close_keys import close_key_columns, close_key_words
@@ -23,7 +24,6 @@ from olr_pg.load.load_progress import TableLoadProgress
 from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.prefetching import prefetched
 from olr_pg.load.retry import retried
-from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.large_row import LargeRow
 from olr_pg.postgres.sqlstates import is_conflict, is_transient, target_error
@@ -187,11 +187,11 @@ def _streams(
     )
     images = prefetched(_images(columns, chain([first], batches), losses))
     with closing(images), connection.cursor() as cursor, cursor.copy(query) as copy:
-        copy.write(COPY_HEADER)
+        copy.write(COPY_HEADER.data)
         for image, rows in images:
             copy.write(image)
             yield len(image), rows
-        copy.write(COPY_TRAILER)
+        copy.write(COPY_END.data)
 
 
 def _images(

@@ -16,7 +16,7 @@ from olr_pg.dictionary.model import Column
 from olr_pg.load.arrow import arrow_column
 from olr_pg.load.column_binding import LoadColumn, encode_batch
 from olr_pg.load.plain_tuples import plain_tuples
-from olr_pg.load.row_images import composites, copy_tuples, hashes
+from olr_pg.load.row_images import composites, hashes
 
 _WHEN: Final = datetime(2026, 1, 1)  # noqa: DTZ001 - a label
 _SAMPLES: Final[tuple[tuple[OracleType, int | None, int | None, Any], ...]] = (
@@ -45,7 +45,6 @@ def warm_load() -> None:
         arrays.append(array)
     batch = pa.record_batch(arrays, names=[column.target.name for column in columns])
     encoded = encode_batch(tuple(columns), batch)
-    copy_tuples(encoded.columns, encoded.rows)
     plain_tuples(columns, batch)
     types = [column.target.base_oid for column in columns]
     hashes(composites(encoded.columns, encoded.rows, types))

@@ -22,6 +22,7 @@ from psycopg import sql
 from olr_pg.appliance.container_names import join_under_known_names
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.settings import IncompletePolicy
+from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.target_plan import TablePlan, target_name
 from olr_pg.applier.stopped.error_table import count_incomplete
 from olr_pg.applier.stopped.incomplete_values import key_expression
@@ -33,10 +34,10 @@ from olr_pg.config.source_section import OracleSource
 from olr_pg.decoding.filters import filters_of_target
 from olr_pg.dictionary.containers import unqualified
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.load.column_binding import bind_columns, encode_batch
+from olr_pg.load.column_binding import bind_columns
 from olr_pg.load.large_rows import RowSpool
 from olr_pg.load.live_rows import LiveTables
-from olr_pg.load.row_images import COPY_HEADER, COPY_TRAILER, copy_tuples
+from olr_pg.load.plain_tuples import plain_tuples
 from olr_pg.load.sources import apply_section, target_settings
 from olr_pg.load.table_data import schema_of
 from olr_pg.oracle.driver.driver_failures import oracle_error
@@ -320,14 +321,13 @@ class _Fetching:
             _FETCHED, sql.SQL(", ").join(sql.Identifier(one.target.name) for one in columns)
         )
         with self._connection.cursor() as cursor, cursor.copy(query) as copy:
-            copy.write(COPY_HEADER)
+            copy.write(COPY_HEADER.data)
             if isinstance(batch, LargeRow):
                 for piece in RowSpool(columns, {}).copy_tuple(batch, 0):
                     copy.write(piece)
             else:
-                encoded = encode_batch(columns, batch, 0)
-                copy.write(copy_tuples(encoded.columns, encoded.rows).data.data)
-            copy.write(COPY_TRAILER)
+                copy.write(plain_tuples(columns, batch).data)
+            copy.write(COPY_END.data)
 
 
 # --- by itself ---

@@ -2,7 +2,7 @@
 
 What the kernel does not convert – types and values that only their encoders know – its encoder
 converts for the whole batch, and the kernel takes these bytes as they are. So the tuples are those
-of `column_binding.encode_batch` and `row_images.copy_tuples`, without a column of bytes in between.
+of `column_binding.encode_batch`, without a column of bytes in between.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from olr_pg.datatypes.plain import PLAIN_BYTES_MAX, PlainForm, write_plain
+from olr_pg.datatypes.plain import ENCODED, PLAIN_BYTES_MAX, PlainForm, put_field
 from olr_pg.datatypes.policies import NOTHING
-from olr_pg.kernels.bytes import copy_bytes, copy_forward, store
+from olr_pg.kernels.bytes import store
 from olr_pg.kernels.compile import kernel
 from olr_pg.load.column_binding import check_sizes, converted, encoded_values
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     U8 = npt.NDArray[np.uint8]
     U16 = npt.NDArray[np.uint16]
     I64 = npt.NDArray[np.int64]
-
-ENCODED: Final = 255
-"""A form of values that are PostgreSQL's already."""
 
 _AS_LONG: Final = (PlainForm.UTF8, PlainForm.ASCII, PlainForm.BYTES, ENCODED)
 """Forms that take as many bytes as a value has."""
@@ -76,27 +73,16 @@ def tuples_kernel(values: _Values, out: U8, shorts: U16) -> tuple[int, int]:
         (−1, where they end), or (the column of a value that is left to its encoder, its row).
     """
     width, rows = values.offset.shape
-    scratch = (out.size - 64) & ~1
     at = 0
     for row in range(rows):
         store(out, at, np.int16(width), True)
         at += 2
         for column in range(width):
-            how, offset = int(values.form[column]), values.offset[column, row]
-            size, place = values.length[column, row], at + 4
-            if how == 255:
-                if size > 0:
-                    copy_forward(out, place, values.data, offset, offset + size)
-            else:
-                if how == 4 and place & 1:
-                    place = scratch
-                size = write_plain(values.data, offset, size, how, out, shorts, place)
-                if size == -2:
-                    return column, row
-                if place == scratch:
-                    copy_bytes(out, at + 4, out, scratch, scratch + max(size, 0))
-            store(out, at, np.int32(size), True)
-            at += 4 + max(size, 0)
+            offset, size = values.offset[column, row], values.length[column, row]
+            form = int(values.form[column])
+            at = put_field(values.data, offset, size, form, out, shorts, at)
+            if at < 0:
+                return column, row
     return -1, at
 
 

@@ -1,8 +1,7 @@
-"""Rows as bytes, built from columns by kernels: tuples of a binary COPY, composite values; hashes.
+"""Rows as composite values, built from columns by the kernel of the applier, and their hashes.
 
-Facts: type-mapping §3.2 (COPY); the composite form is that of PostgreSQL's ``record_send``. The
-hash is Bob Jenkins' lookup3 as PostgreSQL's ``hashtextextended`` computes it with seed 0, which
-hash partitioning keeps from version to version.
+The form is that of PostgreSQL's ``record_send``. The hash is Bob Jenkins' lookup3 as PostgreSQL's
+``hashtextextended`` computes it with seed 0, which hash partitioning keeps from version to version.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from olr_pg.applier.statements.images import rows_kernel
+from olr_pg.applier.statements.net_change import Cells
 from olr_pg.kernels.compile import inlined, kernel
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     U64 = npt.NDArray[np.uint64]
     I64 = npt.NDArray[np.int64]
 
-COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-COPY_TRAILER: Final = b"\xff\xff"
-
-_NO_TYPE: Final = -1
 _MASK: Final = np.uint64(0xFFFFFFFF)
 _START: Final = np.uint64(0x9E3779B9 + 3_923_095)
 
@@ -59,70 +56,24 @@ def composite_head(fields: int) -> bytes:
     return fields.to_bytes(4, "big")
 
 
-def copy_tuples(columns: Sequence[ValueColumn], rows: int) -> RowImages:
-    """Encode the rows as tuples of a binary COPY, without its header and trailer."""
-    return _build(columns, rows, copy_head(len(columns)), [_NO_TYPE] * len(columns))
-
-
 def composites(columns: Sequence[ValueColumn], rows: int, types: Sequence[int]) -> RowImages:
     """Encode the rows as composite values; `types` has the OID of each field."""
-    return _build(columns, rows, composite_head(len(columns)), types)
-
-
-def _build(
-    columns: Sequence[ValueColumn], rows: int, head: bytes, types: Sequence[int]
-) -> RowImages:
-    fixed = len(head) + sum(4 if kind == _NO_TYPE else 8 for kind in types)
-    size = np.full(rows, fixed, np.int64)
+    head = np.array([len(columns)], ">u4").view(np.uint8)
+    size = np.full(rows, len(head) + 8 * len(columns), np.int64)
     for column in columns:
         size += np.maximum(column.length, 0)
-    start = np.zeros(rows + 1, np.int64)
-    np.cumsum(size, out=start[1:])
+    start = np.append(0, np.cumsum(size))
+    shift = np.cumsum([0, *(column.data.size for column in columns)])
+    cells = Cells(
+        np.concatenate([column.data for column in columns]),
+        np.stack([c.offset + at for c, at in zip(columns, shift, strict=False)], 1),
+        np.stack([column.length for column in columns], 1),
+    )
     out = np.empty(int(start[-1]), np.uint8)
-    cursor = start[:-1].copy()
-    head_kernel(np.frombuffer(bytearray(head), np.uint8), cursor, out)
-    for column, kind in zip(columns, types, strict=True):
-        data = column.data if column.data.flags.writeable else column.data.copy()
-        cells_kernel(data, column.offset, column.length, kind, cursor, out)
-    assert (cursor == start[1:]).all()
+    every, fields = np.arange(rows), np.arange(len(columns))
+    at = rows_kernel(cells, every, fields, np.array(types, np.int64), head, False, out, 0)
+    assert at == len(out)
     return RowImages(out, start)
-
-
-@inlined
-def _put32(out: U8, at: int, value: int) -> int:
-    out[at] = (value >> 24) & 0xFF
-    out[at + 1] = (value >> 16) & 0xFF
-    out[at + 2] = (value >> 8) & 0xFF
-    out[at + 3] = value & 0xFF
-    return at + 4
-
-
-@kernel
-def head_kernel(head: U8, cursor: I64, out: U8) -> None:
-    """Begin every image with `head`."""
-    for row in range(len(cursor)):
-        at = cursor[row]
-        for i in range(len(head)):
-            out[at + i] = head[i]
-        cursor[row] = at + len(head)
-
-
-@kernel
-def cells_kernel(data: U8, offset: I64, length: I64, kind: int, cursor: I64, out: U8) -> None:
-    """Write one column's values at the rows' cursors; `kind` is a type OID, −1 leaves it out."""
-    for row in range(len(length)):
-        at = cursor[row]
-        if kind >= 0:
-            at = _put32(out, at, kind)
-        size = length[row]
-        at = _put32(out, at, size)
-        if size > 0:
-            # Unsigned: Numba leaves out the test for negative indices, and the loop vectorises.
-            source, target = np.uint64(offset[row]), np.uint64(at)
-            for i in range(np.uint64(size)):
-                out[target + i] = data[source + i]
-            at += size
-        cursor[row] = at
 
 
 def hashes(images: RowImages) -> npt.NDArray[np.int64]:

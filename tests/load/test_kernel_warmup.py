@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from olr_pg.applier.statements import images
 from olr_pg.load import arrow_oracle_forms, row_images
 from olr_pg.load.kernel_warmup import warm_load
 
@@ -16,6 +17,6 @@ def test_the_kernels_that_a_load_needs_are_there() -> None:
             arrow_oracle_forms.ticks_kernel,
             arrow_oracle_forms.time_text_kernel,
         ),
-        *(row_images.head_kernel, row_images.cells_kernel, row_images.hash_kernel),
+        *(images.rows_kernel, row_images.hash_kernel),
     )
     assert all(kernel.signatures for kernel in kernels)

@@ -19,7 +19,6 @@ from olr_pg.errors import OlrPgError
 from olr_pg.load.arrow import arrow_column
 from olr_pg.load.column_binding import LoadColumn, encode_batch
 from olr_pg.load.plain_tuples import plain_tuples
-from olr_pg.load.row_images import copy_tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,13 +55,22 @@ COLUMNS: Sequence[tuple[OracleType, PgKind, pa.DataType, st.SearchStrategy[Any]]
 ROWS = st.lists(st.tuples(*(st.none() | values for *_, values in COLUMNS)), max_size=20)
 
 
+def tuple_of(values: Sequence[bytes | None]) -> bytes:
+    """A tuple of a binary COPY, as PostgreSQL's documentation has it."""
+    null = b"\xff\xff\xff\xff"
+    fields = [null if one is None else len(one).to_bytes(4, "big") + one for one in values]
+    return len(values).to_bytes(2, "big") + b"".join(fields)
+
+
 @given(ROWS)
 def test_the_tuples_are_those_of_the_encoders(rows: list[tuple[Any, ...]]) -> None:
     columns = [bound(place, *facts[:3]) for place, facts in enumerate(COLUMNS)]
     arrays = [pa.array([row[at] for row in rows], facts[2]) for at, facts in enumerate(COLUMNS)]
     batch = pa.record_batch(arrays, names=[column.target.name for column in columns])
     encoded = encode_batch(tuple(columns), batch)
-    expected = copy_tuples(encoded.columns, encoded.rows).data.tobytes()
+    expected = b"".join(
+        tuple_of([column.value(row) for column in encoded.columns]) for row in range(encoded.rows)
+    )
     found = plain_tuples(columns, batch)
     assert found.data.tobytes() == expected
     assert found.losses == encoded.losses

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from olr_pg.applier.statements.images import COPY_END, COPY_HEADER
 from olr_pg.applier.statements.net_change import key_prefix
-from olr_pg.datatypes.plain import PLAIN_BYTES_MAX, write_plain
+from olr_pg.datatypes.plain import ENCODED, PLAIN_BYTES_MAX, put_field
 from olr_pg.errors import OlrPgError
-from olr_pg.kernels.bytes import copy_bytes, copy_forward, store
+from olr_pg.kernels.bytes import copy_forward, store
 from olr_pg.kernels.compile import kernel
 from olr_pg.transactions.finished_columns import DmlKind
 
@@ -89,7 +89,6 @@ def copy_rows_kernel(
     """
     out, prefix, of_column = tuples.out, tuples.prefix, columns.value
     width = of_column.size
-    scratch = (out.size - 64) & ~1
     ordered = True
     for number in range(elements.size):
         element, row = elements[number], first_row + number
@@ -107,28 +106,21 @@ def copy_rows_kernel(
             if field >= 0:
                 of_column[columns.place[field]] = value
         for column in range(width):
-            size, value = -1, of_column[column]
+            value, form, offset, size = of_column[column], ENCODED, 0, -1
             if value >= 0 and changes.value_length[value] != -1:
-                how = int(bound.form[changes.value_column[value]])
-                if how == 0:
-                    return number, at, ordered
-                place = at + 4
-                if how == 4 and place & 1:
-                    place = scratch
-                offset, length = changes.value_offset[value], changes.value_length[value]
-                size = write_plain(changes.data, offset, length, how, out, tuples.shorts, place)
-                if size == -2:
-                    return number, at, ordered
-                if place == scratch:
-                    copy_bytes(out, at + 4, out, scratch, scratch + max(size, 0))
-            if size < 0 and columns.is_key[column]:
+                form = int(np.int64(bound.form[changes.value_column[value]]))
+                offset = int(changes.value_offset[value])
+                size = int(changes.value_length[value])
+            end = -2 if form == 0 else put_field(
+                changes.data, offset, size, form, out, tuples.shorts, at
+            )  # fmt: skip
+            # Of a field that is NULL there is its size alone, whose first bit is set.
+            if end < 0 or (columns.is_key[column] and out[at] & 0x80):
                 return number, at, ordered
-            store(out, at, np.int32(size), True)
-            at += 4
             if column == columns.lead:
-                prefix[row] = key_prefix(out, at, size, 0)
+                prefix[row] = key_prefix(out, at + 4, end - at - 4, 0)
                 ordered &= row == 0 or prefix[row - 1] <= prefix[row]
-            at += max(size, 0)
+            at = end
     return elements.size, at, ordered
 
 
