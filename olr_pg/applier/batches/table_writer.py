@@ -32,7 +32,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -45,6 +45,11 @@ if TYPE_CHECKING:
 
 _COPY_BYTES: Final = 1 << 18
 """What is handed over at once: PostgreSQL begins with it while the rest is still copied."""
+
+CELLS_MAX: Final = 1 << 20
+"""Rows times columns that are made into statements at a time: a cell takes 48 bytes, and 8 in its
+statement, also where a change does not have it. Of tables of a thousand columns a batch may have
+forty times as many."""
 
 Skipped = frozenset[tuple[int, int, int]]
 """Changes that somebody decided to leave out: (commit SCN, XID, number within the transaction)."""
@@ -187,19 +192,28 @@ class TableWriter:
         check_touched(step, cursor.rowcount)
 
     def _steps(self, selection: Selection) -> list[BoundStatement]:
+        if len(selection) >= self._settings.copy_rows:
+            stream = copy_stream(self.plan, selection)
+            if stream is not None:
+                return [copying(self.plan, stream, len(selection))]
+        rows_max = max(1, CELLS_MAX // len(self.plan.target.columns))
+        return [
+            step
+            for rows in _bounded(selection, rows_max)
+            for step in self._steps_of(selection, rows)
+        ]
+
+    def _steps_of(self, selection: Selection, rows: slice) -> list[BoundStatement]:
+        part = selection.part(rows)
+        # Whether an update changes an identity column, its before image says.
+        whole = bool(identities(self.plan))
         try:
-            if len(selection) >= self._settings.copy_rows:
-                stream = copy_stream(self.plan, selection)
-                if stream is not None:
-                    return [copying(self.plan, stream, len(selection))]
-            # Whether an update changes an identity column, its before image says.
-            whole = bool(identities(self.plan))
-            changes = encode_changes(self.plan, selection, whole=whole)
+            changes = encode_changes(self.plan, part, whole=whole)
             return list(steps(self.plan, changes, self._settings.copy_rows))
         except ChangeError as error:
-            raise RefusedError(error.number, error.cause) from error
+            raise RefusedError(rows.start + error.number, error.cause) from error
         except UnwritableError as error:
-            raise RefusedError(error.number, error.error) from error
+            raise RefusedError(rows.start + error.number, error.error) from error
 
     def _run_all(self, connection: Connection[Any], todo: Sequence[BoundStatement]) -> ChangeCounts:
         for step in todo:
@@ -428,6 +442,21 @@ def planned_writer(
     except psycopg.Error as error:
         raise refused(error) from error
     return TableWriter(plan, settings, ledger)
+
+
+def _bounded(selection: Selection, rows_max: int) -> Iterator[slice]:
+    """Cut changes into parts of at most so many, between transactions where one begins in time.
+
+    Each part is brought in behind the one before, as batches are.
+    """
+    firsts, start, count = selection.firsts(), 0, len(selection)
+    while start < count:
+        end = min(start + rows_max, count)
+        if end < count:
+            begun = int(firsts[firsts.searchsorted(end, side="right") - 1])
+            end = begun if begun > start else end
+        yield slice(start, end)
+        start = end
 
 
 def _concerns(

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from olr_pg.applier.batches import table_writer
 from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.applier.statements.shared_keys import ATTEMPTS_MAX
+from olr_pg.applier.statements.table_changes import encode_changes
 from tests.applier.seen import errors, fails, rows
 
 Replication = Any  # tests/applier/conftest.py
@@ -77,6 +79,42 @@ def _swap(r: Replication) -> tuple[Any, Any]:
         r.update({"ID": 1, "N": 1, "V": "one"}, {"ID": 2, "N": 1, "V": "one"}, rowid=ROW_1),
         r.update({"ID": 2, "N": 2, "V": "two"}, {"ID": 1, "N": 2, "V": "two"}, rowid=ROW_2),
     )
+
+
+@pytest.fixture
+def few_cells(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Two rows of the table are made into statements at a time; how many were, each time."""
+    made: list[int] = []
+
+    def watched(plan: Any, selection: Any, **options: Any) -> Any:
+        made.append(len(selection))
+        return encode_changes(plan, selection, **options)
+
+    monkeypatch.setattr(table_writer, "CELLS_MAX", 2 * 3)
+    monkeypatch.setattr(table_writer, "encode_changes", watched)
+    return made
+
+
+def test_more_cells_than_are_made_at_once_go_in_in_parts(
+    replication: Replication, few_cells: list[int]
+) -> None:
+    r = replication
+    r.transaction(*_two(r))
+    r.transaction(r.update({"ID": 1}, {"V": "won"}))
+    r.transaction(r.update({"ID": 2}, {"V": "too"}), r.update({"ID": 1}, {"N": 7}))
+    r.transaction(r.insert({"ID": 3, "N": 3}), r.update({"ID": 3}, {"V": "x"}), r.delete({"ID": 2}))
+    r.apply()
+    assert rows(r) == [(1, 7, "won"), (3, 3, "x")]
+    assert few_cells == [2, 1, 2, 2, 1]
+
+
+def test_the_conflict_of_a_part_is_named(replication: Replication, few_cells: list[int]) -> None:
+    r = replication
+    r.transaction(*_two(r))
+    bad = r.transaction(*_swap(r), r.delete({"ID": 99}))
+    assert fails(r).code == 5010
+    assert errors(r) == [("S.T", bad, 2, "delete", 5009, None, "stopped", 1)]
+    assert max(few_cells[:2]) == 2
 
 
 def test_the_conflict_is_named_not_the_keys_that_change_places(replication: Replication) -> None:
