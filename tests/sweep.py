@@ -52,6 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--mode", action="append", choices=tuple(SourceMode), help="of writing redo"
     )
+    parser.add_argument("--ddl", choices=tuple(one.value for one in DdlUse), help="which DDL")
     parser.add_argument("--later", action="store_true", help="decode from a later log as well")
     parser.add_argument("--data-source", action="store_true", help="read as the data source does")
     return parser.parse_args()
@@ -65,7 +66,8 @@ def main() -> int:
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     for done, seed in enumerate(seeds, 1):
         # Whoever begins later than the dictionary's snapshot must not have missed any DDL.
-        ddl = DdlUse.NONE if arguments.later else None
+        asked = None if arguments.ddl is None else DdlUse(arguments.ddl)
+        ddl = DdlUse.NONE if arguments.later else asked
         size = parse_size(arguments.size)
         modes = None if arguments.mode is None else tuple(map(SourceMode, arguments.mode))
         chosen = SimulatedSeed(seed, size, arguments.workload, arguments.threads, ddl, modes)

@@ -302,7 +302,8 @@ class Simulation:
             first = _complete(old, table.at_start)
             write_rows(self._directory / "tables", old, first, self._start_scn)
             final = _complete(table, rows[table.full_name])
-            write_rows(self._directory / "final", table, final, self.instance.scn)
+            seen = replace(table, columns=tuple(c for c in table.columns if not c.unused))
+            write_rows(self._directory / "final", seen, final, self.instance.scn)
         changes = dict.fromkeys(DmlKind, 0)
         for transaction in transactions:
             for change in transaction.delivered:
@@ -325,7 +326,10 @@ class Simulation:
 def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:
     for identity, image in sorted(rows.items()):
         rowid = "" if table.index_organised else identity
-        yield rowid, [image.get(number) for number in range(len(table.columns))]
+        yield (
+            rowid,
+            [image.get(number) for number, one in enumerate(table.columns) if not one.unused],
+        )
 
 
 def simulate(

@@ -18,7 +18,7 @@ from olr_pg.simulator.model.transactions import TRUNCATE
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from olr_pg.simulator.fields.cells import Cell
     from olr_pg.simulator.model.tables import SimColumn, SimTable
@@ -34,10 +34,11 @@ DATAOBJ_LETTERS: Final = 6
 _OPERATION = {DmlKind.INSERT: "insert", DmlKind.UPDATE: "update", DmlKind.DELETE: "delete"}
 
 
-def _image(table: SimTable, image: Image) -> str:
+def _image(columns: Sequence[SimColumn], image: Image) -> str:
     parts = (
-        f'"{table.columns[number].name}":{_value(table.columns[number], cell)}'
+        f'"{columns[number].name}":{_value(columns[number], cell)}'
         for number, cell in sorted(image.items())
+        if number < len(columns) and not columns[number].unused
     )
     return "{" + ",".join(parts) + "}"
 
@@ -61,10 +62,11 @@ def _change_line(change: Change, commit_scn: int, xid: str) -> str:
         f'{{"op":"{_OPERATION[change.kind]}","scn":{change.scn},"commit_scn":{commit_scn},'
         f'"xid":"{xid}","table":"{change.table.full_name}","rowid":"{rowid}"'
     )
+    columns = change.table.columns_at(change.scn)
     if change.kind is not DmlKind.INSERT:
-        line += f',"before":{_image(change.table, change.before)}'
+        line += f',"before":{_image(columns, change.before)}'
     if change.kind is not DmlKind.DELETE:
-        line += f',"after":{_image(change.table, change.after)}'
+        line += f',"after":{_image(columns, change.after)}'
     return line + "}"
 
 
@@ -92,8 +94,11 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
                 f'"table":"{effect.table.full_name}","moved":{json.dumps(effect.moved)}'
             )
             if effect.column is not None:
-                column = effect.table.columns[effect.column]
+                columns = effect.table.columns_at(transaction.commit_scn)
+                column = columns[effect.column]
                 line += f',"column":"{column.name}","default":{_value(column, None)}'
+            if effect.names is not None:
+                line += f',"names":{json.dumps(effect.names)}'
             yield line + "}"
 
 

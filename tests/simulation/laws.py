@@ -176,6 +176,13 @@ def _check_table(
         if applied.transactions:
             raise LawBrokenError(f"{table}: it is in the ledger but not there")
         return
+    wrong = [
+        one
+        for one, is_there in truth.named(table, has).items()
+        if (one.lower() in columns) is not is_there
+    ]
+    if wrong:
+        raise LawBrokenError(f"{table}: DDL of the columns {wrong} is not followed: {columns}")
     rows = truth.rows(table, has)
     unknown = {column.lower() for row in rows for column in row} - columns.keys()
     if unknown:

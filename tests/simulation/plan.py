@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 UNLOGGED_SOURCES: Final = 0.25
 """How many of the sources do work without redo."""
 
+ALTERING_SOURCES: Final = 0.5
+"""How many of the sources with DDL alter columns."""
+
 ONLINE_SOURCES: Final = 0.35
 """How many of the appliances read online logs."""
 
@@ -281,6 +284,7 @@ def draw_plan(seed: int) -> Plan:
         sessions=max(drawn.sessions, drawn.threads),
         pace=pace,
         unlogged=workload == "random" and Random(seed ^ 0x1902).random() < UNLOGGED_SOURCES,
+        ddl=_draw_ddl(seed, drawn.ddl),
     )
     settings = Settings(
         byte_order=rng.choice(("little", "little", "little", "big")),
@@ -296,6 +300,12 @@ def draw_plan(seed: int) -> Plan:
         split_bytes=rng.choice((6_000, 20_000, 32 << 20)),
     )
     return Plan(seed, workload, rng.choice((40_000, 80_000, 160_000)), shape, settings)
+
+
+def _draw_ddl(seed: int, drawn: DdlUse) -> DdlUse:
+    """Half of the sources with DDL alter columns, too."""
+    alters = drawn is not DdlUse.NONE and Random(seed ^ 0xDD1).random() < ALTERING_SOURCES
+    return DdlUse.COLUMNS if alters else drawn
 
 
 def _draw_arrivals(rng: Random, threads: list[int]) -> list[Placement]:

@@ -317,8 +317,10 @@ class Simulation:
         try:
             assert run_appliance(config, once=True, apply=True) == 0
         except OlrPgError as error:
-            if error.code != STOPPED or not self.truth.stops:
+            if error.code != STOPPED:
                 raise
+            if not self.truth.stops:
+                raise LawBrokenError(f"a table stops without a reason: {error}") from error
 
     def _versions(self) -> list[Any]:
         """Place and writing transaction of every row."""

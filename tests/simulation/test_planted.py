@@ -10,7 +10,9 @@ from tests.simulation.planted import NAMES, find
 
 CAUGHT: Final = {
     "checkpoint": 0,
+    "early-ddl": 7,
     "half-lwn": 2,
+    "kept-column": 19,
     "ledger": 6,
     "own-start": 8,
     "place": 0,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 OPERATIONS = frozenset(("insert", "update", "delete"))
-EFFECTIVE = frozenset(("truncate", "add column"))
+EFFECTIVE = frozenset(
+    ("truncate", "add column", "rename column", "drop column", "modify column", "not null")
+)
 """DDL that the target must follow."""
 
 
@@ -113,6 +115,20 @@ class Truth:
     def of_table(self, table: str) -> list[SourceTransaction]:
         return [one for one in self.transactions if table in one.tables]
 
+    def named(self, table: str, applied: Callable[[SourceTransaction], bool]) -> dict[str, bool]:
+        """Whether there is a column of a name, as far as the DDL for which `applied` decides it."""
+        found = dict[str, bool]()
+        for ddl in self._ddl:
+            (change,) = ddl.changes
+            if change["table"] != table or not applied(ddl):
+                continue
+            if change["op"] == "add column":
+                found[change["column"]] = True
+            elif change["op"] in ("rename column", "drop column"):
+                old, new = change["names"]
+                found |= {old: False} | ({new: True} if new else {})
+        return found
+
     def rows(self, table: str, applied: Callable[[SourceTransaction], bool]) -> list[Row]:
         """The table's rows after exactly the transactions for which `applied`."""
         rows = dict[str, Row]()
@@ -125,6 +141,8 @@ class Truth:
                     # Rows have other ROWIDs behind the DDL, whatever the target has of it.
                     moved = change["moved"]
                     rows = {moved.get(row, row): image for row, image in rows.items()}
+                    if done:
+                        rows = {row: _altered(image, change) for row, image in rows.items()}
                     if done and change["op"] == "truncate":
                         rows = {}
                     continue
@@ -136,6 +154,17 @@ class Truth:
                 else:
                     rows[row] = {**rows.get(row, {}), **change.get("after", {})}
         return list(rows.values())
+
+
+def _altered(row: Row, ddl: dict[str, Any]) -> Row:
+    """A row behind DDL: what an added column has in it, and the names that its columns have."""
+    if ddl["op"] == "add column" and ddl["default"] is not None:
+        return {**row, ddl["column"]: ddl["default"]}
+    if ddl["op"] not in ("rename column", "drop column"):
+        return row
+    old, new = ddl["names"]
+    names = {old: new}
+    return {names.get(name, name): value for name, value in row.items() if names.get(name, name)}
 
 
 def _row_of(change: dict[str, Any]) -> str:

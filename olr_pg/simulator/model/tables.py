@@ -234,6 +234,7 @@ class SimTable:
         lobs: the LOB columns, by 0-based number.
         at_start: the rows from before the first log, by ROWID, or by key where they have none.
         encrypted: its tablespace is, which its indexes and LOBs are in, too.
+        former_columns: (up to which SCN, the columns then), of each DDL that altered one.
     """
 
     owner: str
@@ -263,12 +264,18 @@ class SimTable:
     lobs: dict[int, SimLob] = field(default_factory=dict)
     at_start: dict[str, dict[int, Cell | None]] = field(default_factory=dict)
     encrypted: bool = False
+    former_columns: list[tuple[int, tuple[SimColumn, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.segments:
             self.segments.append(SimSegment(self.obj, self.dataobj, self.afn, self.segment_dba))
         count = len(self.segments)
         self.routes = [self.segments[at * count // RANGES] for at in range(RANGES)]
+
+    def columns_at(self, scn: int) -> tuple[SimColumn, ...]:
+        """Return the columns as they were named and typed at an SCN; later ones may be behind."""
+        former = (columns for until, columns in self.former_columns if scn <= until)
+        return next(former, self.columns)
 
     @property
     def is_partitioned(self) -> bool:

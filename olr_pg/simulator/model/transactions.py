@@ -47,7 +47,10 @@ class Change:
 ADD_COLUMN: Final = "add column"
 TRUNCATE: Final = "truncate"
 PARTITION: Final = "partition"
-ALTER_COLUMN: Final = "alter column"
+RENAME_COLUMN: Final = "rename column"
+DROP_COLUMN: Final = "drop column"
+MODIFY_COLUMN: Final = "modify column"
+NOT_NULL: Final = "not null"
 """Operations of `DdlEffect`."""
 
 
@@ -59,6 +62,7 @@ class DdlEffect:
         operation: as printed into ``ddl.jsonl``.
         emptied: DATAOBJ# of segments whose rows are gone.
         emptied_keys: of the rows that are gone with partitions of an index-organised table.
+        names: of a column that is altered: its old name and its new one, empty for none.
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
     """
@@ -69,6 +73,7 @@ class DdlEffect:
     moved: Mapping[str, str] = field(default_factory=dict)
     column: int | None = None
     emptied_keys: frozenset[str] = frozenset()
+    names: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,11 @@ from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
 from olr_pg.simulator.model.transactions import (
     ADD_COLUMN,
-    ALTER_COLUMN,
+    DROP_COLUMN,
+    MODIFY_COLUMN,
+    NOT_NULL,
     PARTITION,
+    RENAME_COLUMN,
     TRUNCATE,
     DdlEffect,
 )
@@ -108,8 +111,9 @@ class DdlStatements:
     def rename_column(self, table: SimTable, place: int, name: str) -> bool:
         """ALTER TABLE … RENAME COLUMN; `place` from 0, as below."""
         old = table.columns[place]
+        effect = DdlEffect(RENAME_COLUMN, table, names=(old.name, name))
         words = f"RENAME COLUMN {old.name} TO {name}"
-        return self._alter_column(table, place, replace(old, name=name), words, name=name)
+        return self._alter_column(effect, place, replace(old, name=name), words, name=name)
 
     def set_unused(self, table: SimTable, place: int) -> bool:
         """ALTER TABLE … SET UNUSED: the rows stay as they are."""
@@ -117,7 +121,8 @@ class DdlStatements:
         hidden = f"SYS_C{place + 1:05d}_{table.obj:08d}$"
         new = replace(old, name=hidden, nullable=True, unused=True)
         return self._alter_column(
-            *(table, place, new, f"SET UNUSED ({old.name})"),
+            *(DdlEffect(DROP_COLUMN, table, names=(old.name, "")), place, new),
+            f"SET UNUSED ({old.name})",
             name=hidden, col=0, null=0, property=HIDDEN | UNUSED,
         )  # fmt: skip
 
@@ -125,26 +130,31 @@ class DdlStatements:
         """ALTER TABLE … MODIFY to a type that every value fits in as it is."""
         old = table.columns[place]
         return self._alter_column(
-            *(table, place, replace(old, type=kind), f"MODIFY ({old.name} …)"),
+            *(DdlEffect(MODIFY_COLUMN, table, names=(old.name, old.name)), place),
+            *(replace(old, type=kind), f"MODIFY ({old.name} …)"),
             type=kind.type_code, length=kind.length, precision=kind.precision, scale=kind.scale,
         )  # fmt: skip
 
     def set_nullable(self, table: SimTable, place: int, *, nullable: bool) -> bool:
-        """ALTER TABLE … MODIFY (… NULL), or NOT NULL."""
+        """ALTER TABLE … MODIFY (… NULL), or NOT NULL where no row has a NULL."""
         old = table.columns[place]
-        new = replace(old, nullable=nullable)
+        if not nullable and not old.default and any(row.cells[place] is None for row in table.live):
+            return False
         words = f"MODIFY ({old.name} {'' if nullable else 'NOT '}NULL)"
-        return self._alter_column(table, place, new, words, null=0 if nullable else 1)
+        effect = DdlEffect(NOT_NULL, table, names=(old.name, old.name))
+        new = replace(old, nullable=nullable)
+        return self._alter_column(effect, place, new, words, null=0 if nullable else 1)
 
     def _alter_column(
-        self, table: SimTable, place: int, column: SimColumn, words: str, **values: SysValue
+        self, effect: DdlEffect, place: int, column: SimColumn, words: str, **values: SysValue
     ) -> bool:
+        table = effect.table
         dictionary = self.begin(table)
         if dictionary is None:
             return False
         dictionary.alter_column(self._rows, table, place, **values)
+        table.former_columns.append((self._tx.instance.scn, table.columns))
         table.columns = (*table.columns[:place], column, *table.columns[place + 1 :])
-        effect = DdlEffect(ALTER_COLUMN, table)
         self.end(table, ALTER_TABLE, f"ALTER TABLE {table.name} {words}", effect)
         return True
 

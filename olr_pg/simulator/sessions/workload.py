@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-    from olr_pg.simulator.model.tables import Row, SimTable
+    from olr_pg.simulator.model.tables import ColumnType, Row, SimTable
     from olr_pg.simulator.sessions.session import SimSession
 
 LONG_ROW_MAX: Final = 20_000
@@ -61,6 +62,15 @@ PARALLEL_END: Final = 0.5
 ONE_RECORD: Final = 0.1
 """How often a transaction ends in the record of its last changes where some do."""
 
+COLUMN_STATEMENTS: Final = ("rename_column", "set_unused", "modify_column", "set_nullable")
+"""Of `DdlStatements`: what alters a column."""
+VARCHAR2: Final = 1
+NUMBER: Final = 2
+"""COL$.TYPE#."""
+WIDENED: Final = 20
+VARCHAR2_MAX: Final = 4000
+PRECISION_MAX: Final = 38
+
 COLUMNS_MAX: Final = 320
 LEAF_COLUMNS_MAX: Final = 250
 
@@ -80,13 +90,14 @@ class LobUse(Enum):
 class DdlUse(Enum):
     """The DDL statements that there are.
 
-    FOLLOWED: what a copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
-    MERGE of partitions. ANY: also columns with a default, and partitions that are truncated,
-    exchanged or dropped, after which a copy differs.
+    FOLLOWED: what every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
+    MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT NULL
+    ones. ANY: also partitions that are truncated, exchanged or dropped, after which a copy differs.
     """
 
     NONE = "none"
     FOLLOWED = "followed"
+    COLUMNS = "columns"
     ANY = "any"
 
 
@@ -107,6 +118,15 @@ def random_column(rng: Random, name: str, *, filled: bool) -> SimColumn:
     return SimColumn(name, made, nullable=False, default=made.make(rng))
 
 
+def _wider(kind: ColumnType) -> ColumnType | None:
+    """Return the type that a column is made wider to; None for one that is left as it is."""
+    if kind.type_code == VARCHAR2 and kind.length + WIDENED <= VARCHAR2_MAX:
+        return replace(kind, length=kind.length + WIDENED)
+    if kind.type_code == NUMBER and kind.precision and kind.precision + 2 <= PRECISION_MAX:
+        return replace(kind, precision=kind.precision + 2)
+    return None
+
+
 def is_wide(column: SimColumn) -> bool:
     """Tell whether a column is one of those that make rows of wide tables long."""
     return column.nullable and column.type.lob is None and column.type.length >= WIDE_COLUMN
@@ -120,7 +140,7 @@ def random_row(rng: Random, table: SimTable) -> list[Cell | None]:
     while True:
         cells: list[Cell | None] = [
             None
-            if at in left_out or (column.nullable and rng.random() < 0.2)
+            if at in left_out or column.unused or (column.nullable and rng.random() < 0.2)
             else random_value(rng, table, at)
             for at, column in enumerate(table.columns)
         ]
@@ -298,7 +318,8 @@ class RandomWorkload:
 
     def _new_values(self, row: Row) -> dict[int, Cell | None]:
         rng, columns = self._rng, row.table.columns
-        free = [at for at in range(len(columns)) if at not in row.table.key]
+        unused = {at for at, column in enumerate(columns) if column.unused}
+        free = [at for at in range(len(columns)) if at not in row.table.key and at not in unused]
         if not free:
             return {}
         chosen = sorted(rng.sample(free, rng.randint(1, min(len(free), 6))))
@@ -434,6 +455,23 @@ class RandomWorkload:
         session.load(table, rows, committed=committed, logged=logged)
         self._marks.pop(id(session), None)
 
+    def _alter_column(self, statement: str, session: SimSession, table: SimTable) -> None:
+        used = [at for at, column in enumerate(table.columns) if not column.unused]
+        at = self._rng.choice(used)
+        column, is_free = table.columns[at], at not in table.key and at != table.partition_column
+        if statement == "rename_column":
+            name = f"R{self._rng.randrange(1_000_000)}"
+            session.ddl.rename_column(table, at, name)
+        elif statement == "set_nullable":
+            if is_free:
+                session.ddl.set_nullable(table, at, nullable=not column.nullable)
+        elif statement == "modify_column":
+            wider = _wider(column.type)
+            if wider is not None:
+                session.ddl.modify_column(table, at, wider)
+        elif is_free and at not in table.lobs and not table.index_organised and len(used) > 2:
+            session.ddl.set_unused(table, at)
+
     def _new_column(self, table: SimTable, name: str, *, filled: bool) -> SimColumn:
         has_lobs = self._lobs is not LobUse.NONE and not table.index_organised
         if has_lobs and not filled and self._rng.random() < 0.2:
@@ -449,14 +487,17 @@ class RandomWorkload:
             *["add_partition"] * parts,
             *["split_partition", "merge_partitions"] * (parts and table.is_plain),
         ]
+        if self._ddl_use is not DdlUse.FOLLOWED:
+            statements += ["add_filled_column", *COLUMN_STATEMENTS]
         if self._ddl_use is DdlUse.ANY:
-            statements += ["add_filled_column"]
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
         statement = rng.choice(statements)
         if statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
                 session.ddl.add_column(table, self._new_column(table, name, filled=filled))
+        elif statement in COLUMN_STATEMENTS:
+            self._alter_column(statement, session, table)
         elif statement in ("truncate", "add_partition"):
             getattr(session.ddl, statement)(table)
         else:
