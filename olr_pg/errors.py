@@ -1351,9 +1351,9 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.LOCK_HOLDS_ALL: ErrorEntry(
         "a blocked table keeps all tables from getting changes",
-        "end the session or the prepared transaction that OLR-05098 names; or pause the blocked"
-        " table with `olr-pg tables pause`, so that its changes wait in the target and the other"
-        " tables continue; `olr-pg tables resume` applies them later",
+        "wait: after 30 seconds the changes of the blocked table are held in the target, and the"
+        " other tables continue. If it lasts longer, end the session or the prepared transaction"
+        " that OLR-05098 names, or pause the table with `olr-pg tables pause`",
     ),
     Code.TARGET_LIMIT: ErrorEntry(
         "a limit of PostgreSQL is too low for a statement",

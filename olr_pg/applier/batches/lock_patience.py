@@ -2,13 +2,14 @@
 
 A batch that waits in PostgreSQL for `_PATIENT_MILLISECONDS` is given up and set aside; the worker
 applies what it has of other tables, and tries the batch again now and then. Most tries are short.
-What takes long itself waits as long as it takes: a transaction that did not fit in memory would
-have to be written again. A stream has no other tables.
+After `HOLD_SECONDS` the changes of the table go to the hold (`locked_tables`), so that they need no
+memory and the confirmation moves on. A transaction that did not fit in memory waits that long in
+one try: it would have to be written again. A stream has no other tables, so it waits in its place.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from olr_pg.applier.batches.table_queue import TableBatch
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.statement_watch import StatementWatch
+
+T = TypeVar("T")
+
+HOLD_SECONDS: Final = 30.0
+"""How long changes wait for a lock in memory, before they are held in the target."""
 
 _PATIENCE: Final = "SELECT set_config('lock_timeout', %s, false)"
+_RESET: Final = "RESET lock_timeout"
 _PATIENT_MILLISECONDS: Final = 5_000
 _SHORT_MILLISECONDS: Final = 500
 
@@ -45,52 +50,50 @@ def wait_briefly(connection: Connection[Any], settings: ApplierSettings) -> None
         _wait_at_most(connection, _PATIENT_MILLISECONDS)
 
 
-def unless_blocked(
-    batch: TableBatch,
-    settings: ApplierSettings,
-    watch: StatementWatch | None,
-    work: Callable[[Connection[Any]], None],
+def unless_locked(
     connection: Connection[Any],
-) -> None:
-    """Do `work` for a batch, unless somebody holds it up.
+    work: Callable[[Connection[Any]], T],
+    milliseconds: int,
+    last_seen: Callable[[], OlrPgError | None] | None = None,
+    *,
+    is_brief: bool = True,
+) -> T:
+    """Do `work` unless one of its statements waits for a lock for too long; return its result.
 
     Args:
-        watch: knows who does.
-        connection: after `wait_briefly`.
+        milliseconds: how long a statement may wait.
+        last_seen: returns who was seen to hold it up (5098).
+        is_brief: whether the connection is bounded by `wait_briefly`, and will be again.
 
     Raises:
-        BlockedError: somebody does; the connection is as good as before.
+        BlockedError: one did; the connection is as good as before.
         psycopg.Error: what `work` meets.
     """
-    milliseconds = _patience(batch, settings)
-    if milliseconds != _PATIENT_MILLISECONDS:
+    is_usual = is_brief and milliseconds == _PATIENT_MILLISECONDS
+    if not is_usual:
         _wait_at_most(connection, milliseconds)
     blocked: BlockedError | None = None
     try:
-        work(connection)
+        result = work(connection)
     except psycopg.Error as error:
         if not is_locked(error):
             raise
-        seen = None if watch is None else watch.last_seen(batch.queue.name)
+        seen = None if last_seen is None else last_seen()
         blocked = BlockedError(seen or OlrPgError(Code.STATEMENT_BLOCKED, plain_words(error)))
         if connection.info.transaction_status != TransactionStatus.IDLE:
             connection.rollback()
-        batch.queue.applier.forget()
-    if milliseconds != _PATIENT_MILLISECONDS:
+    if not is_brief:
+        connection.execute(_RESET)
+    elif not is_usual:
         _wait_at_most(connection, _PATIENT_MILLISECONDS)
     if blocked is not None:
         raise blocked
+    return result
 
 
-def _patience(batch: TableBatch, settings: ApplierSettings) -> int:
-    """Return the milliseconds that a batch waits for locks; 0: as long as it takes."""
-    if settings.consistency is not Consistency.TABLE:
-        return _PATIENT_MILLISECONDS  # nothing is set: what the role has holds
-    if batch.spooled is not None:
-        return 0
-    if batch.is_retry and not batch.queue.waits_patiently:
-        return _SHORT_MILLISECONDS
-    return _PATIENT_MILLISECONDS
+def patience(*, patient: bool) -> int:
+    """Return the milliseconds that a try waits for locks; `patient`: as long as the first one."""
+    return _PATIENT_MILLISECONDS if patient else _SHORT_MILLISECONDS
 
 
 def _wait_at_most(connection: Connection[Any], milliseconds: int) -> None:

@@ -82,7 +82,7 @@ class Replayed(NamedTuple):
     error: OlrPgError | None
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """The work of one target transaction; `ended`: there is nothing more to do."""
 
     counters: ChangeCounts = ChangeCounts()
@@ -107,11 +107,7 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
         OlrPgError: 5141, the hold cannot be read.
         psycopg.Error: an error that may pass; what was applied so far stays.
     """
-    unfit = unfit_reason(connection, settings, table)
-    if unfit is not None:
-        return Replayed(table, ChangeCounts(), 0, unfit)
-    set_aside(connection, settings, [named_target(settings, table)])
-    one = _Replay(connection, settings, table)
+    one = Replay(connection, settings, table)
     counters, events = ChangeCounts(), 0
     while True:
         step = one.step()
@@ -122,8 +118,8 @@ def replay(connection: Connection[Any], settings: ApplierSettings, table: str) -
             return Replayed(table, counters, events, step.error)
 
 
-class _Replay:
-    """The steps of one table."""
+class Replay:
+    """The steps of one table; arguments as of `replay`."""
 
     def __init__(self, connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
         self._connection = connection
@@ -133,11 +129,23 @@ class _Replay:
         self._source: Table | None = None
         self._writer = KeptWriter()
         self._is_single = False
+        self._is_begun = False
 
-    def step(self) -> _Step:
-        """Apply what is first in the hold, durably."""
+    def step(self) -> Step:
+        """Apply what is first in the hold, durably.
 
-        def attempt() -> _Step:
+        Raises:
+            OlrPgError: 5141, the hold cannot be read.
+            psycopg.Error: an error that may pass.
+        """
+        if not self._is_begun:
+            unfit = unfit_reason(self._connection, self._settings, self._table)
+            if unfit is not None:
+                return Step(error=unfit)
+            set_aside(self._connection, self._settings, [named_target(self._settings, self._table)])
+            self._is_begun = True
+
+        def attempt() -> Step:
             with self._connection.transaction():
                 return self._step()
 
@@ -152,13 +160,13 @@ class _Replay:
             if not self._is_single:
                 # Deferred to the COMMIT, which names no change: find the transaction.
                 self._is_single = True
-                return _Step()
+                return Step()
             return self._stopped_at_commit(refused(error))
 
-    def _step(self) -> _Step:
+    def _step(self) -> Step:
         state = self._ledger.lock(self._connection)
         if not state.stopped:
-            return _Step(ended=True)
+            return Step(ended=True)
         found = self._first()
         if found is None:
             # Also the line of a table that stopped before any change (`unfit_tables`).
@@ -166,7 +174,7 @@ class _Replay:
                 _APPLIED, (*self._ledger.key, state.position.commit_scn, None, None)
             )
             self._ledger.resume(self._connection)
-            return _Step(ended=True)
+            return Step(ended=True)
         self._read_source()
         if isinstance(found, HeldEvent):
             return self._event(found)
@@ -201,7 +209,7 @@ class _Replay:
 
     # --- changes ---
 
-    def _changes(self, found: HeldChanges) -> _Step:
+    def _changes(self, found: HeldChanges) -> Step:
         selection = found.selection
         try:
             writer = self._writer.planned(
@@ -214,13 +222,13 @@ class _Replay:
         if written.changes:
             self._done(found, written)
         if written.refused is None:
-            return _Step(written.counters)
+            return Step(written.counters)
         rest = selection.part(slice(written.changes, None))
         first = rest.part(rest.transactions()[0])
         self._ledger.record(self._connection, written.refused.row(first, "stopped"))
-        return _Step(written.counters, error=written.refused.located(self._table, first))
+        return Step(written.counters, error=written.refused.located(self._table, first))
 
-    def _slices(self, found: HeldSlices) -> _Step:
+    def _slices(self, found: HeldSlices) -> Step:
         first = next(read_slices(found, self._settings))
         try:
             writer = self._writer.planned(
@@ -233,12 +241,12 @@ class _Replay:
             else:
                 self._writer.check_shape(self._connection)
             self._ledger.record(self._connection, error.row())
-            return _Step(error=error.located(self._table))
+            return Step(error=error.located(self._table))
         self._writer.check_shape(self._connection)
         delete_held(self._connection, self._ledger.key, found.last_id)
         self._ledger.count(self._connection, done)
         self._connection.execute(_APPLIED, (*self._ledger.key, found.commit_scn, None, None))
-        return _Step(done)
+        return Step(done)
 
     def _done(self, found: HeldChanges, written: Written) -> None:
         """Take what is in the table out of the hold."""
@@ -257,7 +265,7 @@ class _Replay:
             refusal = row.commit_scn, row.xid
         self._connection.execute(_APPLIED, (*self._ledger.key, scn, *refusal))
 
-    def _stopped_at_commit(self, error: RefusedError) -> _Step:
+    def _stopped_at_commit(self, error: RefusedError) -> Step:
         """Record that a transaction fails at its COMMIT."""
         with self._connection.transaction():
             self._ledger.lock(self._connection)
@@ -269,11 +277,11 @@ class _Replay:
             else:
                 raise OlrPgError(Code.HOLD_UNREADABLE, error.error.detail, table=self._table)
             self._ledger.record(self._connection, error.row(first, "stopped"))
-        return _Step(error=error.located(self._table, first))
+        return Step(error=error.located(self._table, first))
 
     # --- events ---
 
-    def _event(self, found: HeldEvent) -> _Step:
+    def _event(self, found: HeldEvent) -> Step:
         event = found.event
         identity = event.commit_scn, event.xid, 0
         decided = identity in self._skipped()
@@ -283,7 +291,7 @@ class _Replay:
             )
             if error is not None:
                 self._ledger.record(self._connection, event_error_row(event, error))
-                return _Step(error=error)
+                return Step(error=error)
         delete_held(self._connection, self._ledger.key, found.last_id)
         self._connection.execute(_APPLIED, (*self._ledger.key, event.commit_scn, None, None))
         if event.definition is not None:
@@ -292,4 +300,4 @@ class _Replay:
             self._connection.execute(_REDEFINE, (document, *self._ledger.key))
         # The target may have other columns now.
         self._writer.drop()
-        return _Step(events=1)
+        return Step(events=1)

@@ -427,6 +427,24 @@ class TableApplier:
 
     # --- stopped ---
 
+    def stop_in_place(self, connection: Connection[Any], reason: OlrPgError) -> None:
+        """Stop the table before its next change, for a reason that lies in no change.
+
+        Raises:
+            psycopg.Error: an error that may pass.
+        """
+        self.forget()
+        self._ledger.stop_in_place(connection, self._definition, reason)
+
+    def stop_ended(self, error: OlrPgError | None) -> None:
+        """Take over how the replay of held changes ended: `error` stops the table, if there is one.
+
+        The next batch reads the ledger again.
+        """
+        self.forget()
+        if error is not None:
+            self._report(error)
+
     def _hold(self, connection: Connection[Any], selection: Selection) -> _Outcome:
         with connection.transaction():
             state = self._ledger.lock(connection)

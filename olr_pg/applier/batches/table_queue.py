@@ -6,6 +6,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.applier.batches import lock_patience
+from olr_pg.applier.settings import Consistency
 from olr_pg.applier.statements.table_changes import Selection, join
 from olr_pg.applier.target.blockers import Blocked
 from olr_pg.observability.steady_time import steady_time
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from olr_pg.applier.batches.batch_applier import BatchApplier
+    from olr_pg.applier.batches.locked_tables import LockedTable
     from olr_pg.applier.batches.spool import SpooledChanges
     from olr_pg.applier.batches.table_progress import TableProgress
     from olr_pg.applier.batches.table_writer import Prepared
@@ -84,6 +87,14 @@ class TableBatch(NamedTuple):
         first, last = self.selection.commit_scn[[0, -1]].tolist()
         return {"changes": len(self.selection), "first_scn": first, "last_scn": last}
 
+    def patience(self, settings: ApplierSettings) -> int:
+        """Return the milliseconds that the batch waits for locks."""
+        if settings.consistency is not Consistency.TABLE:
+            return lock_patience.patience(patient=True)  # nothing is set: what the role has holds
+        if self.spooled is not None:
+            return int(lock_patience.HOLD_SECONDS * 1000)
+        return lock_patience.patience(patient=not self.is_retry or self.queue.waits_patiently)
+
     def give_back(self) -> None:
         """Free the spool's room: the batch is applied, or will be delivered again."""
         if self.spooled is not None:
@@ -111,6 +122,7 @@ class TableQueue:
         pending: the first commit SCN of every entry that is not durable, ascending.
         applier: brings them in.
         blocked: who holds the table up; None where nobody does.
+        locked: its changes are held since somebody did so for too long; None where they are not.
     """
 
     def __init__(self, name: str, applier: BatchApplier) -> None:
@@ -122,6 +134,7 @@ class TableQueue:
         self.since = 0.0
         self.pending: deque[int] = deque()
         self.blocked: Blocked | None = None
+        self.locked: LockedTable | None = None
         self._set_aside: deque[TableBatch] = deque()
         self._tries = 0
         self._again_at = float("inf")
@@ -157,6 +170,23 @@ class TableQueue:
         self._set_aside.appendleft(batch._replace(is_retry=True))
         self._tries += 1
         self._again_at = time.monotonic() + _BLOCKED_SECONDS
+
+    @property
+    def waits_too_long(self) -> bool:
+        """Whether its changes are to wait in the hold, if nobody but a lock keeps them out.
+
+        What does not fit in memory has waited for all that time in its only try.
+        """
+        first = self._set_aside[0] if self._set_aside else None
+        if self.blocked is None or first is None:
+            return False
+        seconds = steady_time() - self.blocked.since
+        return first.spooled is not None or seconds >= lock_patience.HOLD_SECONDS
+
+    def hold_for(self, locked: LockedTable) -> None:
+        """Give the set-aside batches again at once: they go to the hold."""
+        self.locked = locked
+        self._again_at = time.monotonic()
 
     def put_behind(self, batch: TableBatch) -> None:
         """Keep a batch that was taken behind one that is set aside."""

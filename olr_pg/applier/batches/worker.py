@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import psycopg
 import structlog
@@ -23,7 +23,14 @@ import structlog
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.applier.batches.commit_durability import MAX_PLACE, CommitDurability
 from olr_pg.applier.batches.giving_up import give_up
-from olr_pg.applier.batches.lock_patience import BlockedError, unless_blocked, wait_briefly
+from olr_pg.applier.batches.lock_patience import (
+    BlockedError,
+    patience,
+    unless_locked,
+    wait_briefly,
+)
+from olr_pg.applier.batches.locked_tables import LockedTable
+from olr_pg.applier.batches.replay import Step
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
@@ -57,6 +64,8 @@ if TYPE_CHECKING:
     from olr_pg.transactions.schema_event import SchemaEvent
 
 _log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _SETTLE_SECONDS: Final = 0.02
 """How long a commit that did not wait for the disk is left alone where nothing follows it."""
@@ -184,11 +193,17 @@ class Worker:
         commit_scn: int,
         changes: int,
     ) -> None:
-        queue = self._queues.get(table)
-        if queue is None:
-            queue = self._queues[table] = TableQueue(table, self._applier(table))
-        queue.append(part, commit_scn, changes)
+        self._queue(table).append(part, commit_scn, changes)
         self._changed.notify_all()
+
+    def _queue(self, table: str) -> TableQueue:
+        if table not in self._queues:
+            self._queues[table] = TableQueue(table, self._applier(table))
+        return self._queues[table]
+
+    def replay_unlocked(self, blocked: Blocked) -> None:
+        """Replay the hold of a table once nobody locks it any more; before `start`."""
+        self._queue(blocked.table).locked = LockedTable(self._settings, blocked)
 
     def _applier(self, table: str) -> BatchApplier:
         if table == STREAM:
@@ -317,14 +332,18 @@ class Worker:
                 self._work(batch)
             elif self._committed:
                 self._settle()
+            for queue in self.queues():
+                if queue.locked is not None and queue.locked.due_in() <= 0:
+                    self._replay(queue, queue.locked)
+                elif queue.locked is None and queue.blocked is not None and queue.waits_too_long:
+                    self._hold(queue, queue.blocked)
 
     def _take_prepared(self) -> TableBatch | None:
         """Return the batch that is ready; None without one for a while, or at the end."""
         with self._changed:
-            seconds = _SETTLE_SECONDS if self._committed and self._may_take() else None
             self._changed.wait_for(
                 lambda: self._closing.is_set() or (self._ahead is not None and self._may_take()),
-                seconds,
+                self._idle_seconds(),
             )
             if self._ahead is None or not self._may_take() or self._closing.is_set():
                 return None
@@ -332,6 +351,14 @@ class Worker:
             self._at_work += 1
             self._changed.notify_all()
             return batch
+
+    def _idle_seconds(self) -> float | None:
+        """Return how long to wait for a batch before something else is due; None: for ever."""
+        if not self._may_take():
+            return None
+        locked = (queue.locked for queue in self._queues.values())
+        due = [max(0.0, one.due_in()) for one in locked if one is not None]
+        return min([*due, _SETTLE_SECONDS] if self._committed else due, default=None)
 
     def _work(self, batch: TableBatch) -> None:
         """Apply a batch, and note which commits are on disk."""
@@ -376,7 +403,7 @@ class Worker:
         return None
 
     def _note_passed(self, queue: TableQueue) -> None:
-        if queue.blocked is not None:
+        if queue.blocked is not None and queue.locked is None:
             seconds = round(steady_time() - queue.blocked.since, 1)
             _log.info("a table is held up no more", table=queue.name, held_up_seconds=seconds)
         queue.passed()
@@ -386,13 +413,81 @@ class Worker:
         queue = batch.queue
         with self._changed:
             self._at_work -= 1
-            if queue.blocked is None:
+            if queue.blocked is None and queue.locked is None:
                 _log.warning("a table is held up", table=queue.name, error=error)
             queue.set_aside(batch, error)
             if self._ahead is not None and self._ahead.queue is queue:
                 queue.put_behind(self._ahead)
                 self._ahead = None
         self._notify()
+
+    # --- what is held for a lock ---
+
+    def _hold(self, queue: TableQueue, blocked: Blocked) -> None:
+        """Let the changes of a table that was blocked for too long go to the hold from now on."""
+        applier = queue.applier
+        if not isinstance(applier, TableApplier):
+            return  # a stream waits in its place
+
+        def stop(connection: Connection[Any]) -> bool:
+            applier.stop_in_place(connection, blocked.error)
+            return True
+
+        try:
+            milliseconds = patience(patient=False)
+            stopping = partial(unless_locked, work=stop, milliseconds=milliseconds)
+            if not self._between_batches(queue, stopping):
+                return
+        except BlockedError:
+            return  # so is the ledger: the batch is tried again
+        _log.warning("a table is held while it is locked", table=queue.name, error=blocked.error)
+        with self._changed:
+            queue.hold_for(LockedTable(self._settings, blocked))
+            self._changed.notify_all()
+
+    def _replay(self, queue: TableQueue, locked: LockedTable) -> None:
+        """Apply a part of what is held for a lock, if it is gone."""
+        applier = queue.applier
+        try:
+            step = self._between_batches(queue, partial(locked.step, watch=self._watch))
+        except OlrPgError as unreadable:
+            step = Step(error=unreadable)
+        if step is None or not isinstance(applier, TableApplier):
+            return
+        applier.counters = applier.counters.plus(step.counters)
+        if step.error is not None or step.ended:
+            seconds = round(steady_time() - locked.blocked.since, 1)
+            applier.stop_ended(step.error)
+            _log.info("a table is held up no more", table=queue.name, held_up_seconds=seconds)
+            queue.locked = None
+        self._notify()
+
+    def _between_batches(self, queue: TableQueue, work: Callable[[Connection[Any]], T]) -> T | None:
+        """Do something for a table; None if the target cannot be reached, or nothing may be done.
+
+        Raises:
+            what `work` raises but for errors that may pass.
+        """
+        if self._committed:
+            self._settle()  # the connection may be lost without losing a commit
+        with self._changed:
+            if not self._may_take():
+                return None
+            self._at_work += 1
+        try:
+            return self._target.use(work, queue.name)
+        except psycopg.Error as error:
+            if not is_transient(error):
+                raise
+            self._target.rest()
+            _log.warning(
+                "retrying a locked table later", table=queue.name, error=plain_words(error)
+            )
+            return None
+        finally:
+            with self._changed:
+                self._at_work -= 1
+            self._notify()
 
     def _settle(self) -> None:
         """Bring to disk what is committed: nothing follows for now."""
@@ -440,9 +535,14 @@ class Worker:
             elif batch.selection is not None:
                 applier.apply(connection, batch.selection, batch.prepared, durability)
 
+        seen = None if self._watch is None else partial(self._watch.last_seen, applier.name)
+        milliseconds = batch.patience(self._settings)
+        trying = partial(unless_locked, work=do, milliseconds=milliseconds, last_seen=seen)
         try:
-            trying = partial(unless_blocked, batch, self._settings, self._watch, do)
             self._target.use(trying, applier.name)
+        except BlockedError:
+            applier.forget()
+            raise
         except psycopg.Error as error:
             if is_transient(error):
                 raise
@@ -457,8 +557,10 @@ class Worker:
 
     def blocked(self) -> list[Blocked]:
         """Return which tables somebody holds up, and who."""
-        with self._changed:
-            found = [queue.blocked for queue in self._queues.values()]
+        found = [
+            queue.blocked if queue.locked is None else queue.locked.blocked
+            for queue in self.queues()
+        ]
         return [one for one in found if one is not None]
 
     def _with_retries(
@@ -482,3 +584,5 @@ class Worker:
         """Forget what was known over the connection that ended."""
         for queue in self.queues():
             queue.applier.forget()
+            if queue.locked is not None:
+                queue.locked.forget()

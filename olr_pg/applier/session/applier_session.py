@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 import structlog
 
+from olr_pg.applier.batches.lock_patience import BlockedError, patience, unless_locked
 from olr_pg.applier.batches.replay import replay, stopped_tables
 from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.batches.unapplied_bound import UnappliedBound
@@ -27,6 +28,7 @@ from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
+from olr_pg.applier.target.blockers import Blocked
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables, watched
@@ -45,6 +47,7 @@ from olr_pg.applier.target.source_position import check_not_ahead
 from olr_pg.applier.target.statement_watch import StatementWatch
 from olr_pg.applier.target_health import TargetHealth
 from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.observability.steady_time import steady_time
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
 
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.stopped.pausing import Pause
-    from olr_pg.applier.target.blockers import Blocked
     from olr_pg.applier.target.loads_under_way import TableLoad
     from olr_pg.applier.target.outage import Outage
     from olr_pg.applier.target_health import HealthProblem
@@ -126,6 +128,7 @@ class Applier:
         )
         self._workers = Workers((), self._room, self._stop)
         self._stopped: dict[str, OlrPgError] = {}
+        self._locked: dict[str, Blocked] = {}
         self._held = HeldTables(settings.subscription)
         self._loads = LoadsUnderWay(settings.subscription)
         self._pauses = Pauses(settings.subscription)
@@ -145,11 +148,13 @@ class Applier:
         for name in {*self._tables, *self._stopped.copy()} - known.keys():
             error = self._stopped.get(name)
             known[name] = TableProgress(name, 0, 0, None, ChangeCounts(), error)
+        locked = {one.table for one in self._workers.blocked() if one.is_held}
+        waiting = self._pauses.tables | locked
         return [
             one._replace(
                 commit_scn=one.commit_scn or self._position_before(one.name),
                 held=self._held.first(one.name)
-                if one.error is not None or one.name in self._pauses.tables
+                if one.error is not None or one.name in waiting
                 else None,
                 paused=one.name in self._pauses.tables,
                 incomplete=self._held.incomplete(one.name),
@@ -187,7 +192,7 @@ class Applier:
         """The blocked tables behind which so much is unconfirmed that no table gets any more."""
         session = self._session
         is_full = self._room.is_short or (session is not None and session.is_full)
-        return self._workers.blocked() if is_full else ()
+        return [one for one in self._workers.blocked() if is_full and not one.is_held]
 
     @property
     def pause(self) -> Pause | None:
@@ -299,7 +304,7 @@ class Applier:
             workers.close()
             self._applied.save()
         workers.check()
-        self._conclude(session)
+        self._conclude(session, once=once)
         return ApplyReport(
             {one.name: one.counters for one in workers.progress()}, session.confirmed_scn
         )
@@ -340,9 +345,12 @@ class Applier:
             )
             for number in range(1 if self._is_stream else max(1, self._settings.workers))
         ]
-        return Workers(workers, self._room, self._stop)
+        made = Workers(workers, self._room, self._stop)
+        for blocked in self._locked.values():
+            made.of(blocked.table).replay_unlocked(blocked)
+        return made
 
-    def _conclude(self, session: Conversation) -> None:
+    def _conclude(self, session: Conversation, *, once: bool) -> None:
         """Note the end in the target, and see whether tables stopped.
 
         All is applied and confirmed: a connection that was lost meanwhile ends nothing.
@@ -354,6 +362,8 @@ class Applier:
             partial(announce_retry, "noting the end in the target again"),
         )
         noting(session.note)
+        if once and not self.is_ending:
+            noting(self._target.use, self._replay_locked)
         noting(self._target.use, self._stop_lost)
         noting(self._target.use, self._check_stopped)
 
@@ -386,10 +396,7 @@ class Applier:
                 self._create(connection, table)
         for stopped in stopped_tables(connection, subscription):
             # Somebody may have mended what it stopped for.
-            error = replay(connection, self._settings, stopped).error
-            if error is not None:
-                _log.error("table is still stopped", table=stopped, error=str(error))
-                self._stopped[stopped] = error
+            self._replay(connection, stopped)
         self._held.look(connection)
         self._pauses.look(connection)
         self._before = ledger_positions(connection, subscription)
@@ -403,6 +410,27 @@ class Applier:
         if found.scn:
             _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
         return found
+
+    def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
+        """Apply what is held of a table, if it goes in and nobody locks the table."""
+        self._stopped.pop(table, None)
+        self._locked.pop(table, None)
+        work = partial(replay, settings=self._settings, table=table)
+        try:
+            milliseconds = patience(patient=patient)
+            error = unless_locked(connection, work, milliseconds, is_brief=False).error
+        except BlockedError as blocked:
+            self._locked[table] = Blocked(table, steady_time(), blocked.error)
+            return
+        if error is not None:
+            _log.error("table is still stopped", table=table, error=str(error))
+            self._stopped[table] = error
+
+    def _replay_locked(self, connection: Connection[Any]) -> None:
+        """Try the tables once more that are held for a lock: nothing tries them after the end."""
+        for one in self._workers.blocked():
+            if one.is_held:
+                self._replay(connection, one.table, patient=True)
 
     def _stop_lost(self, connection: Connection[Any]) -> None:
         """Stop the tables that a crash emptied meanwhile, also where no change told it."""

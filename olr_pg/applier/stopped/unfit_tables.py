@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -11,10 +12,8 @@ from olr_pg.applier.stopped.ddl import event_ledger
 from olr_pg.applier.stopped.held_events import source_document
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
-from olr_pg.applier.target.ledger import ErrorRow
 from olr_pg.applier.target.table_kinds import check_firing, refuse_kind, suspicious
 from olr_pg.errors import OlrPgError
-from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.ledger import TablePosition
     from olr_pg.dictionary.model import Table
 
 _log = structlog.get_logger(__name__)
@@ -67,14 +65,9 @@ def stop_unfit(
             _warn_of_firing(connection, settings, name)
             continue
         ledger = event_ledger(settings, name)
-        with connection.transaction():
-            state = ledger.lock(connection)
-            if state.stopped:
-                continue
-            position = state.position
-            ledger.stop(connection, source_document(source, settings.facts, position.commit_scn))
-            ledger.record(connection, _error_row(reason, position))
-        _log.error("table stopped: its changes are held", table=name, error=str(reason))
+        document = partial(source_document, source, settings.facts)
+        if ledger.stop_in_place(connection, document, reason):
+            _log.error("table stopped: its changes are held", table=name, error=str(reason))
 
 
 def _warn_of_firing(connection: Connection[Any], settings: ApplierSettings, table: str) -> None:
@@ -83,22 +76,3 @@ def _warn_of_firing(connection: Connection[Any], settings: ApplierSettings, tabl
         return
     for one in check_firing(connection, settings, target):
         _log.warning("fires on replicated changes", table=table, what=one.finding.what)
-
-
-def _error_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:
-    """Return the line of the error table, at the last change that is in."""
-    return ErrorRow(
-        commit_scn=position.commit_scn,
-        xid=position.xids[-1] if position.xids else format_xid(0),
-        position=-1,
-        scn=position.commit_scn,
-        row_id=None,
-        operation="ddl",
-        code=reason.code,
-        sqlstate=None,
-        message=reason.detail,
-        statement=None,
-        before=None,
-        after=None,
-        resolution="stopped",
-    )

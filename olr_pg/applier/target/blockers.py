@@ -55,11 +55,13 @@ class Blocked(NamedTuple):
             own.
         since: since when, in seconds of Unix time (`steady_time`).
         error: 5098, with who does.
+        is_held: the table's changes wait in the target, not in memory.
     """
 
     table: str
     since: float
     error: OlrPgError
+    is_held: bool = False
 
 
 def is_blocked(wait_event_type: str | None, wait_event: str | None) -> bool:

@@ -18,7 +18,7 @@ from olr_pg.postgres.sqlstates import is_transient, plain_words
 from olr_pg.scalars import format_xid
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     from psycopg import Connection, Cursor
@@ -71,9 +71,11 @@ UPDATE olr_pg.ledger SET held_source = %s
 WHERE subscription = %s AND source_table = %s AND held_source IS NULL
 """
 _GO_ON = """
-UPDATE olr_pg.ledger SET stopped = false, held_source = NULL
+UPDATE olr_pg.ledger SET stopped = paused, held_source = NULL
 WHERE subscription = %s AND source_table = %s
 """
+"""Somebody may have paused the table since the replay began."""
+
 _TARGETS = """
 SELECT source_table, target_table, commit_scn FROM olr_pg.ledger
 WHERE subscription = %s AND source_table = ANY(%s) ORDER BY source_table
@@ -440,6 +442,25 @@ class TableLedger:
         """
         connection.execute(_STOP, (held_source, *self._key))
 
+    def stop_in_place(
+        self, connection: Connection[Any], held_source: Callable[[int], str], reason: OlrPgError
+    ) -> bool:
+        """Stop the table at its position, before its next change, in a transaction of its own.
+
+        Args:
+            held_source: the table's definition as of an SCN (`hold.source_document`).
+
+        Returns:
+            Whether it was not stopped before.
+        """
+        with connection.transaction():
+            state = self.lock(connection)
+            if state.stopped:
+                return False
+            self.stop(connection, held_source(state.position.commit_scn))
+            self.record(connection, _stop_row(reason, state.position))
+        return True
+
     def keep_source(self, connection: Connection[Any], held_source: str) -> None:
         """Keep the definition of the first held change of a paused table, which nobody kept yet.
 
@@ -451,3 +472,22 @@ class TableLedger:
     def resume(self, connection: Connection[Any]) -> None:
         """Mark the table as not stopped any more."""
         connection.execute(_GO_ON, self._key)
+
+
+def _stop_row(reason: OlrPgError, position: TablePosition) -> ErrorRow:
+    """Return the line of the error table, at the last change that is in."""
+    return ErrorRow(
+        commit_scn=position.commit_scn,
+        xid=position.xids[-1] if position.xids else format_xid(0),
+        position=-1,
+        scn=position.commit_scn,
+        row_id=None,
+        operation="ddl",
+        code=reason.code,
+        sqlstate=None,
+        message=reason.detail,
+        statement=None,
+        before=None,
+        after=None,
+        resolution="stopped",
+    )

@@ -6,7 +6,6 @@ import random
 import shutil
 import tempfile
 import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,78 +14,22 @@ import pytest
 import structlog.testing
 
 from olr_pg.applier.batches import lock_patience
-from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.postgres.embedded import start_embedded
+from tests.applier.batches.locks import APPLIED, PATIENCE, UPDATES, applying, last, locked
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from psycopg import Connection
+    from collections.abc import Callable
 
 Replication = Any  # tests/applier/conftest.py
-
-UPDATES = 400
-PATIENCE = 30.0
-APPLIED = (2 * UPDATES + 2, 0)
-QUICK = {"answer_seconds": 1.5, "batch_changes": 20, "batch_milliseconds": 1}
 
 
 @pytest.fixture(autouse=True)
 def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_patience, "_PATIENT_MILLISECONDS", 1_500)
     monkeypatch.setattr(lock_patience, "_SHORT_MILLISECONDS", 50)
-
-
-@pytest.fixture
-def two(replication: Replication) -> Replication:
-    """A replication of two tables that one worker has, with updates that follow each other."""
-    r = replication
-    r.execute("CREATE TABLE s.u (id bigint PRIMARY KEY, n numeric)")
-    for table in ("T", "U"):
-        r.transaction(r.insert({"ID": 1, "N": 0}, table))
-    r.apply()
-    for i in range(UPDATES):
-        for table in ("T", "U"):
-            r.transaction(r.update({"ID": 1, "N": i}, {"N": i + 1}, table))
-    r.serve()
-    return r
-
-
-@contextmanager
-def applying(r: Replication, **options: Any) -> Iterator[Applier]:
-    """The applier at work, to the end of what there is."""
-    applier = Applier(r.settings(**QUICK, **options))
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            applier.run(once=True, drained=r.script.complete.is_set)
-        except Exception as error:  # noqa: BLE001 - looked at below
-            failures.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield applier
-        thread.join(60)
-        assert not thread.is_alive()
-    finally:
-        applier.abandon()
-        thread.join(60)
-    assert failures == []
-
-
-def locked(r: Replication, table: str) -> Connection[Any]:
-    locker = psycopg.connect(r.target, application_name="night job")
-    locker.execute(f"LOCK TABLE s.{table}".encode())
-    return locker
-
-
-def last(r: Replication, table: str) -> int:
-    return int(r.rows(f"SELECT n FROM s.{table}")[0][0])
 
 
 def test_a_locked_table_is_named_and_the_other_goes_on(two: Replication) -> None:

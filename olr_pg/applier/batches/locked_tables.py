@@ -1,0 +1,91 @@
+"""Tables whose changes are held because somebody's lock kept them out for too long.
+
+Such a table is stopped in the ledger where it is, with a line in ``olr_pg.error`` that says who
+holds the lock. What comes next goes to the hold, as for every stopped table (`table_applier`). So
+the confirmation, the checkpoint and the other tables continue, and memory holds nothing of it. The
+table's worker tries to replay the hold now and then (`replay`), one target transaction at a time
+between the batches of its other tables. When the lock is gone, the table continues by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+
+from olr_pg.applier.batches.lock_patience import BlockedError, patience, unless_locked
+from olr_pg.applier.batches.replay import Replay, Step
+from olr_pg.applier.stopped.pausing import paused_tables
+from olr_pg.applier.target.blockers import Blocked
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.statement_watch import StatementWatch
+
+_AGAIN_SECONDS: Final = 2.0
+_PATIENT_TRY: Final = 10
+"""Each tenth try waits in the queue for the lock, and sees who holds it."""
+
+
+class LockedTable:
+    """A table that is held for a lock; used by the thread that applies.
+
+    Attributes:
+        blocked: who holds the lock; also for other threads, replaced whole.
+    """
+
+    def __init__(self, settings: ApplierSettings, blocked: Blocked) -> None:
+        self._settings = settings
+        self._tries = 0
+        # Not at once: nothing is held yet, and a hold that is empty ends.
+        self._again_at = time.monotonic() + _AGAIN_SECONDS
+        self._replay: Replay | None = None
+        self.blocked = blocked._replace(is_held=True)
+
+    def due_in(self) -> float:
+        """Return the seconds until the next try, 0 or less if it is due."""
+        return self._again_at - time.monotonic()
+
+    def forget(self) -> None:
+        """Begin anew: the connection was lost."""
+        self._replay = None
+
+    def step(self, connection: Connection[Any], watch: StatementWatch | None) -> Step | None:
+        """Apply what is first in the hold, in one target transaction.
+
+        Returns:
+            What was done; None if somebody still holds the lock.
+
+        Raises:
+            OlrPgError: 5141, the hold cannot be read.
+            psycopg.Error: an error that may pass.
+        """
+        self._tries += 1
+        milliseconds = patience(patient=self._tries % _PATIENT_TRY == 0)
+        seen = None if watch is None else partial(watch.last_seen, self.blocked.table)
+        try:
+            return unless_locked(connection, self._step, milliseconds, seen)
+        except BlockedError as error:
+            if error.error.detail.startswith("blocked by"):
+                self.blocked = self.blocked._replace(error=error.error)
+            self._put_off()
+            return None
+        except psycopg.Error:
+            self._put_off()
+            raise
+
+    def _put_off(self) -> None:
+        self._replay = None  # the lock may be there to alter the target
+        self._again_at = time.monotonic() + _AGAIN_SECONDS
+
+    def _step(self, connection: Connection[Any]) -> Step:
+        table = self.blocked.table
+        if table in paused_tables(connection, self._settings.subscription):
+            return Step(ended=True)  # it waits for somebody now
+        if self._replay is None:
+            self._replay = Replay(connection, self._settings, table)
+        return self._replay.step()
