@@ -1101,14 +1101,15 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " else wait: nothing is delivered before the redo has come that far",
     ),
     Code.CLIENT_SILENT_ENDED: ErrorEntry(
-        "the client that replicates asked for nothing for too long, and was ended",
+        "another client took the place of the one that replicates, which asked for nothing",
         "nothing is lost: what it has not confirmed is ready for the next one. If it needs longer"
         " to apply, raise `target.limits.silent-seconds`, or let it repeat its last request",
     ),
     Code.CLIENT_SILENT: ErrorEntry(
         "the client that replicates asks for nothing",
         "see whether it hangs: until it goes on or its connection ends, nobody else can replicate"
-        " and the saved SCN stays; `target.limits.silent-seconds` ends such a client by itself",
+        " and the saved SCN stays; after `target.limits.silent-seconds` another client that asks"
+        " gets its place",
     ),
     # 5xxx PostgreSQL and the applier (exit code 6)
     Code.EMBEDDED_FOLDER_UNUSABLE: ErrorEntry(

@@ -49,8 +49,9 @@ class Limits(Section):
         gt=0,
         le=86_400 * 7,
         description="seconds that the client that replicates may ask for nothing, or read nothing,"
-        " before its connection is closed and its place is free; what it has not confirmed is"
-        " delivered again; null is as long as it likes",
+        " before another client that asks for its place gets it; its connection is closed then, and"
+        " what it has not confirmed is delivered again. Without another client it may be silent for"
+        " as long as it likes. null: nobody else gets its place",
     )
     request_bytes: int = Field(
         default=_MIB, ge=1024, le=64 * _MIB, description="bytes of the largest request"

@@ -296,12 +296,15 @@ class Listener:
                 self._forget(connection)
 
     def _look_at_silence(self) -> None:
-        """Warn of a client that asks for nothing, and end it where it took too long."""
+        """Warn of a client that asks for nothing; end it if another waits for its place too long.
+
+        A client alone may be silent for as long as it likes: it may be quiet by nature, or work.
+        """
         holder, limit = self._claim.holder, self.limits.silent_seconds
         if holder is None or holder.applier is not None:
             return
         self._silence.report(holder, self.silence)
-        if limit is None or self._silence.seconds(holder) < limit:
+        if limit is None or self._silence.seconds(holder) < limit or not self._claim.is_wanted():
             return
         with self._lock:
             found = [one for one in self._connections if one.session is holder]

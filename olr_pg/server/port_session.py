@@ -46,6 +46,7 @@ class ReplicationClaim:
         self._is_kept = is_kept
         self._released = threading.Condition()
         self._holder: PortSession | None = None
+        self._wanted_at = float("-inf")
 
     def acquire(self, session: PortSession) -> None:
         """Give the claim to `session`, which may have it already.
@@ -56,6 +57,8 @@ class ReplicationClaim:
         if self._is_kept and session.applier is None:
             raise OlrPgError(Code.PLACE_TAKEN, "the place is kept for it", client=BUNDLED)
         with self._released:
+            if self._holder not in (None, session):
+                self._wanted_at = time.monotonic()
             self._released.wait_for(lambda: self._holder in (None, session), self._patience)
             holder = self._holder
             if holder is not None and holder is not session:
@@ -68,6 +71,11 @@ class ReplicationClaim:
             if self._holder is session:
                 self._holder = None
                 self._released.notify_all()
+
+    def is_wanted(self) -> bool:
+        """Tell whether another session asked for the claim since its holder asked for anything."""
+        holder = self._holder
+        return holder is not None and self._wanted_at > holder.asked_at
 
     @property
     def holder(self) -> PortSession | None:

@@ -44,7 +44,7 @@ class Silence:
 
         Args:
             saved_scn: where the checkpoint waits.
-            limit: seconds after which the client is ended, None for never.
+            limit: seconds after which another client may take its place, None for never.
         """
         seconds = self.seconds(session)
         if seconds < (WARN_SECONDS if limit is None else min(WARN_SECONDS, limit / 2)):
@@ -56,7 +56,9 @@ class Silence:
             held = queue.status()
             waits = f"{held.transmitted} transactions sent to it are not confirmed"
         saved = "nothing is saved" if saved_scn is None else f"the saved SCN stays at {saved_scn}"
-        end = "no time-out ends it" if limit is None else f"it is ended after {limit:g} s"
+        end = "no time-out ends it"
+        if limit is not None:
+            end = f"another client may take its place after {limit:g} s"
         since = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(time.time() - seconds))
         return OlrPgError(
             Code.CLIENT_SILENT, f"since {since}: {waits}, {saved}, {end}", client=session.peer
