@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.cli.fork_server import ForkServer
 
 KINDS: Final = ("device", "directory", "link", "foreign")
-PLACES: Final = frozenset(("FILE", "DIR", "PATH", "FOLDER"))
+PLACES: Final = frozenset(("FILE", "DIR", "PATH", "FOLDER", "LOG"))
 
 CONFIG: Final = "--config olr.json"
 LINES: Final = {
@@ -105,6 +105,12 @@ def _paths_of(command: Any, names: tuple[str, ...]) -> Iterator[Given]:
             yield Given(
                 " ".join(names), option or one.name, option is not None, one.metavar == "DIR"
             )
+
+
+def test_each_line_is_of_a_path_that_there_is() -> None:
+    found = {(one.command, one.name) for one in paths()}
+    assert set(MORE) - {("dump", "--mask")} <= found
+    assert set(LINES) <= {command for command, _ in found}
 
 
 @pytest.fixture(scope="module")
