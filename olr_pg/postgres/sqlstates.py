@@ -344,9 +344,20 @@ def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]
     return not connection.closed and not is_out_of_reach(error)
 
 
+_DETAILED: Final = frozenset(("0A", "2B", "42"))
+"""Classes of errors whose details hold no values of rows."""
+
+
 def plain_words(error: psycopg.Error) -> str:
-    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers."""
+    """Say what PostgreSQL or libpq says, on one line, without its asides to programmers.
+
+    The detail is part of it where it names objects and types only: which types of a foreign key do
+    not fit, or which column a partitioned table's key lacks.
+    """
     text = " ".join((error.diag.message_primary or str(error)).split())
+    detail = " ".join((error.diag.message_detail or "").split()).rstrip(".")
+    if detail and (error.sqlstate or "")[:2] in _DETAILED:
+        text = f"{text}: {detail}"
     for aside in _ASIDES:
         text = text.replace(aside, "")
     return text

@@ -55,3 +55,28 @@ def test_what_no_version_takes_is_refused(postgres_database: str) -> None:
         connection.execute(_TABLES + b"CREATE VIEW v AS SELECT * FROM parent")
         with pytest.raises(psycopg.errors.WrongObjectType):
             run_statement(connection, _KEY.replace('REFERENCES "parent"', 'REFERENCES "v"'))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("ALTER TABLE child ALTER parent_id TYPE numeric", "numeric and integer"),
+        ("ALTER TABLE parent DROP CONSTRAINT parent_pkey", "no unique constraint matching"),
+    ],
+)
+def test_why_it_cannot_be_made_is_said_in_full(
+    postgres_database: str, change: str, named: str
+) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(_TABLES + change.encode())
+        (outcome,) = run_statements(connection, [Statement("foreign key", "S.CHILD", _KEY)])
+        assert outcome.state in {"failed", "left out"}
+        assert named in (outcome.reason or "")
+
+
+def test_the_column_that_a_partitioned_key_lacks_is_named(postgres_database: str) -> None:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(_TABLES)
+        wanted = "ALTER TABLE child ADD UNIQUE (parent_id)"
+        (outcome,) = run_statements(connection, [Statement("unique key", "S.CHILD", wanted)])
+        assert 'lacks column "id" which is part of the partition key' in (outcome.reason or "")
