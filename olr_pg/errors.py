@@ -182,6 +182,7 @@ class Code(IntEnum):
     BACKLOG_UNREADABLE = 4042
     APPLIER_ENDED = 4043
     ANOTHER_APPLIANCE = 4044
+    THREAD_STUCK = 4045
     CLIENT_AHEAD = 4050
     NEVER_SENT = 4051
     START_BEYOND_REDO = 4052
@@ -1083,6 +1084,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "another appliance works in the data directory",
         "one at a time: end the other one, whose process `olr-pg status` tells, or give this one a"
         " `context.data` of its own",
+    ),
+    Code.THREAD_STUCK: ErrorEntry(
+        "a thread of the appliance is stuck",
+        "systemd restarts the appliance when `WatchdogSec` is over; without systemd, end it with"
+        " SIGKILL and start it again: nothing is lost. Report the error with the log",
     ),
     Code.CLIENT_AHEAD: ErrorEntry(
         "a client starts ahead of what is confirmed",

@@ -28,6 +28,7 @@ from olr_pg.appliance.target import (
     is_passable,
     target_directory,
 )
+from olr_pg.appliance.watchdog import Watchdog
 from olr_pg.applier.kernel_warmup import warming
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import (
@@ -192,7 +193,7 @@ def run_appliance(
         if config.status.control is not None:
             control = make_control(config, None if reload is None else hung_up.set, withheld)
         service = stack.enter_context(monitored(config, observed, data, control))
-        polls: list[Callable[[], None]] = [service_manager.alive]
+        polls: list[Callable[[], None]] = [Watchdog(service_manager, targets).poll]
         if reload is not None:
             listeners = [target.listener for target in targets]
             polls.append(Reloader(config, reload, listeners, service, hung_up, targets).poll)

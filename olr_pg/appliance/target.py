@@ -18,7 +18,7 @@ from olr_pg.files.private import make_private_directory
 from olr_pg.observability.steady_time import steady_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from olr_pg.applier.session.applier_session import Applier, ApplyReport
     from olr_pg.config.model import Config
@@ -108,6 +108,16 @@ class RunningTarget:
     def is_alive(self) -> bool:
         """Is true while its applier works."""
         return self._thread is not None and not self._ended.is_set()
+
+    @property
+    def busy_threads(self) -> list[Sequence[threading.Thread]]:
+        """Groups of threads that have work: one of each group at least has to move.
+
+        While workers have batches, the applier's own thread may wait for them.
+        """
+        if not self.is_alive or self.applier is None or self._thread is None:
+            return []
+        return self.applier.busy_threads or [(self._thread,)]
 
     @property
     def is_waiting(self) -> bool:

@@ -41,14 +41,14 @@ def test_what_failed_has_not_passed_nor_what_needs_it() -> None:
     away = names(config(OFFLINE, apply=APPLY), "postgres.connection")
     assert away == [
         *(check.name for check in passed.OFFLINE),
-        *("postgres.names", "directory", "disk", "spark.java"),
+        *("postgres.names", "directory", "disk", "encryption", "spark.java"),
     ]
     unread = names(config(OFFLINE, apply=APPLY), "offline.dictionary")
     assert unread == [
         *("postgres.names", "postgres.connection", "postgres.pooler", "postgres.version"),
         *("postgres.privileges", "postgres.database", "postgres.connections", "postgres.locks"),
         *("postgres.prepared-transactions", "postgres.event-triggers"),
-        *("directory", "disk", "spark.java"),
+        *("directory", "disk", "encryption", "spark.java"),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -86,29 +87,59 @@ def test_the_list_of_parts_names_every_locked_one(published: Path) -> None:
     assert locked <= {part["name"] for part in parts}
 
 
-def run(*command: str | Path, folder: Path) -> str:
+def run(*command: str | Path, folder: Path, **environ: str) -> str:
     done = subprocess.run(
         [str(part) for part in command], cwd=folder, capture_output=True, text=True, timeout=250,
-        check=False,
+        check=False, env={**os.environ, **environ},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_the_installed_wheel_works_outside_of_a_checkout(published: Path, tmp_path: Path) -> None:
-    environment = tmp_path / "environment"
+def kernels_of(program: Path) -> set[str]:
+    """Names of the compiled kernels beside the installed package."""
+    return {str(path) for path in program.parents[1].rglob("*.nb[ci]")}
+
+
+@pytest.fixture(scope="module")
+def program(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's command in an environment that has nothing else."""
+    folder = tmp_path_factory.mktemp("installed")
     uv = release.uv_command()
-    run(*uv, "venv", "--quiet", "--python", sys.executable, environment, folder=tmp_path)
+    run(*uv, "venv", "--quiet", "--python", sys.executable, folder / "environment", folder=folder)
     (constraints,) = published.glob("*-constraints.txt")
     run(
-        *uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python",
-        "--constraint", constraints, wheel_of(published), folder=tmp_path,
+        *uv, "pip", "install", "--quiet", "--python", folder / "environment" / "bin" / "python",
+        "--constraint", constraints, wheel_of(published), folder=folder,
     )  # fmt: skip
-    program = environment / "bin" / "olr-pg"
+    return folder / "environment" / "bin" / "olr-pg"
+
+
+def test_the_installed_wheel_works_outside_of_a_checkout(program: Path, tmp_path: Path) -> None:
+    environment = program.parents[1]
     assert run(program, "--version", folder=tmp_path) == f"olr-pg {release.version()}\n"
     files = Path(json.loads(run(program, "version", "--json", folder=tmp_path))["files"])
     assert files == environment / "share" / "olr-pg"
     assert (files / "sql" / "oracle" / "grants.sql").is_file()
+    page = environment / "share" / "man" / "man1" / "olr-pg.1"
+    assert page.read_bytes() == (ROOT / "man" / "olr-pg.1").read_bytes()
     out = tmp_path / "simulated"
     run(program, "simulate", "--seed", "1", "--size", "100KB", "--out", out, folder=tmp_path)
     assert (out / "dictionary.json").is_file()
+
+
+def test_the_installed_wheel_takes_a_pack_of_kernels_and_shows_the_demo(
+    program: Path, tmp_path: Path
+) -> None:
+    pack = tmp_path / "kernels.pack"
+    checkout = Path(sys.executable).with_name("olr-pg")
+    run(checkout, "prepare", "--no-java", "--export", pack, folder=tmp_path)
+    before = kernels_of(program)
+    run(program, "prepare", "--no-java", "--import", pack, folder=tmp_path)
+    imported = kernels_of(program) - before
+    assert imported
+    try:
+        assert "identical" in run(program, "demo", folder=tmp_path, TMPDIR=str(tmp_path))
+    finally:
+        run(program, "demo", "--clean", folder=tmp_path, TMPDIR=str(tmp_path))
+    assert kernels_of(program) - before == imported, "the demo compiled kernels that no pack had"

@@ -46,7 +46,7 @@ from olr_pg.observability.tracing import span
 from olr_pg.postgres.sqlstates import is_transient, may_last, plain_words, target_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from psycopg import Connection
@@ -163,6 +163,11 @@ class Worker:
             if thread.ident is not None:
                 thread.join()
         self._target.close()
+
+    @property
+    def busy_threads(self) -> Sequence[threading.Thread]:
+        """Return its threads while one of them has a batch, else none; from any thread."""
+        return tuple(self._threads) if self._at_work else ()
 
     # --- for the session's thread ---
 

@@ -51,6 +51,10 @@ class Workers:
         """Return which tables somebody holds up, and who; from any thread."""
         return [one for worker in self._workers for one in worker.blocked()]
 
+    def busy_threads(self) -> list[Sequence[threading.Thread]]:
+        """Return the threads of each worker that has a batch; from any thread."""
+        return [worker.busy_threads for worker in self._workers if worker.busy_threads]
+
     def of(self, table: str) -> Worker:
         """Return the table's worker."""
         if table not in self._assigned:

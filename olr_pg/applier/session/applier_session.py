@@ -177,6 +177,11 @@ class Applier:
         return self._loads.loads
 
     @property
+    def busy_threads(self) -> list[Sequence[threading.Thread]]:
+        """The threads of each worker that has a batch; from any thread."""
+        return self._workers.busy_threads()
+
+    @property
     def blocked(self) -> Sequence[Blocked]:
         """What somebody in PostgreSQL holds up, by table, and who; from any thread."""
         found = {one.table: one for one in (*self._watch.blocked, *self._workers.blocked())}
