@@ -927,7 +927,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.PARTITION_DROPPED: ErrorEntry(
         "a partition of a replicated table was dropped",
-        "its rows stay in the target: delete them there if they are not wanted",
+        "delete its rows in the target if they are not wanted there, then let the table go on:"
+        " `olr-pg errors skip`; or set `apply.ddl`",
     ),
     Code.DICTIONARY_HISTORY_UNUSABLE: ErrorEntry(
         "the recorded changes of the dictionary cannot be used",

@@ -203,6 +203,14 @@ class DdlSection(Section):
     truncate: Literal["follow", "ignore", "stop"] = Field(
         default="follow", description="TRUNCATE TABLE; ignore keeps the rows"
     )
+    truncate_partition: Literal["follow", "ignore", "stop"] = Field(
+        default="follow",
+        description="TRUNCATE PARTITION, where the target has the partition; ignore keeps the rows",
+    )
+    drop_partition: Literal["follow", "ignore", "stop"] = Field(
+        default="follow",
+        description="DROP PARTITION: the target's partition is emptied; ignore keeps the rows",
+    )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:
         """Yield each kind of DDL, as its key is spelled, with what is to be done."""

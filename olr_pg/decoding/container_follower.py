@@ -132,9 +132,13 @@ class ContainerFollower:
         self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
     ) -> Iterator[tuple[int, Version]]:
         touched = set[int]()
+        parts = dict[int, str]()
         if self._dictionary is not None:
             for obj in self._dictionary.concerned(transaction) - self._joined.keys():
                 self._joined[obj] = self._join(obj)
+            for obj in self._dictionary.concerned(transaction):
+                table = self._joined.get(obj)
+                parts |= {} if table is None else self._dictionary.part_names(table)
             touched = self._dictionary.apply(transaction)
         else:
             for statement in transaction.statements:
@@ -147,7 +151,7 @@ class ContainerFollower:
         if objects and self._record is not None:
             self._record(transaction)
         for obj in objects:
-            version = self._evolve_table(obj, transaction, rest)
+            version = self._evolve_table(obj, transaction, rest, parts)
             if version is not None:
                 self.versions.setdefault(obj, []).append(version)
                 self._current[obj] = version.table
@@ -155,7 +159,11 @@ class ContainerFollower:
                 yield obj, version
 
     def _evolve_table(
-        self, obj: int, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+        self,
+        obj: int,
+        transaction: DictionaryTransaction,
+        rest: Sequence[DictionaryTransaction],
+        parts: Mapping[int, str],
     ) -> Version | None:
         old = self._current.get(obj)
         statements = self._statements(obj, transaction)
@@ -171,7 +179,7 @@ class ContainerFollower:
             return None
         if after is not None and not statements:
             statements = self._later_statements(obj, transaction, rest)
-        evolution = judge(before, after, statements, self._dictionary.with_default(obj))
+        evolution = judge(before, after, statements, self._dictionary.with_default(obj), parts)
         self._used.update(statements)
         new = after and (old if after == before else carry_over(old, before, after))
         self._tell(obj, transaction, evolution, new)

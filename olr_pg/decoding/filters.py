@@ -293,7 +293,8 @@ def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
     if step.kind is DdlKind.RENAME_COLUMN and left != comes:
         kind = DdlKind.DROP_COLUMN if left else DdlKind.ADD_COLUMN
         return Step(kind, step.before, None if left else step.after)
-    return step if left or comes or step.kind is DdlKind.TRUNCATE else None
+    is_of_rows = step.before is None and step.after is None
+    return step if left or comes or is_of_rows else None
 
 
 def _fits_table(table: Table, patterns: Iterable[str]) -> bool:

@@ -22,8 +22,10 @@ RENAME COLUMN                                          RENAME_COLUMN
 ENCRYPT, DECRYPT of a column                           stop: the values of rows that exist
 TRUNCATE TABLE                                         TRUNCATE
 ADD, SPLIT, MERGE, RENAME partition, interval          nothing: the same rows
-DROP PARTITION                                         nothing, with a warning: its rows stay
-TRUNCATE PARTITION, EXCHANGE PARTITION                 stop: rows came or went unlogged
+TRUNCATE PARTITION                                     TRUNCATE_PARTITION; where the dictionary
+                                                       does not tell its name: stop
+DROP PARTITION                                         DROP_PARTITION
+EXCHANGE PARTITION                                     stop: rows came and went unlogged
 a segment replaced, no statement logged                stop
 RENAME, DROP, recycle bin, becoming unsupported        stop
 =====================================================  ==========================================
@@ -33,12 +35,13 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from olr_pg.dictionary.committed_changes import Statement
     from olr_pg.dictionary.model import Column, Table
@@ -57,7 +60,8 @@ UNKNOWN_DDL: Final = Code.DDL_NOT_FOLLOWED
 """The error of a DDL whose effect on the definition nobody tells."""
 
 _PART = r"(?:SUB)?PARTITION"
-_FILLS: Final = re.compile(rf"\b(?:TRUNCATE\s+{_PART}|EXCHANGE\s+{_PART})\b")
+_EMPTIES: Final = re.compile(rf"\bTRUNCATE\s+{_PART}S?\b")
+_EXCHANGES: Final = re.compile(rf"\bEXCHANGE\s+{_PART}\b")
 _KEEPS: Final = re.compile(
     rf"\b(?:MOVE|SHRINK|SPLIT\s+{_PART}|MERGE\s+{_PART}S?|COALESCE\s+{_PART}|ENABLE\s+ROW)\b"
 )
@@ -77,6 +81,8 @@ class DdlKind(Enum):
     MODIFY_COLUMN = "modify-column"
     NOT_NULL = "not-null"
     TRUNCATE = "truncate"
+    TRUNCATE_PARTITION = "truncate-partition"
+    DROP_PARTITION = "drop-partition"
 
 
 class Step(NamedTuple):
@@ -85,11 +91,13 @@ class Step(NamedTuple):
     Attributes:
         before: the column as it was; None where there was none.
         after: the column as it is; None where there is none.
+        partition: the name of the partition that it is of; empty where nobody tells it.
     """
 
     kind: DdlKind
     before: Column | None = None
     after: Column | None = None
+    partition: str = ""
 
     def __str__(self) -> str:
         """Say what was done in the source."""
@@ -109,6 +117,10 @@ class Step(NamedTuple):
                 return f"column {name} {'may be NULL now' if may else 'was made NOT NULL'}"
             case DdlKind.TRUNCATE:
                 return "the table was truncated"
+            case DdlKind.TRUNCATE_PARTITION:
+                return f"partition {self.partition} was truncated"
+            case DdlKind.DROP_PARTITION:
+                return f"partition {self.partition or 'of an unknown name'} was dropped"
 
 
 class Evolution(NamedTuple):
@@ -139,6 +151,7 @@ def judge(
     new: Table | None,
     statements: Sequence[Statement],
     with_default: frozenset[int] = frozenset(),
+    parts: Mapping[int, str] = MappingProxyType({}),
 ) -> Evolution:
     """Judge what the change from `old` to `new` means.
 
@@ -146,6 +159,7 @@ def judge(
         old, new: the definitions; None as `new` where the table is gone.
         statements: the DDL statements on the table that belong to the change.
         with_default: INTCOL# of new columns that were added with a default.
+        parts: names of the table's partitions by OBJ#, as they were before.
     """
     if new is None or new.refusal is not None:
         reason = "it was dropped" if new is None else new.refusal
@@ -158,10 +172,16 @@ def judge(
     steps = tuple(_column_steps(old, new))
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
         return Evolution((Step(DdlKind.TRUNCATE), *steps))
-    fault = _segment_fault(old, new, statements)
+    text = " ".join(statement.text.upper() for statement in statements)
+    emptied = _replaced_segments(old, new) if _EMPTIES.search(text) else set[int]()
+    unnamed = emptied - parts.keys()
+    fault = _segment_fault(old, new, text, unnamed)
     if fault is not None:
         return _stop(Code.ROWS_CHANGED_BY_DDL, fault, old, statements)
-    return Evolution(steps, _dropped_partitions(old, new, statements))
+    gone = set[int]() if _KEEPS.search(text) else set(old.partitions) - set(new.partitions)
+    dropped = [Step(DdlKind.DROP_PARTITION, partition=parts.get(o, "")) for o in sorted(gone)]
+    emptied_parts = [Step(DdlKind.TRUNCATE_PARTITION, partition=parts[o]) for o in sorted(emptied)]
+    return Evolution((*emptied_parts, *dropped, *steps))
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:
@@ -277,29 +297,28 @@ def _size(column: Column) -> tuple[int | None, ...]:
     return column.length, column.char_length, column.precision, column.scale
 
 
-def _segment_fault(old: Table, new: Table, statements: Sequence[Statement]) -> str | None:
-    text = " ".join(statement.text.upper() for statement in statements)
-    if _FILLS.search(text):
-        return "rows of a partition were truncated or exchanged"
-    before, after = _segments(old), _segments(new)
-    swapped = any(data and after.get(obj, data) != data for obj, data in before.items())
-    if swapped and not _KEEPS.search(text):
+def _segment_fault(old: Table, new: Table, text: str, unnamed: set[int]) -> str | None:
+    """Say which rows came or went, where nobody can tell which they were.
+
+    Args:
+        unnamed: OBJ# of partitions that were truncated, and whose names nobody tells.
+    """
+    if unnamed or (_EMPTIES.search(text) and not _replaced_segments(old, new)):
+        return "rows of a partition were truncated"
+    if _EXCHANGES.search(text):
+        return "rows of a partition were exchanged"
+    if _replaced_segments(old, new) and not (_KEEPS.search(text) or _EMPTIES.search(text)):
         return "its segment was replaced: TRUNCATE, EXCHANGE or MOVE without a logged statement"
     return None
+
+
+def _replaced_segments(old: Table, new: Table) -> set[int]:
+    """Return OBJ# of what has another segment now."""
+    after = _segments(new)
+    return {obj for obj, data in _segments(old).items() if data and after.get(obj, data) != data}
 
 
 def _segments(table: Table) -> dict[int, int]:
     """DATAOBJ# by OBJ# of the table and its partitions; 0 = none."""
     parts = dict(zip(table.partitions, table.segments, strict=False))
     return {table.obj: table.dataobj or 0, **parts}
-
-
-def _dropped_partitions(
-    old: Table, new: Table, statements: Sequence[Statement]
-) -> OlrPgError | None:
-    gone = set(old.partitions) - set(new.partitions)
-    text = " ".join(statement.text.upper() for statement in statements)
-    if not gone or _KEEPS.search(text):
-        return None
-    numbers = ", ".join(map(str, sorted(gone)))
-    return OlrPgError(Code.PARTITION_DROPPED, f"partitions {numbers}", table=old.full_name)

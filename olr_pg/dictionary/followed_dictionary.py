@@ -201,6 +201,11 @@ class FollowedDictionary:
         columns = self._rows["COL$"].of(obj)
         return frozenset(row.int_col for row in columns if row.property & _ADDED_WITH_DEFAULT)
 
+    def part_names(self, table: Table) -> dict[int, str]:
+        """Return the names of a table's partitions by OBJ#, as far as they are told."""
+        rows = self._rows["OBJ$"].of(*table.partitions)
+        return {row.obj: row.subname for row in rows if row.subname}
+
     # --- changes ---
 
     def _apply(self, change: SysRowChange) -> Iterator[int]:

@@ -262,7 +262,7 @@ def _begin(
             progress.forget(connection)
             if options.anew:
                 progress.forget_applied(connection)
-            empty_table(connection, plan.target)
+            empty_table(connection, plan.target.identifier)
             state = None
         if state is None:
             if options.builder is not None:

@@ -69,9 +69,10 @@ def test_what_becomes_of_columns_is_told_in_steps() -> None:
 def test_every_step_says_what_was_done() -> None:
     title = replace(NAME, name="TITLE", nullable=False)
     for kind in DdlKind:
-        before = None if kind in (DdlKind.ADD_COLUMN, DdlKind.TRUNCATE) else NAME
-        after = None if kind in (DdlKind.DROP_COLUMN, DdlKind.TRUNCATE) else title
-        said = str(Step(kind, before, after))
+        of_rows = (DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION)
+        before = None if kind in (DdlKind.ADD_COLUMN, *of_rows) else NAME
+        after = None if kind in (DdlKind.DROP_COLUMN, *of_rows) else title
+        said = str(Step(kind, before, after, "P1"))
         assert len(said) > 10
         for column in (before, after):
             assert column is None or kind is not DdlKind.RENAME_COLUMN or column.name in said
@@ -120,13 +121,25 @@ def test_a_moved_segment_is_followed() -> None:
     assert not found.stops
 
 
-def test_a_dropped_partition_is_followed_with_a_warning() -> None:
+def test_partitions_that_are_emptied_or_dropped_are_told_by_their_names() -> None:
     old = replace(OLD, partitions=(11, 12), segments=(21, 22))
-    new = replace(OLD, partitions=(11,), segments=(21,))
-    found = judge(old, new, [statement("ALTER TABLE T DROP PARTITION P")])
-    assert not found.stops
-    assert found.error is not None
-    assert found.error.code == Code.PARTITION_DROPPED
+    names = {11: "P1", 12: "P2"}
+    dropped = replace(OLD, partitions=(11,), segments=(21,))
+    found = judge(old, dropped, [statement("ALTER TABLE T DROP PARTITION P2")], parts=names)
+    assert found == Evolution((Step(DdlKind.DROP_PARTITION, partition="P2"),))
+    found = judge(old, dropped, [statement("ALTER TABLE T DROP PARTITION FOR (7)")])
+    assert found == Evolution((Step(DdlKind.DROP_PARTITION),))
+    emptied = replace(old, segments=(31, 22))
+    words = [statement("alter table t truncate partition p1 update indexes")]
+    found = judge(old, emptied, words, parts=names)
+    assert found == Evolution((Step(DdlKind.TRUNCATE_PARTITION, partition="P1"),))
+    for parts, text in (
+        ({}, "TRUNCATE PARTITION P1"),
+        (names, "EXCHANGE PARTITION P1 WITH TABLE X"),
+    ):
+        assert judge(old, emptied, [statement(f"ALTER TABLE T {text}")], parts=parts).stops
+    merged = [statement("ALTER TABLE T MERGE PARTITIONS P1, P2 INTO PARTITION P3")]
+    assert judge(old, dropped, merged, parts=names) == Evolution()
 
 
 def test_a_statement_that_nobody_explains_stops() -> None:

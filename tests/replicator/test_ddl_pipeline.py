@@ -162,6 +162,45 @@ def test_what_becomes_of_columns_is_followed_between_the_changes(
 
 
 @pytest.mark.usefixtures("one_session")
+def test_rows_of_a_partition_go_where_the_target_has_it(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s")
+    table = source.create("P", {"ID": NUMBER}, partitions=2)
+    other = source.create("Q", {"ID": NUMBER}, partitions=2)
+    source.take_snapshot()
+    parts = dict[int, list[int]]()
+    for number in range(1, 60):
+        row = source.insert("P", number)
+        parts.setdefault(table.segments.index(table.segment_of(row.cells)), []).append(number)
+        source.insert("Q", number)
+    assert sorted(parts) == [0, 1]
+    names = [f"p_sys_p{segment.obj}" for segment in table.segments]
+    assert source.session.ddl.truncate_partition(table, 0)
+    source.insert("P", 100)
+    assert source.session.ddl.drop_partition(table, 1)
+    source.insert("P", 101)
+    assert source.session.ddl.drop_partition(other, 0)
+    source.finish()
+    with psycopg.connect(postgres_database) as connection:
+        connection.execute("CREATE SCHEMA shop")
+        connection.execute("CREATE TABLE shop.p (id numeric PRIMARY KEY) PARTITION BY LIST (id)")
+        for number, numbers in parts.items():
+            listed = ", ".join(map(str, numbers))
+            connection.execute(
+                f"CREATE TABLE shop.{names[number]} PARTITION OF shop.p FOR VALUES IN ({listed})"
+            )
+        connection.execute("CREATE TABLE shop.p_rest PARTITION OF shop.p DEFAULT")
+    with pytest.raises(OlrPgError, match="SHOP.Q, by OLR-03074"):
+        run_once(source, postgres_database, ("P", "Q"))
+    run_once(source, postgres_database, ("P", "Q"), None, ddl={"drop-partition": "ignore"})
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "P") == source.rows("P")
+        assert len(rows_of(connection, "Q")) == 59
+        assert connection.execute("SELECT to_regclass('shop.p_rest')").fetchone() != (None,)
+
+
+@pytest.mark.usefixtures("one_session")
 def test_what_is_left_out_reaches_nothing(tmp_path: Path, postgres_database: str) -> None:
     source = DdlSource(tmp_path / "s")
     for name in ("A", "B"):

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
-from olr_pg.applier.target.catalogue import TargetColumn, empty_table
+from olr_pg.applier.target.catalogue import TargetColumn, empty_table, find_partition
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 _HAS_NULLS: Final = "SELECT EXISTS (SELECT FROM {} WHERE {} IS NULL)"
 _LITERAL: Final = "SELECT quote_literal((%b::{})::text)"
 
+_CODES: Final = {
+    DdlKind.TRUNCATE: Code.TABLE_TRUNCATED,
+    DdlKind.TRUNCATE_PARTITION: Code.ROWS_CHANGED_BY_DDL,
+    DdlKind.DROP_PARTITION: Code.PARTITION_DROPPED,
+}
+"""Why a table stops with a step; of columns, that they changed."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -49,7 +56,7 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
     """Return the steps that the target is to go along with.
 
     Raises:
-        OlrPgError: 3072, 5070, `apply.ddl` says that the table stops with one.
+        OlrPgError: 3072–3074, 5070, `apply.ddl` says that the table stops with one.
     """
     wanted = []
     for step in event.evolution.steps:
@@ -68,7 +75,7 @@ def wanted_steps(settings: ApplierSettings, event: SchemaEvent) -> list[Step]:
 
 
 def _stopped(event: SchemaEvent, step: Step) -> OlrPgError:
-    code = Code.TABLE_TRUNCATED if step.kind is DdlKind.TRUNCATE else Code.COLUMNS_CHANGED
+    code = _CODES.get(step.kind, Code.COLUMNS_CHANGED)
     text = f" ({event.statement[:500]})" if event.statement else ""
     return OlrPgError(code, f"{step}{text}", table=event.table)
 
@@ -101,6 +108,8 @@ class StepWriter:
         self._definition = definition
         self._writers: Mapping[DdlKind, Callable[[Step], None]] = {
             DdlKind.TRUNCATE: self._truncate,
+            DdlKind.TRUNCATE_PARTITION: self._empty_partition,
+            DdlKind.DROP_PARTITION: self._empty_partition,
             DdlKind.DROP_COLUMN: self._drop,
             DdlKind.RENAME_COLUMN: self._rename,
             DdlKind.MODIFY_COLUMN: self._modify,
@@ -126,8 +135,20 @@ class StepWriter:
         self._connection.execute(statement.format(self._target.identifier, *parts))
 
     def _truncate(self, _: Step) -> None:
-        empty_table(self._connection, self._target)
+        empty_table(self._connection, self._target.identifier)
         forget_table(self._connection, self._ledger)
+
+    def _empty_partition(self, step: Step) -> None:
+        """Empty the target's partition; one that was dropped stays, for rows of its neighbour."""
+        name = self._settings.choices.name(step.partition) if step.partition else ""
+        found = find_partition(self._connection, self._target, name) if name else None
+        if found is None:
+            raise OlrPgError(
+                _CODES[step.kind],
+                f"{step}, and {self._target.full_name} has no partition of its own for it",
+                table=self._table,
+            )
+        empty_table(self._connection, found)
 
     def _drop(self, step: Step) -> None:
         assert step.before is not None

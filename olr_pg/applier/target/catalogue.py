@@ -83,6 +83,13 @@ WHERE lower(n.nspname) = lower(%s) AND lower(c.relname) = lower(%s)
 ORDER BY (n.nspname, c.relname) = (%s, %s) DESC, 1, 2 LIMIT 1
 """
 
+_PARTITION = """
+SELECT n.nspname, c.relname FROM pg_partition_tree(%(table)s::oid::regclass) t
+    JOIN pg_class c ON c.oid = t.relid JOIN pg_class p ON p.oid = t.parentrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = p.relname || '_' || %(name)s
+"""
+
 
 class TargetColumn(NamedTuple):
     """One column of the target.
@@ -282,11 +289,22 @@ def create_table(
         ) from error
 
 
-def empty_table(connection: Connection[Any], target: TargetTable) -> None:
-    """Remove every row, in the transaction that is open."""
+def find_partition(
+    connection: Connection[Any], target: TargetTable, name: str
+) -> sql.Identifier | None:
+    """Find the partition for the one of the source that is called `name` in the target.
+
+    It has the name that `schema export` gives it: its parent's, an underscore, its own.
+    """
+    row = connection.execute(_PARTITION, {"table": target.oid, "name": name}).fetchone()
+    return None if row is None else sql.Identifier(*row)
+
+
+def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
+    """Remove every row of a table or partition, in the transaction that is open."""
     try:
         with connection.transaction():
-            connection.execute(sql.SQL("TRUNCATE {}").format(target.identifier))
+            connection.execute(sql.SQL("TRUNCATE {}").format(table))
     except psycopg.errors.FeatureNotSupported:
         # A foreign key refers to it, which does not fire here but forbids TRUNCATE.
-        connection.execute(sql.SQL("DELETE FROM {}").format(target.identifier))
+        connection.execute(sql.SQL("DELETE FROM {}").format(table))

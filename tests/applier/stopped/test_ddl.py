@@ -212,15 +212,17 @@ def test_the_policy_of_each_kind(
 ) -> None:
     settings = replace(settings, ddl={kind: policy})
     before, after = replace(ID, precision=9, scale=0), replace(ID, name="N", nullable=False)
+    of_rows = (DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION)
     step = Step(
         kind,
-        None if kind in (DdlKind.ADD_COLUMN, DdlKind.TRUNCATE) else before,
-        None if kind in (DdlKind.DROP_COLUMN, DdlKind.TRUNCATE) else after,
+        None if kind in (DdlKind.ADD_COLUMN, *of_rows) else before,
+        None if kind in (DdlKind.DROP_COLUMN, *of_rows) else after,
     )
     event = TRUNCATE._replace(evolution=Evolution((step,)), definition=TABLE)
     if policy is DdlPolicy.STOP:
         error = stops(target, settings, event)
-        assert error.code == (5070 if kind is DdlKind.TRUNCATE else 3072)
+        codes = dict(zip(of_rows, (5070, 3073, 3074), strict=True))
+        assert error.code == codes.get(kind, 3072)
         assert str(step) in error.detail
     else:
         assert apply_event(target, settings, event) is None
