@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot
     from olr_pg.ordering.merger_state import ThreadSplit
     from olr_pg.redo.batch import EventColumns
+    from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import Storage
@@ -270,6 +271,7 @@ def _read_split(
     dictionary: list[DictionaryTransaction] = []
     sessions: dict[SessionKey, SessionAttributes] = {}
     tally, passed = Tally(), Passed()
+    parallel: tuple[ParallelCommit, ...] = ()
     watermark, blocks, failure = 0, None, None
     faults: list[RowFault] = []
     try:
@@ -281,6 +283,7 @@ def _read_split(
             events = extract.batch.events
             boundaries.append(take(events, np.isin(events.kind, _BOUNDARIES)))
             tally, passed = tally.plus(extract.tally), passed.plus(extract.passed)
+            parallel += extract.parallel
             sessions.update(sessions_of(log.header, extract.first, extract.batch))
             for finished in assembler.feed_window(extract.batch):
                 dictionary.extend(finished.dictionary)
@@ -304,5 +307,8 @@ def _read_split(
         sessions=sessions,
         blocks=blocks,
         passed=passed,
+        # Without them a query would end behind a commit whose children were not read, and one that
+        # goes on from that SCN would never have these.
+        parallel=parallel,
     )
     return result, joined_rows(boundaries)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.decoding_plan import Span
     from olr_pg.dictionary.model import Table
-    from olr_pg.redo.parallel_commits import ParallelCommit
+    from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.transactions.finished_columns import DmlColumns
     from olr_pg.transactions.row_fault import RowFault
     from olr_pg.wire.output import MessageOutput

@@ -32,11 +32,11 @@ from olr_pg.ordering.fault_selection import (
     without_dropped,
 )
 from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
+from olr_pg.ordering.parallel_commits import ParallelCommits
 from olr_pg.ordering.ready_transactions import ready_run
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
 from olr_pg.ordering.watermarks import Watermarks
 from olr_pg.redo.commit_position import CommitPosition
-from olr_pg.redo.parallel_commits import ParallelCommits
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Tally
 from olr_pg.scalars import MAX_SCN

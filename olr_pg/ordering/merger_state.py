@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from olr_pg.decoding.split import Split, SplitResult
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.ordering.commit_order import SavedOrder
+    from olr_pg.ordering.parallel_commits import ParallelCommits
     from olr_pg.redo.batch import ChangeBatch
-    from olr_pg.redo.parallel_commits import ParallelCommits
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
     from olr_pg.redo.uninterpreted import Passed
     from olr_pg.redo.walk import Tally

@@ -42,6 +42,7 @@ class EventKind(IntEnum):
     SPLIT_CHANGE = 10
     UNDECODED = 11
     PARALLEL = 12
+    STRAY = 13
 
 
 class Role(IntFlag):
@@ -119,7 +120,9 @@ EventColumns: TypeAlias = ColumnTable
             `session` is the `ChangeStatus` that tells why; the pieces of such an event mean
             nothing. A PARALLEL event is of no transaction: parallel DML whose children have yet to
             commit at this SCN (`serial` 1), or a change of state on its undo segment (0), the
-            segment and slot in `xid` (`ordering.parallel_commits`).
+            segment and slot in `xid` (`ordering.parallel_commits`). A STRAY event is a change, or
+            what takes one back, of a container that is not subscribed, in the root's undo; all its
+            other numbers are those of a subscribed table (`transactions.shared_undo`).
         piece_count: pieces of the event.
     """
 

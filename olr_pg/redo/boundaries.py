@@ -28,6 +28,7 @@ from olr_pg.redo.format.marker_fields import (
 )
 from olr_pg.redo.format.opcodes import OP_BEGIN, OP_MARKER, OP_SESSION
 from olr_pg.redo.format.undo_fields import (
+    KTUCM_CHILD,
     KTUCM_FLG,
     KTUCM_HAS_SCN,
     KTUCM_LEAST,
@@ -37,6 +38,7 @@ from olr_pg.redo.format.undo_fields import (
     KTUCM_SIZE,
     KTUCM_SLT,
     KTUCM_SQN,
+    KTUCM_SRT,
     KTUCM_STA,
     KTUDH_LEAST,
     KTUDH_SLT,
@@ -75,7 +77,7 @@ def boundary(walk: Walk, at: int, op: int) -> int:
         return _ENCRYPTED  # the undo tablespace is: not one transaction can be told
     f1, size = field_of(walk, at, 1)
     begins = op == OP_BEGIN
-    if size < (KTUDH_LEAST if begins else KTUCM_LEAST):
+    if size < (KTUDH_LEAST if begins else KTUCM_SIZE):
         return _SHORT_FIELD
     slot = u16(payload, f1 + (KTUDH_SLT if begins else KTUCM_SLT), big)
     sequence = u32(payload, f1 + (KTUDH_SQN if begins else KTUCM_SQN), big)
@@ -89,11 +91,12 @@ def boundary(walk: Walk, at: int, op: int) -> int:
     if not begins and not _has_marker(walk, kind):
         return _CONTRADICTION
     event = push_event(walk, kind, walk.current[CONTAINER], walk.current[XID])
+    if not begins:
+        walk.events.con_id[event] = _marked_container(walk)
     if begins:
         walk.current[BEGUN] = event
-    elif size >= KTUCM_SIZE:
-        _commit_in_parallel(walk, at, f1, event)
-    return 0
+        return 0
+    return _commit_in_parallel(walk, at, f1, event)
 
 
 @inlined
@@ -126,17 +129,34 @@ def _has_marker(walk: Walk, kind: int) -> bool:
     return True
 
 
+@inlined
+def _marked_container(walk: Walk) -> int:
+    """Return the container that the 24.4 of a 5.4's record tells, else that of the 5.4.
+
+    They differ with shared undo, where a 5.4 has the root's (redo-format §3.1).
+    """
+    for vector in range(walk.current[VECTORS]):
+        if walk.vectors.opcode[vector] == OP_MARKER:
+            at = walk.vectors.position[vector]
+            return container_of(walk.payload, at, walk.header, walk.big)
+    return int(walk.current[CONTAINER])
+
+
 @part
-def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> None:
+def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> int:
     """Take the commit SCN of parallel DML: the parent's, which its children's 5.4 have in a field.
+
+    A child is known by srt and by its flag. Where one of them was misread, it is one all the same.
 
     Facts: redo-format §4.4.
     """
     payload, big = walk.payload, walk.big
     if u32(payload, f1 + KTUCM_STA, big) == KTUCM_PARALLEL:
         push_parallel(walk, at, u16(payload, f1 + KTUCM_SLT, big), 1)
-    if not payload[f1 + KTUCM_FLG] & KTUCM_HAS_SCN:
-        return
+    is_flagged = payload[f1 + KTUCM_FLG] & KTUCM_HAS_SCN != 0
+    is_child = u16(payload, f1 + KTUCM_SRT, big) == KTUCM_CHILD
+    if not is_flagged and not is_child:
+        return 0
     fields = (u16(payload, at + walk.header, big) - 2) >> 1
     for number in range(2, fields + 1):
         offset, size = field_of(walk, at, number)
@@ -146,7 +166,9 @@ def _commit_in_parallel(walk: Walk, at: int, f1: int, event: int) -> None:
             if scn > 0 and delay >= 0:
                 walk.events.scn[event] = scn
                 walk.events.session[event] = min(delay, _DELAY_MAX)
-            return
+                return 0
+            return _CONTRADICTION
+    return _CONTRADICTION if is_flagged and is_child else 0
 
 
 @inlined

@@ -24,6 +24,7 @@ from olr_pg.redo.batch import (
 )
 from olr_pg.redo.blocks import LWN, RECORD, group_end, scan_group, unpack_blocks
 from olr_pg.redo.column_tables import as_table, grown, head
+from olr_pg.redo.commit_position import take_parallel
 from olr_pg.redo.format.file_fields import (
     BLOCK_HEADER,
     FIRST_DATA_BLOCK,
@@ -31,7 +32,6 @@ from olr_pg.redo.format.file_fields import (
     VECTOR_CODE,
     VLD_VALID,
 )
-from olr_pg.redo.parallel_commits import take_parallel
 from olr_pg.redo.pieces import REASONS, ChangeStatus
 from olr_pg.redo.row_vectors import (
     ENTRIES,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from olr_pg.errors import OlrPgError
     from olr_pg.redo.column_tables import ColumnTable
-    from olr_pg.redo.parallel_commits import ParallelCommit
+    from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.redo.uninterpreted import Passed
     from olr_pg.redo.walk import Objects
     from olr_pg.redo.window import GroupRun, Log

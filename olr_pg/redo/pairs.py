@@ -27,7 +27,14 @@ from olr_pg.redo.format.row_fields import (
     KDO_SIZE,
 )
 from olr_pg.redo.iot import index_piece
-from olr_pg.redo.pieces import NO_ROW, ChangeStatus, multi_row_pieces, single_piece, undoes
+from olr_pg.redo.pieces import (
+    NO_ROW,
+    ChangeStatus,
+    is_same_block,
+    multi_row_pieces,
+    single_piece,
+    undoes,
+)
 
 if TYPE_CHECKING:
     from olr_pg.redo.iot import Pair
@@ -88,10 +95,21 @@ def _is_structure(pair: Pair, code: int) -> bool:
 
 @inlined
 def _same_rows(pair: Pair) -> bool:
-    """Tell whether both vectors of a QMI or QMD name as many rows."""
+    """Tell whether both vectors of a QMI or QMD name the same rows."""
     if pair.redo_fields < 2 or pair.redo_length[2] < KDO_MULTI_SLOTS:
         return False
     if pair.undo_fields < 4 or pair.undo_length[4] < KDO_MULTI_SLOTS:
         return False
     redo, undo = pair.redo_offset[2], pair.undo_offset[4]
-    return bool(pair.payload[redo + KDO_MULTI_NROW] == pair.payload[undo + KDO_MULTI_NROW])
+    rows = int(pair.payload[redo + KDO_MULTI_NROW])
+    if rows != pair.payload[undo + KDO_MULTI_NROW]:
+        return False
+    if not is_same_block(pair.payload, undo, redo, pair.big):
+        return False
+    end = KDO_MULTI_SLOTS + 2 * rows
+    if pair.redo_length[2] < end or pair.undo_length[4] < end:
+        return True  # said of the one whose rows are read
+    for at in range(KDO_MULTI_SLOTS, end):
+        if pair.payload[redo + at] != pair.payload[undo + at]:
+            return False
+    return True

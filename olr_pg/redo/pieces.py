@@ -102,6 +102,7 @@ class ChangeStatus(IntEnum):
     LEAF_BLOCK = 15
     NO_END = 16
     NOT_TAKEN_BACK = 17
+    STRAY = 18
 
 
 REASONS: Final = {
@@ -121,6 +122,7 @@ REASONS: Final = {
     ChangeStatus.NO_UNDO: "a change stands without its undo record and belongs to no transaction",
     ChangeStatus.NO_END: "the end of its transaction was not read, and another one uses its slot",
     ChangeStatus.NOT_TAKEN_BACK: "its transaction was rolled back, but nothing takes it back",
+    ChangeStatus.STRAY: "its change vector names another container than its transaction",
 }
 
 _CODES: Final = {
@@ -288,6 +290,12 @@ def undoes(undo: int, redo: int, op: int) -> bool:
 
 
 @inlined
+def is_same_block(payload: Any, undo_kdo: int, kdo: int, big: bool) -> bool:
+    """Tell whether both KDO of a pair name one block, as all real ones do (redo-format §4.8)."""
+    return bool(u32(payload, undo_kdo + KDO_BDBA, big) == u32(payload, kdo + KDO_BDBA, big))
+
+
+@inlined
 def fits_operation(payload: Any, header: int, op: int) -> bool:
     """Tell whether the statement that a supplemental header names can be of a row vector's code.
 
@@ -369,12 +377,13 @@ def single_piece(
         return _SHORT_FIELD
     kdo = redo_offset[2]
     undo_kdo = undo_offset[4]
-    if not undoes(payload[undo_kdo + KDO_OP], payload[kdo + KDO_OP], op):
+    is_of_it = undoes(payload[undo_kdo + KDO_OP], payload[kdo + KDO_OP], op)
+    if not is_of_it or not is_same_block(payload, undo_kdo, kdo, big):
         return _CONTRADICTION
     flags, slot = _row_flags_and_slot(payload, kdo, redo_length[2], big)
     undo_flags, undo_slot = _row_flags_and_slot(payload, undo_kdo, undo_length[4], big)
-    if slot < 0 or undo_slot < 0:
-        return _SHORT_FIELD
+    if slot < 0 or slot != undo_slot:
+        return _SHORT_FIELD if min(slot, undo_slot) < 0 else _CONTRADICTION
     flags = undo_flags if op == DRP else flags
     if (flags | undo_flags) & FB_CLUSTER_KEY:
         return NO_ROW if clustered > 0 else _CONTRADICTION

@@ -9,8 +9,8 @@ import numpy as np
 
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
-from olr_pg.redo.events import field_of, find_table, push_event
-from olr_pg.redo.format.file_fields import ROOT
+from olr_pg.redo.events import field_of, find, find_table, push_event
+from olr_pg.redo.format.file_fields import RECORD_CON_UID, ROOT
 from olr_pg.redo.format.opcodes import UNDO_OF_LEAF, UNDO_OF_ROW
 from olr_pg.redo.format.undo_fields import (
     KTUB_APART,
@@ -27,8 +27,8 @@ from olr_pg.redo.format.undo_fields import (
 from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.pieces import ChangeStatus
 from olr_pg.redo.undecoded import push_unknown
-from olr_pg.redo.vectors import container_of, is_encrypted, undo_segment_of
-from olr_pg.redo.walk import BEGUN, CONTAINER, XID, Walk
+from olr_pg.redo.vectors import container_of, is_encrypted, object_of, undo_segment_of
+from olr_pg.redo.walk import BEGUN, CONTAINER, RECORD_AT_HAND, XID, Walk
 
 _BEGIN = int(EventKind.BEGIN)
 _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
@@ -59,15 +59,49 @@ def find_anywhere(walk: Walk, con_id: int, obj: int) -> int:
     table = find_table(walk, con_id, obj)
     if table >= 0 or con_id != ROOT:
         return table
-    last = -1
-    for key in walk.objects.tables.key:
-        container = int(key >> np.uint64(32))
-        if container != last:
-            last = container
-            table = find_table(walk, container, obj)
-            if table >= 0:
-                return table
-    return -1
+    return find_in_containers(walk, obj)[0]
+
+
+@inlined
+def find_in_containers(walk: Walk, obj: int) -> tuple[int, int]:
+    """Return (the table that an OBJ# is in the first subscribed container that has it or −1, that
+    container).
+    """
+    key = walk.objects.tables.key
+    at = 0
+    while at < key.size:
+        container = int(key[at] >> np.uint64(32))
+        table = find_table(walk, container, obj)
+        if table >= 0:
+            return table, container
+        at = int(np.searchsorted(key, np.uint64(container + 1) << np.uint64(32)))
+    return -1, -1
+
+
+@inlined
+def stray_table(walk: Walk, at: int, obj: int) -> int:
+    """Find the subscribed table whose numbers a vector of another container has, −1 = none.
+
+    Args:
+        at: the vector, whose container has no subscribed table of this number.
+        obj: OBJ# in its undo record, which is the root's.
+    """
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    if con_id == ROOT and not _is_of_pdb(walk):
+        return -1
+    table, container = find_in_containers(walk, obj)
+    if table < 0 or container == con_id:
+        return -1
+    scn = walk.records.scn[walk.current[RECORD_AT_HAND]]
+    dataobj = object_of(walk.payload, at, walk.big)
+    return table if find(walk.objects.data, container, dataobj, scn) == table else -1
+
+
+@inlined
+def _is_of_pdb(walk: Walk) -> bool:
+    """Tell whether CON_UID of the record at hand is neither the root's nor that of no container."""
+    position = walk.records.position[walk.current[RECORD_AT_HAND]]
+    return bool(u32(walk.payload, position + RECORD_CON_UID, walk.big) > ROOT)
 
 
 @inlined
@@ -102,7 +136,7 @@ def undo_alone(walk: Walk, vector: int, at: int) -> None:
     if is_part or (undoes != UNDO_OF_ROW and undoes != UNDO_OF_LEAF):
         return
     con_id = container_of(payload, at, walk.header, big)
-    table = find_table(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
+    table = find_anywhere(walk, con_id, u32(payload, ktub + KTUB_OBJN, big))
     if table >= 0:
         dataobj = u32(payload, ktub + KTUB_OBJD, big)
         push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)

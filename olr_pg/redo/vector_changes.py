@@ -50,6 +50,7 @@ from olr_pg.redo.format.opcodes import (
     UNDO_OF_LEAF,
     UNDO_OF_ROW,
 )
+from olr_pg.redo.format.row_fields import KDO_BDBA, KDO_SIZE
 from olr_pg.redo.format.undo_fields import (
     KTUB_APART,
     KTUB_BEGINS,
@@ -73,11 +74,18 @@ from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push
 from olr_pg.redo.storage_vectors import direct_load, is_lob_undo, lob_vector
 from olr_pg.redo.undecoded import has_room, push_undecoded, push_unknown
-from olr_pg.redo.undo_records import agrees, begin_by_undo, find_anywhere, undo_alone
+from olr_pg.redo.undo_records import (
+    agrees,
+    begin_by_undo,
+    find_anywhere,
+    stray_table,
+    undo_alone,
+)
 from olr_pg.redo.uninterpreted import pass_by
 from olr_pg.redo.unlogged_ranges import unlogged_range
 from olr_pg.redo.vectors import (
     container_of,
+    dba_of,
     is_encrypted,
     object_of,
     read_fields,
@@ -109,6 +117,7 @@ _CHANGE = int(EventKind.CHANGE)
 _UNDONE = int(EventKind.UNDONE)
 _UNDO_PART = int(EventKind.UNDO_PART)
 _SPLIT_CHANGE = int(EventKind.SPLIT_CHANGE)
+_STRAY = int(EventKind.STRAY)
 
 _OK = int(ChangeStatus.OK)
 _CAPACITY = int(ChangeStatus.CAPACITY)
@@ -156,6 +165,9 @@ def _pair_pieces(walk: Walk, at: int, undo_at: int, layer: int, code: int, table
     payload, big, scratch = walk.payload, walk.big, walk.scratch
     undo_fields = read_fields(payload, undo_at, walk.header, big, scratch[0], scratch[1])
     redo_fields = read_fields(payload, at, walk.header, big, scratch[2], scratch[3])
+    has_block = layer == LAYER_ROW and redo_fields >= 2 and scratch[3][2] >= KDO_SIZE
+    if has_block and u32(payload, scratch[2][2] + KDO_BDBA, big) != dba_of(payload, at, big):
+        return _CONTRADICTION
     pair = Pair(
         payload, big, scratch[0], scratch[1], undo_fields, scratch[2], scratch[3], redo_fields,
         walk.pieces, walk.entries, walk.state,
@@ -250,6 +262,21 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
 
 
 @inlined
+def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
+    """Push the event of a vector of a container that is not subscribed, if all else of it is of a
+    subscribed table: with undo in the root only its transaction can tell whose it is
+    (`transactions.shared_undo`).
+    """
+    table = stray_table(walk, at, u32(walk.payload, ktub + KTUB_OBJN, walk.big))
+    if table < 0:
+        return
+    con_id = container_of(walk.payload, at, walk.header, walk.big)
+    event = push_event(walk, _STRAY, con_id, xid)
+    walk.events.table[event] = table
+    link_undo(walk, undo_at, ktub, event)
+
+
+@inlined
 def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
     """Push the event of a row or leaf vector behind its undo, if it is subscribed."""
     payload, big = walk.payload, walk.big
@@ -263,6 +290,10 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
     table, status = _subject(walk, at, undo_at, layer, told)
     if table < 0:
         walk.tally[TALLY_FILTERED] += layer == LAYER_ROW
+        if walk.current[CONTAINER] == ROOT and not is_encrypted(payload, undo_at):
+            ktub, size = field_of(walk, undo_at, 2)
+            if size >= KTUB_SIZE:
+                _stray(walk, at, undo_at, ktub, walk.current[XID])
         return 0
     walk.tally[TALLY_TOLD] += is_counted
     walk.tally[TALLY_ROW_VECTORS] += layer == LAYER_INDEX
@@ -328,18 +359,25 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
         return 0 if encrypted or before >= 0 else _SHORT_FIELD
     obj = u32(payload, ktub + KTUB_OBJN, big)
     table = find_table(walk, con_id, obj) if before >= 0 else find_anywhere(walk, con_id, obj)
+    xid = xid_of(undo_segment_of(payload, at, big), int(payload[ktub + KTUB_SLT]), 0)
     if table < 0 and not is_lob_undo(walk, con_id, ktub):
         if named >= 0:
             dataobj = object_of(payload, before, big)
             push_unknown(walk, vector, _CONTRADICTION, con_id, 0, named, dataobj)
+        elif before >= 0 and container_of(payload, at, walk.header, big) == ROOT:
+            _stray(walk, before, at, ktub, xid)
         return 0
     if u16(payload, ktub + KTUB_FLG, big) & KTUB_APART:
-        return 0  # a part of an undo record: its change goes with the HEAD's marker
+        # A part of an undo record: its change goes with the HEAD's marker, and so does what takes
+        # it back.
+        if table >= 0 and before >= 0:
+            dataobj = object_of(payload, before, big)
+            push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)
+        return 0
     if table >= 0 and container_of(payload, at, walk.header, big) not in (con_id, ROOT):
         dataobj = object_of(payload, before, big)
         push_unknown(walk, vector, _CONTRADICTION, con_id, 0, table, dataobj)
         return 0
-    xid = xid_of(undo_segment_of(payload, at, big), int(payload[ktub + KTUB_SLT]), 0)
     event = push_event(walk, _UNDONE, con_id, xid)
     walk.events.table[event] = table
     link_undo(walk, at, ktub, event)

@@ -46,9 +46,15 @@ from olr_pg.transactions.row_faults import lob_faults, row_faults, without_fault
 from olr_pg.transactions.row_job import FAULTS, UNDONE, UNMATCHED, WITHOUT_SET, assembled
 from olr_pg.transactions.rows import assemble
 from olr_pg.transactions.select import EventCutter, concatenate, count_changes, count_changes_of
-from olr_pg.transactions.shared_undo import names_its_transaction, with_known_undo
+from olr_pg.transactions.shared_undo import names_its_transaction, strays, with_known_undo
 from olr_pg.transactions.split_undo import join_split_undo
-from olr_pg.transactions.unseen_ends import UnseenEnds, left_changes, left_without_end, successors
+from olr_pg.transactions.unseen_ends import (
+    UnseenEnds,
+    left_changes,
+    left_without_end,
+    misplaced_markers,
+    successors,
+)
 from olr_pg.transactions.waiting_storage import IN_MEMORY, Storage, Waiting, spill_largest
 
 if TYPE_CHECKING:
@@ -217,11 +223,28 @@ class Assembler:
         self.account.rolled_back += rows.size
         self.account.events_rolled_back += _changes(events, instances, rows) - _told_changes(told)
 
+    def _note_strays(
+        self, events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64]
+    ) -> None:
+        """Note the committed transactions with changes that name another container."""
+        self._note_alone(strays(events, instances, rows, self._is_delivered()))
+
+    def _note_alone(self, told: Sequence[ChangeBatch]) -> None:
+        """Note transactions that tell of what is no change by itself."""
+        self._told += told
+        self.account.events += _told_changes(told)
+
+    def _is_delivered(self) -> npt.NDArray[np.bool_]:
+        """Tell of each table whether its rows go to clients."""
+        flags = self._plan.delivered
+        return flags != 0 if flags.size else np.ones(len(self._tables), np.bool_)
+
     def _lowest_begin(self) -> int:
         begins = [t.begin_scn for t in self._open.values() if t.begin_scn is not None]
         return min(begins, default=MAX_SCN)
 
     def _finished(self, batch: ChangeBatch, *, apart: bool) -> list[Finished]:
+        self._note_alone(misplaced_markers(batch.events, self._open))
         instances = delimit(batch.events)
         closed = (instances.begin >= 0) & (instances.end >= 0)
         on_open_slot = np.isin(instances.key, np.array(list(self._open), np.uint64))
@@ -262,6 +285,9 @@ class Assembler:
             return True
         if not can_be_parted(chunks, self._plan):
             return False
+        if any((chunk.events.kind == EventKind.STRAY).any() for chunk in chunks):
+            events = joined_rows([chunk.events for chunk in chunks])
+            self._note_strays(events, delimit(events), np.zeros(1, np.int64))
         large = LargeTransaction(chunks, self._plan, self._tables, self._storage, self._lob_source)
         self.large.append(large)
         self._note_stranger(chunks, large)
@@ -399,6 +425,7 @@ class Assembler:
         closed, ends = closed[is_commit], ends[is_commit]
         if closed.size == 0:
             return None
+        self._note_strays(events, instances, closed)
         by_commit = commit_order(
             events.scn[ends], events.session[ends], events.thread[ends], events.sequence[ends],
             events.block[ends], events.offset[ends],

@@ -53,6 +53,10 @@ class Instances(NamedTuple):
     end: npt.NDArray[np.int64]
     key: npt.NDArray[np.uint64]
 
+    def events_of(self, row: int) -> npt.NDArray[np.int64]:
+        """Return the events of one instance."""
+        return self.order[self.first[row] : self.first[row + 1]]
+
 
 def slot_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
     """Return ``container << 32 | undo segment << 16 | low byte of the slot`` of each event.

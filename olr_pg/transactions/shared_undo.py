@@ -7,9 +7,16 @@ together with its XID. An event that nothing but an XID puts to a transaction (a
 directly, a direct load, DDL) tells its own container only. It is of the root's undo where a
 transaction of the root's undo has that XID and none of its own container's does.
 
+The container of a row vector is then in no other vector of its pair. But a transaction changes one
+container (ORA-65023 refuses to switch). So a change of another container that has all numbers of a
+subscribed table (STRAY) is dropped where its transaction is of that container, too. Where events of
+one transaction name several containers, the tables of all its changes stop. One case is left: the
+only change of its transaction, whose end has no marker (24.4) that tells the container.
+
 Undo of the root beside a change of a PDB says the same of every change. Where undo is not shared,
 or the database has no containers, the root's container in one vector is damage: the event goes back
-to its own container if a transaction there has its XID and none of the root's undo does.
+to its own container if a transaction there has its XID and none of the root's undo does. Likewise
+undo of a PDB's own goes to the root's where a transaction of this PDB has its XID there.
 
 Facts: redo-format §3.1.
 """
@@ -23,7 +30,10 @@ import numpy.typing as npt
 
 from olr_pg.kernels.compile import inlined, kernel
 from olr_pg.redo.batch import ChangeBatch, EventKind
+from olr_pg.redo.column_tables import take
 from olr_pg.redo.format.file_fields import ROOT
+from olr_pg.redo.pieces import ChangeStatus
+from olr_pg.transactions.unseen_ends import told_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +56,8 @@ _CHANGES: Final = (
     int(EventKind.LOB),
     int(EventKind.UNDONE),
 )
+_STRAY: Final = int(EventKind.STRAY)
+_TOLD: Final = (*_CHANGES, _STRAY)
 _BY_XID: Final = (
     int(EventKind.CHANGE),
     int(EventKind.UNDECODED),
@@ -68,19 +80,25 @@ def _is_by_xid(events: EventColumns, at: int) -> bool:
 
 
 @kernel
-def _find_by_xid(events: EventColumns, found: Any, shared: Any) -> tuple[int, int, bool, bool]:
+def _find_by_xid(
+    events: EventColumns, found: Any, shared: Any, own: Any
+) -> tuple[int, int, int, bool, bool, bool]:
     """Fill `found` with the events that an XID alone puts to a transaction.
 
     Args:
         shared: filled with changes outside of the root, and what takes them back, in its undo.
+        own: filled with those in the undo of their own container.
 
     Returns:
-        (how many were found, how many are shared, whether any event is of the root's undo, whether
-        any that undo puts to its transaction is of another one's).
+        (how many were found, how many are shared, how many are in their own undo, whether any event
+        is of the root's undo, whether any such event is of a PDB, whether any event that undo puts
+        to its transaction is of another container's undo).
     """
     count = 0
     shared_count = 0
+    own_count = 0
     has_root = False
+    has_shared = False
     has_own = False
     for at in range(events.size):
         event = events[np.uint64(at)]
@@ -89,17 +107,21 @@ def _find_by_xid(events: EventColumns, found: Any, shared: Any) -> tuple[int, in
             count += 1
         elif event.undo_con_id != ROOT:
             has_own = True
+            if event.con_id == event.undo_con_id and event.kind in _CHANGES:
+                own[own_count] = at
+                own_count += 1
         else:
             has_root = True
+            has_shared = has_shared or event.con_id > ROOT
             if event.con_id != ROOT and event.kind in _CHANGES:
                 shared[shared_count] = at
                 shared_count += 1
-    return count, shared_count, has_root, has_own
+    return count, shared_count, own_count, has_root, has_shared, has_own
 
 
 def names_its_transaction(events: EventColumns) -> bool:
     """Tell whether all of some events are put to their transaction by an XID alone."""
-    count, *_ = _find_by_xid(events, *np.empty((2, events.size), np.int64))
+    count, *_ = _find_by_xid(events, *np.empty((3, events.size), np.int64))
     return bool(count == events.size)
 
 
@@ -111,24 +133,56 @@ def with_known_undo(batch: ChangeBatch, opened: Mapping[int, OpenTransaction]) -
         opened: the transactions that wait for their end, by slot (`delimit.slot_keys`).
     """
     events = batch.events
-    found, shared = np.empty((2, events.size), np.int64)
-    count, shared_count, has_root, has_own = _find_by_xid(events, found, shared)
-    if count == 0 and not (shared_count and (has_own or opened)):
+    found, shared, own = np.empty((3, events.size), np.int64)
+    count, shared_count, own_count, has_root, has_shared, has_own = _find_by_xid(
+        events, found, shared, own
+    )
+    may_move = (shared_count and (has_own or opened)) or (own_count and (has_shared or opened))
+    if count == 0 and not may_move:
         return batch
     containers = {key >> _CONTAINER for key in opened}
-    found, shared = found[:count], shared[:shared_count]
+    found, shared, own = found[:count], shared[:shared_count], own[:own_count]
     if count and (has_root or ROOT in containers):
         known = _known(events, (found,), opened)
-        own = _transactions(events.con_id, events.xid, found)
-        moved = [one not in known and (ROOT, one[1]) in known for one in own]
+        of = _transactions(events.con_id, events.xid, found)
+        moved = [one not in known and (ROOT, one[1]) in known for one in of]
         events = _moved(events, found, moved, root=True)
     if shared_count and (has_own or containers - {ROOT}):
-        known = _known(events, (found, shared), opened)
-        known |= {(con_id, xid & _SLOT) for con_id, xid in known}
-        own = _transactions(events.con_id, events.xid, shared)
-        moved = [one in known and (ROOT, one[1]) not in known for one in own]
+        known = _with_slots(_known(events, (found, shared), opened))
+        of = _transactions(events.con_id, events.xid, shared)
+        moved = [one in known and (ROOT, one[1]) not in known for one in of]
         events = _moved(events, shared, moved, root=False)
+    if own_count and (has_shared or ROOT in containers):
+        of = _transactions(events.con_id, events.xid, own)
+        in_root = _with_slots(_in_root(events, opened))
+        if in_root.isdisjoint(of):
+            return batch._replace(events=events)
+        known = _with_slots(_known(events, (found, own), opened))
+        moved = [one not in known and one in in_root for one in of]
+        events = _moved(events, own, moved, root=True)
     return batch._replace(events=events)
+
+
+def _with_slots(known: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Add to some transactions what undo markers tell of them: the slot alone."""
+    return known | {(con_id, xid & _SLOT) for con_id, xid in known}
+
+
+def _in_root(events: EventColumns, opened: Mapping[int, OpenTransaction]) -> set[tuple[int, int]]:
+    """Return container and XID of the transactions of PDBs that are in the root's undo."""
+    rows = np.flatnonzero((events.undo_con_id == ROOT) & (events.con_id > ROOT))
+    found = set(_transactions(events.con_id, events.xid, rows))
+    found.update(
+        (_changed_by(one), one.xid) for key, one in opened.items() if key >> _CONTAINER == ROOT
+    )
+    return found
+
+
+def _changed_by(transaction: OpenTransaction) -> int:
+    """Return the container that an open transaction changes, as far as it was read."""
+    if transaction.con_id != ROOT:
+        return transaction.con_id
+    return changed_container(transaction.chunks.batches)
 
 
 def _moved(
@@ -197,3 +251,48 @@ def _find_changed(events: EventColumns, order: Any, first: Any, rows: Any, conta
             if event.con_id > ROOT:
                 containers[k] = event.con_id
                 break
+
+
+def strays(
+    events: EventColumns, instances: Instances, rows: npt.NDArray[np.int64], user: Any
+) -> list[ChangeBatch]:
+    """Return a transaction for each one that changes several containers, which tells of it.
+
+    Args:
+        rows: the instances that committed; they are whole.
+        user: of each table whether it is delivered. Transactions of PDBs may change tables of the
+            root that Oracle has in each container, so that is no reason to stop.
+    """
+    mixed = np.zeros(rows.size, np.bool_)
+    if not _find_mixed(events, instances.order, instances.first, rows, mixed):
+        return []
+    found = []
+    for row in rows[mixed].tolist():
+        own = instances.events_of(row)
+        own = own[np.isin(events.kind[own], _TOLD) & (events.table[own] >= 0)]
+        own = own[(events.con_id[own] != ROOT) | user[events.table[own]]]
+        if own.size:
+            told = take(events, np.concatenate([[instances.begin[row]], own]))
+            end = int(instances.end[row])
+            found.append(told_of(told, take(events, slice(end, end + 1)), ChangeStatus.STRAY))
+    return found
+
+
+@kernel
+def _find_mixed(events: EventColumns, order: Any, first: Any, rows: Any, mixed: Any) -> int:
+    """Mark the transactions in the root's undo whose events name several containers; how many."""
+    count = 0
+    for k in range(rows.size):
+        container = -1
+        for at in range(first[rows[k]], first[rows[k] + 1]):
+            event = events[np.uint64(order[at])]
+            if event.undo_con_id != ROOT:
+                break
+            if event.con_id == ROOT and event.kind != _STRAY:
+                continue
+            if container >= 0 and event.con_id != container:
+                mixed[k] = True
+                count += 1
+                break
+            container = int(event.con_id)
+    return count

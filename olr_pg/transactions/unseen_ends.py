@@ -1,10 +1,14 @@
-"""Transactions that did not commit as far as redo tells, but whose changes may have been kept.
+"""Changes of which redo contradicts itself whether they were kept.
 
 - Another transaction uses the slot of an open one. Oracle reuses a slot only after its transaction
   has ended. So the end was not read, or was misread. A surviving instance may have rolled the
   transaction back in another redo thread. This is decided when all redo was read up to the reuse.
 - A rollback takes back every change before it ends (redo-format §4.4). If a change is left, the end
-  was misread, or redo is missing.
+  was misread, or redo is missing. Undo that is applied in parallel comes in any order, so each
+  change is looked for among all undo markers of its transaction, however far behind they are.
+
+- An undo marker names the slot of its transaction, and the undo record. If no transaction on that
+  slot has the record, but one on another slot does, the slot was misread.
 
 Nothing tells whether these changes count. An UNDECODED change replaces them in each of their tables
 and stops the table with the reason (`row_faults`).
@@ -21,7 +25,8 @@ from olr_pg.kernels.compile import kernel
 from olr_pg.redo.batch import ChangeBatch, EventColumns, EventKind, empty_batch
 from olr_pg.redo.column_tables import joined_rows, take
 from olr_pg.redo.pieces import ChangeStatus
-from olr_pg.transactions.delimit import Instances, live_changes
+from olr_pg.redo.undecoded import NO_TRANSACTION_USN
+from olr_pg.transactions.delimit import Instances, live_changes, slot_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +35,10 @@ if TYPE_CHECKING:
     from olr_pg.transactions.open_transaction import OpenTransaction
 
 _LOB = int(EventKind.LOB)
+_WITH_UNDO = (
+    EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED, EventKind.LOB,
+)  # fmt: skip
+_USN = 48
 _SLOT = np.uint64(32)
 """Where undo segment and slot begin in a packed XID."""
 
@@ -122,6 +131,63 @@ def _uses_slot_of(
     )
 
 
+def misplaced_markers(
+    events: EventColumns, opened: Mapping[int, OpenTransaction]
+) -> list[ChangeBatch]:
+    """Return a transaction for each undo marker of another slot than its change, which tells of it.
+
+    Args:
+        events: of a batch, in redo order.
+        opened: the transactions that wait for their end, by slot.
+    """
+    markers = np.flatnonzero(
+        (events.kind == EventKind.UNDONE) & (events.table >= 0) & (events.slot_head == 0)
+    )
+    if markers.size == 0:
+        return []
+    own = _slotted(_undo_keys(events.undo_dba, events, markers), take(events, markers))
+    known = [_undone_keys(events)]
+    lost = markers[~np.isin(own, np.concatenate([keys for _, keys in known]))]
+    if lost.size and opened:
+        known += [_undone_keys(b.events) for one in opened.values() for b in one.chunks.batches]
+        own = _slotted(_undo_keys(events.undo_dba, events, lost), take(events, lost))
+        lost = lost[~np.isin(own, np.concatenate([keys for _, keys in known]))]
+    if lost.size:
+        asked = _undo_keys(events.undo_dba, events, lost)
+        lost = lost[np.isin(asked, np.concatenate([keys for keys, _ in known]))]
+    return [_told_alone(take(events, np.full(3, row))) for row in lost.tolist()]
+
+
+def _undone_keys(
+    events: EventColumns,
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return the undo record of each change that has one: alone, and with its slot."""
+    changes = take(events, np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
+    keys = _undo_keys(changes.undo_dba, changes, np.arange(changes.size))
+    return keys, _slotted(keys, changes)
+
+
+def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[np.uint64]:
+    """Mix the slot of each event into its key."""
+    mixed: npt.NDArray[np.uint64] = keys ^ slot_keys(events) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed
+
+
+def _told_alone(told: EventColumns) -> ChangeBatch:
+    """Return a transaction of its own, at the place of an event, that tells of its table.
+
+    Args:
+        told: the event, three times.
+    """
+    place = int(told.offset[0] & 0xFFFF) << _USN - 16 | int(told.block[0])
+    told.xid[:] = NO_TRANSACTION_USN << _USN | place
+    told.kind[:] = [EventKind.BEGIN, EventKind.UNDECODED, EventKind.COMMIT]
+    told.table[::2] = -1
+    told.session[:] = [0, int(ChangeStatus.CONTRADICTION), 0]
+    told.undo_con_id[:], told.undo_dba[:] = told.con_id, 0
+    return empty_batch()._replace(events=told)
+
+
 def left_without_end(one: Superseded) -> list[ChangeBatch]:
     """Return a transaction that tells of the changes of another one that has no end, if any."""
     events = joined_rows(
@@ -154,11 +220,44 @@ def left_changes(
     found, ends = [], np.cumsum(counts)
     for at in np.flatnonzero(counts).tolist():
         own = np.sort(left[ends[at] - counts[at] : ends[at]])
+        own = own[~_is_marked(events, own, instances.events_of(int(rows[at])))]
+        if own.size == 0:
+            continue
         begin, end = int(instances.begin[rows[at]]), int(instances.end[rows[at]])
         of = take(events, np.concatenate([[begin], own]))
         end_event = take(events, slice(end, end + 1))
-        found.append(_told(of, end_event, status))
+        found.append(told_of(of, end_event, status))
     return found
+
+
+def _is_marked(
+    events: EventColumns, changes: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Tell which changes have an undo marker among the events `own`, wherever it is."""
+    markers = own[events.kind[own] == EventKind.UNDONE]
+    at_head = events.slot_head[markers] != 0
+    by_block = np.isin(
+        _undo_keys(events.undo_dba, events, changes),
+        _undo_keys(events.undo_dba, events, markers[~at_head]),
+    )
+    by_slot = np.isin(
+        _undo_keys(events.prev_dba, events, changes),
+        _undo_keys(events.prev_dba, events, markers[at_head]),
+    )
+    marked: npt.NDArray[np.bool_] = by_block | by_slot & (events.rci[changes] == 0)
+    return marked
+
+
+def _undo_keys(
+    dba: npt.NDArray[np.uint32], events: EventColumns, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
+    """Return the undo record of each of some events, as `delimit` compares them, as one number."""
+    keys: npt.NDArray[np.uint64] = (
+        dba[rows].astype(np.uint64) << np.uint64(24)
+        | events.wrp[rows].astype(np.uint64) << np.uint64(8)
+        | events.rci[rows].astype(np.uint64)
+    )
+    return keys
 
 
 @kernel
@@ -181,7 +280,7 @@ def _find_left(
     return found
 
 
-def _told(events: EventColumns, end: EventColumns, status: ChangeStatus) -> ChangeBatch:
+def told_of(events: EventColumns, end: EventColumns, status: ChangeStatus) -> ChangeBatch:
     """Return a transaction with an UNDECODED change for each table that some changes are of.
 
     Args:

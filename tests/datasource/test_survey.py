@@ -9,8 +9,22 @@ import pytest
 
 from olr_pg.capture.logs import discover_logs
 from olr_pg.datasource import survey as surveying
+from olr_pg.datasource.owned_transactions import owned_transactions
 from olr_pg.datasource.survey import survey
 from olr_pg.errors import Code, OlrPgError
+from tests.lobs.lob_redo import LobRedo, snapshot
+from tests.ordering.test_parallel_commits import (
+    CHILD,
+    OTHER,
+    PARENT,
+    S,
+    at,
+    begin,
+    close_parent,
+    commit_child,
+    commit_other,
+    commit_parent,
+)
 from tests.replicator.decoded_seeds import SimulatedSeed
 
 if TYPE_CHECKING:
@@ -38,6 +52,29 @@ def test_threads_that_read_ahead_find_what_one_finds(
     assert one.splits == many.splits
     assert one.decoding.sessions
     assert one.decoding.sessions == many.decoding.sessions
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_query_ends_in_front_of_parallel_dml_whose_children_were_not_read(
+    tmp_path: Path, is_over: bool
+) -> None:
+    """Else who queries from its last commit SCN on would never be given the children."""
+    redo = LobRedo()
+    child, other, parent = begin(redo, CHILD, 1), begin(redo, OTHER, 2), begin(redo, PARENT, 3)
+    commit_parent(redo, parent)
+    commit_other(redo, other)
+    if is_over:
+        commit_child(redo, child)
+        close_parent(redo, parent)
+    at(redo, S + 50)
+    redo.write(tmp_path, group=1)
+    logs = [str(log) for log in tmp_path.iterdir()]
+    found = survey(snapshot(), logs)
+    (split,) = found.splits
+    assert split.end_scn > S + 1 if is_over else split.end_scn == S
+    runs = owned_transactions(found.decoding.subscription, split)
+    scns = [scn for run in runs for scn in run.commit_scn.tolist()]
+    assert scns == ([S, S, S + 1] if is_over else [])
 
 
 def test_a_log_that_cannot_be_read_is_told_in_its_turn(

@@ -105,6 +105,35 @@ def test_parent_children_and_another_in_one_thread(
     assert not fed.merger.has_unsaved
 
 
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_child_at_the_scn_of_the_end_is_waited_for(tmp_path: Path, behind: int) -> None:
+    """Its thread was read up to that SCN, or past it, and its 5.4 stands at that SCN."""
+    coordinator, server = LobRedo(), LobRedo(sequence=500, slot=50)
+    child = begin(server, CHILD, 1)
+    server.scn = S + 1 + behind
+    other, parent = begin(coordinator, OTHER, 2), begin(coordinator, PARENT, 3)
+    commit_parent(coordinator, parent)
+    commit_other(coordinator, other)
+    at(coordinator, S + 2)
+    coordinator.emit(
+        header(coordinator, 12, state_fields(coordinator.redo, 0, parent, 9, 1), PARENT)
+    )
+    coordinator.scn = S + 100
+    fed = Fed(tmp_path, (1, 2))
+    fed.feed(coordinator, 1)
+    fed.feed(server, 2)
+    if behind:  # every record at S + 2 was read
+        assert fed.left == [(S, PARENT), (S + 1, OTHER)]
+        return
+    assert fed.left == []
+    server.records.clear()
+    commit_child(server, child)
+    server.scn = S + 100
+    fed.feed(server, 2)
+    assert fed.left == [(S, PARENT), (S, CHILD), (S + 1, OTHER)]
+    assert not fed.merger.has_unsaved
+
+
 def test_nothing_at_its_scn_leaves_before_the_parent_is_over(tmp_path: Path) -> None:
     redo = LobRedo()
     child, other, parent = begin(redo, CHILD, 1), begin(redo, OTHER, 2), begin(redo, PARENT, 3)

@@ -106,14 +106,14 @@ def test_a_ddl_statement_in_two_records(tmp_path: Path, order: str) -> None:
 
 
 def test_the_least_of_a_begin_and_of_an_end(tmp_path: Path) -> None:
-    """Up to sqn in 5.2, up to flg in 5.4 (redo-format §4.1, §4.4); what is shorter is an error."""
-    begin, end = struct.pack("<HHI", 7, 0, 572), struct.pack("<HHIHHIB", 7, 0, 572, 0, 0, 9, 4)
+    """Up to sqn in 5.2, all of 5.4 (redo-format §4.1, §4.4); what is shorter is an error."""
+    begin, end = struct.pack("<HHI", 7, 0, 572), struct.pack("<HHIHHIB3x", 7, 0, 572, 0, 0, 9, 4)
     redo = LobRedo(con_id=3)
     redo.emit(redo.vector((5, 2), [begin], cls=15), redo.vector((5, 4), [end], cls=15))
     events = walked(redo, tmp_path)[0].events
     assert events.kind.tolist() == [EventKind.BEGIN, EventKind.ROLLBACK]
     assert events.con_id.tolist() == [3, 3]
-    for code, fields in ((2, [begin[:7]]), (2, []), (4, [end[:16]]), (4, [begin]), (4, [])):
+    for code, fields in ((2, [begin[:7]]), (2, []), (4, [end[:19]]), (4, [begin]), (4, [])):
         redo = LobRedo()
         redo.emit(redo.vector((5, code), fields, cls=15))
         with pytest.raises(OlrPgError) as caught:

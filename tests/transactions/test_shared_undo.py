@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from olr_pg.errors import Code
 from olr_pg.redo.batch import EVENT, ChangeBatch, EventKind, empty_batch
 from olr_pg.redo.column_tables import ColumnTable
 from olr_pg.scalars import pack_xid
+from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, marker_fields
 from olr_pg.transactions.open_transaction import OpenTransaction
 from olr_pg.transactions.shared_undo import names_its_transaction, with_known_undo
 from tests.lobs.lob_redo import TABLE_OBJ, LobRedo
@@ -43,6 +46,7 @@ def opened(container: int, xid: int) -> Mapping[int, Any]:
 
 MISNAMED = (CHANGE, 3, 1, XID, 50)
 NAMED_ALONE = (CHANGE, 3, 3, XID, 0)
+OWN = (CHANGE, 3, 3, XID, 50)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,14 @@ NAMED_ALONE = (CHANGE, 3, 3, XID, 0)
         ([], opened(1, XID), NAMED_ALONE, 1),
         ([(BEGIN, 3, 3, XID, 0), (BEGIN, 1, 1, XID, 0)], {}, NAMED_ALONE, 3),
         ([(BEGIN, 3, 1, OTHER, 0)], {}, NAMED_ALONE, 3),
+        ([(BEGIN, 3, 1, XID, 0)], {}, OWN, 1),
+        ([], opened(1, XID), OWN, 1),
+        ([(BEGIN, 4, 1, XID, 0)], {}, OWN, 3),
+        ([(BEGIN, 1, 1, XID, 0)], {}, OWN, 3),
+        ([(BEGIN, 3, 1, OTHER, 0), MISNAMED], opened(3, XID), OWN, 3),
+        ([(BEGIN, 3, 1, XID, 0), (BEGIN, 3, 3, XID, 0)], {}, OWN, 3),
+        ([(BEGIN, 3, 1, XID, 0)], {}, (UNDONE, 3, 3, pack_xid(1, 2, 0), 50), 1),
+        ([(BEGIN, 3, 1, XID, 0)], {}, (UNDONE, 3, 3, pack_xid(1, 3, 0), 50), 3),
     ],
 )
 def test_an_event_goes_to_the_undo_that_has_its_transaction(
@@ -109,6 +121,156 @@ def test_one_undo_vector_that_names_the_root_loses_nothing(
     redo.end()
     found = told(redo, tmp_path, split_blocks=split_blocks)
     assert (found.code, found.ids) == (None, [1, 3])
+
+
+ROW, UNDO = 11, 5
+NEIGHBOUR, UID = 4, 777
+ANYWHERE = pytest.mark.parametrize("split_blocks", [1, 1 << 20])
+
+
+class SharedUndo(LobRedo):
+    """Redo of container 3 whose undo is in the root's; single vectors name another container."""
+
+    misnamed: int | None = None
+
+    def vector(self, op: tuple[int, int], fields: Any, obj: int = 0, **block: int) -> bytes:
+        own = self.con_id
+        self.con_id = own if op[0] != UNDO else 1
+        if self.misnamed is not None and op[0] == self.wrong_layer:
+            self.con_id = self.misnamed
+        found = super().vector(op, fields, obj, **block)
+        self.con_id = own
+        return found
+
+    wrong_layer: int = ROW
+
+    def emit(self, *vectors: bytes) -> None:
+        super().emit(*vectors)
+        self.records[-1] = replace(self.records[-1], con_uid=UID)
+
+    def misname(self, con_id: int, layer: int = ROW) -> None:
+        """The next vectors of a layer have this container."""
+        self.misnamed, self.wrong_layer = con_id, layer
+
+    def end_with_marker(self) -> None:
+        """5.4 with 24.4."""
+        mark = CommitMark(0, self.sequence, False, None, False, 0)
+        fields = marker_fields(self.redo, self.xid, 1, 1, 0)
+        self.emit(
+            self.vector((5, 4), commit_fields(self.redo, mark), cls=15 + 2 * self.segment),
+            self.vector((24, 4), fields, typ=6),
+        )
+
+
+@ANYWHERE
+@pytest.mark.parametrize("con_id", [0, 1, 2, NEIGHBOUR, 0x103])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_row_vector_of_another_container_than_its_transaction_stops_the_table(
+    tmp_path: Path, split_blocks: int, con_id: int, first: bool
+) -> None:
+    redo = SharedUndo(con_id=3)
+    redo.begin()
+    for number in (1, 2):
+        if first == (number == 1):
+            redo.misname(con_id)
+        redo.insert(Decimal(number), None, None)
+        redo.misnamed = None
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (Code.CHANGE_UNDECODABLE, [])
+    assert "another container" in found.text
+
+
+@ANYWHERE
+@pytest.mark.parametrize("con_id", [1, NEIGHBOUR])
+def test_a_change_taken_back_in_another_container_stops_the_table(
+    tmp_path: Path, split_blocks: int, con_id: int
+) -> None:
+    redo = SharedUndo(con_id=3)
+    redo.begin()
+    redo.insert(Decimal(1), None, None)
+    redo.misname(con_id)
+    redo.undo_insert(0, redo.undo)
+    redo.misnamed = None
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (Code.CHANGE_UNDECODABLE, [])
+
+
+@pytest.mark.parametrize("con_id", [1, NEIGHBOUR])
+def test_the_end_tells_the_container_of_an_only_change(tmp_path: Path, con_id: int) -> None:
+    redo = SharedUndo(con_id=3)
+    redo.begin()
+    redo.misname(con_id)
+    redo.insert(Decimal(1), None, None)
+    redo.misnamed = None
+    redo.end_with_marker()
+    assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
+
+
+@ANYWHERE
+@pytest.mark.parametrize("marked", [True, False])
+def test_another_container_with_the_same_numbers_is_none_of_ours(
+    tmp_path: Path, split_blocks: int, marked: bool
+) -> None:
+    redo = SharedUndo(con_id=3)
+    for con_id in (NEIGHBOUR, 3, NEIGHBOUR):
+        redo.con_id = con_id
+        redo.begin()
+        redo.insert(Decimal(con_id), None, None)
+        redo.insert(Decimal(10 + con_id), None, None)
+        redo.undo_insert(1, redo.undo)
+        redo.end_with_marker() if marked else redo.end()
+    redo.con_id = 3
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (None, [3])
+
+
+def test_what_a_pdb_changes_in_the_root_is_none_of_ours(tmp_path: Path) -> None:
+    """Both vectors have the root's container, and the record CON_UID of the root."""
+    redo = SharedUndo(con_id=3)
+    redo.begin()
+    redo.insert(Decimal(1), None, None)
+    redo.misname(1)
+    redo.insert(Decimal(2), None, None)
+    redo.misnamed = None
+    redo.records[-1] = replace(redo.records[-1], con_uid=1)
+    redo.end()
+    found = told(redo, tmp_path)
+    assert (found.code, found.ids) == (None, [1])
+
+
+@ANYWHERE
+def test_one_undo_vector_of_shared_undo_that_names_its_own_container_loses_nothing(
+    tmp_path: Path, split_blocks: int
+) -> None:
+    redo = SharedUndo(con_id=3)
+    redo.begin()
+    redo.insert(Decimal(1), None, None)
+    redo.misname(3, UNDO)
+    redo.insert(Decimal(2), None, None)
+    redo.undo_insert(1, redo.undo)
+    redo.insert(Decimal(3), None, None)
+    redo.misnamed = None
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (None, [1, 3])
+
+
+@pytest.mark.parametrize("opcode", [(4, 1), (11, 17), (17, 2), (13, 22)])
+def test_an_undo_record_in_the_root_stops_its_table_where_its_row_vector_is_misread(
+    tmp_path: Path, opcode: tuple[int, int]
+) -> None:
+    """Such vectors are nothing to look at by themselves."""
+    redo = SharedUndo(con_id=3)
+    redo.begin()
+    redo.insert(Decimal(1), None, None)
+    undo = redo.undo_vector(TABLE_OBJ, (11, 1), [bytes(20)])
+    redo.emit(undo, redo.vector(opcode, [bytes(24), bytes(20)], TABLE_OBJ, dba=0x01800083))
+    redo.end()
+    found = told(redo, tmp_path)
+    assert found.code == Code.CHANGE_UNDECODABLE
+    assert "contradict" in found.text
 
 
 def test_an_undo_marker_of_another_container_stops_its_table(tmp_path: Path) -> None:

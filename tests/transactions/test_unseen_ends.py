@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from olr_pg.ordering.merger import Merger
 from olr_pg.redo.batch import EventKind
 from olr_pg.scalars import MAX_SCN, pack_xid
 from olr_pg.transactions.assembler import Assembler
+from olr_pg.transactions.delimit import UNDO_SEARCH_DEPTH
 from tests.lobs.lob_redo import TABLE_OBJ, LobRedo, snapshot
 from tests.lobs.told import told
 from tests.redo.chain import subscribe as subscribe_numbers
@@ -128,6 +130,54 @@ def faults(finished: Finished | None) -> list[tuple[int, int]]:
     return [] if finished is None else [(one.xid, one.commit_scn) for one in finished.faults]
 
 
+@SPLITS
+@pytest.mark.parametrize("wrong", ["slot", "segment", "part", None])
+def test_an_undo_marker_that_is_misread_stops_its_table(
+    tmp_path: Path, split_blocks: int, wrong: str | None
+) -> None:
+    """Else the change that it takes back would stay: of another slot, or as a part of an undo."""
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.insert(TWO, None, None)
+    redo.undo_insert(1, redo.undo)
+    body = bytearray(redo.records[-1].body)
+    marker = body.index(b"\x05\x06")
+    ktub = marker + 32 + 8
+    assert body[ktub : ktub + 4] == TABLE_OBJ.to_bytes(4, "little")
+    if wrong == "slot":
+        body[ktub + 18] ^= 0x20
+    elif wrong == "segment":
+        body[marker + 2] += 2
+    elif wrong == "part":
+        body[ktub + 20] |= 0x02
+    redo.records[-1] = replace(redo.records[-1], body=bytes(body))
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    if wrong is None:
+        assert (found.code, found.ids) == (None, [1])
+    else:
+        assert (found.code, found.ids) == (Code.CHANGE_UNDECODABLE, [])
+        assert "contradict" in found.text
+
+
+@SPLITS
+def test_an_undo_marker_of_a_transaction_that_began_before_the_redo_is_nothing(
+    tmp_path: Path, split_blocks: int
+) -> None:
+    redo = LobRedo()
+    redo.begin()
+    redo.insert(ONE, None, None)
+    redo.records.clear()
+    redo.undo_insert(0, redo.undo)
+    redo.end(rollback=True)
+    redo.begin()
+    redo.insert(TWO, None, None)
+    redo.end()
+    found = told(redo, tmp_path, split_blocks=split_blocks)
+    assert (found.code, found.ids) == (None, [2])
+
+
 def test_what_has_no_undo_a_rollback_does_not_take_back() -> None:
     """The rows of a direct load stay in its blocks, which are never used."""
     assembler = driver()
@@ -138,6 +188,32 @@ def test_what_has_no_undo_a_rollback_does_not_take_back() -> None:
     assert (assembler.account.rolled_back, assembler.account.events_rolled_back) == (1, 2)
     assembler = driver()
     assert faults(assembler.feed(batch_of([loaded, end]))) == [(XID, 14)]
+
+
+@pytest.mark.parametrize("left_out", [None, 0, 4096, 5000])
+@pytest.mark.parametrize("at_head", [False, True])
+def test_undo_that_is_applied_in_parallel_may_come_in_any_order(
+    left_out: int | None, at_head: bool
+) -> None:
+    """As that of a dead transaction: more apart than a rollback's markers are looked for."""
+    count = UNDO_SEARCH_DEPTH + 1000
+    change = Event(EventKind.CHANGE, XID, 11, 11, undo_dba=50, wrp=3)
+    changes = [replace(change, undo_dba=n + 1, prev_dba=n, rci=n * (not at_head) & 0xFF)
+               for n in range(count)]  # fmt: skip
+    marker = Event(EventKind.UNDONE, XID & ~0xFFFFFFFF, 12, 12, wrp=3, slot_head=int(at_head))
+    markers = [
+        replace(marker, undo_dba=0 if at_head else one.undo_dba, prev_dba=one.prev_dba, rci=one.rci)
+        for one in changes
+    ]
+    if left_out is not None:
+        del markers[left_out]
+    begin, end = event(EventKind.BEGIN, XID, 10), event(EventKind.ROLLBACK, XID, 13)
+    assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
+    found = assembler.feed(batch_of([begin, *changes, *markers, end]))
+    assert faults(found) == ([] if left_out is None else [(XID, 13)])
+    told_of = assembler.account.events_committed
+    assert told_of == (left_out is not None)
+    assert assembler.account.events_rolled_back == count - told_of
 
 
 def test_what_is_superseded_waits_for_all_redo_up_to_there() -> None:

@@ -86,6 +86,7 @@ RECORD_VLD: Final = RECORD.at("vld")
 RECORD_SCN_WRAP: Final = RECORD.at("scn wrap")
 RECORD_SCN_BASE: Final = RECORD.at("scn base")
 RECORD_SUBSCN: Final = RECORD.at("subscn")
+RECORD_CON_UID: Final = RECORD.at("con uid")
 
 VLD_VALID: Final = 0x01
 VLD_LWN: Final = 0x04

@@ -135,7 +135,7 @@ KTUCM: Final = structure(
     """
     0   x2     slt
     4   x4     sqn
-    8   u2     srt
+    8   u2     srt          KTUCM_CHILD
     12  u4     sta          9: inactive; KTUCM_PARALLEL
     16  x1     flg          KTUCM_ROLLED_BACK, KTUCM_HAS_KTUCF, KTUCM_HAS_SCN
     """,
@@ -148,6 +148,9 @@ KTUCM_STA: Final = KTUCM.at("sta")
 KTUCM_SIZE: Final = KTUCM.size
 KTUCM_PARALLEL: Final = 12
 """State of a transaction that commits while the children of its parallel DML have yet to."""
+KTUCM_SRT: Final = KTUCM.at("srt")
+KTUCM_CHILD: Final = 1
+"""A child of parallel DML."""
 KTUCM_HAS_SCN: Final = 0x01
 """A field of KTUCM_SCN_SIZE bytes is the commit SCN: of a child of parallel DML, its parent's."""
 KTUCM_SCN_SIZE: Final = 8

@@ -4,57 +4,21 @@ A coordinator's 5.4 stands at the commit SCN. Those of its children follow a few
 in other redo threads, and have that SCN in a field (`redo.boundaries`). Until all of them are read
 nothing that commits behind it may leave: who has confirmed a later SCN would never be given them.
 How many children there are nothing tells, but a change of state (5.12) of the coordinator's slot
-follows the last one.
+follows the last one. It may have the SCN of the last child's record, so that SCN must be passed.
 
 Facts: redo-format §4.4, §4.7; from the text of a dump of 19c.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from olr_pg.redo.batch import ChangeBatch, EventKind
-from olr_pg.redo.column_tables import take
-
-_USN: Final = 48
-_SLOT: Final = 32
-"""Where both begin in a packed XID."""
+if TYPE_CHECKING:
+    from olr_pg.redo.commit_position import ParallelCommit
 
 WAITED_SCNS: Final = 10_000
 """How far redo is read behind a parallel commit whose end does not come: children follow within a
 few SCNs, a busy database takes thousands a second, and the layout of a 5.12 is not certain."""
-
-
-class ParallelCommit(NamedTuple):
-    """A parallel commit that begins, or that may be over.
-
-    Attributes:
-        segment: container and undo segment of the coordinator.
-        slot: its slot there.
-        scn: the commit SCN; of one that may be over that of the record.
-        begins: whether its children have yet to commit.
-    """
-
-    segment: tuple[int, int]
-    slot: int
-    scn: int
-    begins: bool
-
-
-def take_parallel(batch: ChangeBatch) -> tuple[ChangeBatch, tuple[ParallelCommit, ...]]:
-    """Take the PARALLEL events out of a batch; they have no pieces."""
-    events = batch.events
-    chosen = events.kind == EventKind.PARALLEL
-    found = tuple(
-        ParallelCommit(
-            (int(one["undo_con_id"]), int(one["xid"]) >> _USN),
-            int(one["xid"]) >> _SLOT & 0xFFFF,
-            int(one["scn"]),
-            bool(one["serial"]),
-        )
-        for one in take(events, chosen)
-    )
-    return batch._replace(events=take(events, ~chosen)), found
 
 
 class ParallelCommits:
@@ -80,16 +44,17 @@ class ParallelCommits:
     def limited(self, scn: int) -> int:
         """Return up to which SCN all that commits is known, where all redo was read up to `scn`.
 
-        A commit that is over counts until every thread was read up to there: its children may be in
-        others. So does one of which nothing says that it is over, for a while: then that was lost.
+        A commit that is over counts until every thread was read past the SCN of its end: a child's
+        record may have that SCN too, in another thread, which was read up to it and not further.
+        So does one of which nothing says that it is over, for a while: then that was lost.
         """
-        held = [begun for begun, end in self._over if end > scn]
+        held = [begun for begun, end in self._over if end >= scn]
         held += [begun for begun in self._begun.values() if scn - begun < WAITED_SCNS]
         return min([scn, *held])
 
     def forget(self, scn: int) -> None:
         """Forget what is over where all redo was read up to `scn`."""
-        self._over = [(begun, end) for begun, end in self._over if end > scn]
+        self._over = [(begun, end) for begun, end in self._over if end >= scn]
 
     def saved(self) -> ParallelCommits:
         """Return a copy."""
