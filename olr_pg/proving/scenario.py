@@ -58,6 +58,7 @@ NEEDS: Final = {
     "parallel-dml": "parallel DML, of Enterprise Edition",
     "pdb": "a container database; the scenario is run in a PDB",
     "rac": "sessions of several redo threads",
+    "regrouped-partitions": "EXCHANGE, SPLIT and MERGE of partitions with rows",
     "rowid-type": "columns of ROWID",
     "shrink": "a tablespace with automatic segment space management",
     "subpartitions": "composite partitions",

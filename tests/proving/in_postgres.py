@@ -25,6 +25,16 @@ _TYPES: Final[Pairs] = (
     (r"\bPRIMARY KEY\b(?! \()", "PRIMARY KEY DEFERRABLE"),
     (r" ROWDEPENDENCIES| ORGANIZATION INDEX|, SUPPLEMENTAL LOG DATA \([\w ]+\) COLUMNS", ""),
     (r" PARTITION BY HASH \(\w+\) PARTITIONS \d+", ""),
+    (r" PARTITION BY (RANGE|LIST) \(\w+\) \(.*\)(?= ENABLE|$)", ""),
+    (r" ENABLE ROW MOVEMENT", ""),
+    (r"\bMODIFY \((\w+) (varchar\(\d+\))\)", r"ALTER \1 TYPE \2"),
+    (r"\bMODIFY (\w+) numeric\((\d+)\)", r"ALTER \1 TYPE numeric(\2)"),
+    (r"\bMODIFY \((\w+) NOT NULL\)", r"ALTER \1 SET NOT NULL"),
+    (r"\bMODIFY \((\w+) NULL\)", r"ALTER \1 DROP NOT NULL"),
+    (
+        r"\bSET UNUSED (?:COLUMN (\w+)|\((\w+)\))",
+        lambda found: f"DROP COLUMN {found[1] or found[2]}",
+    ),
     (r" LOB \(\w+\) STORE AS (SECUREFILE|BASICFILE)(?: \([\w ]+\))?", ""),
 )
 _WORDS: Final[Pairs] = (
@@ -44,8 +54,10 @@ _WORDS: Final[Pairs] = (
 
 def in_postgres(statement: str) -> str:
     """The statement for PostgreSQL; empty for what is of no meaning there."""
-    if statement.upper().startswith("ALTER SYSTEM") or (
-        "SUPPLEMENTAL LOG DATA" in statement and (statement.startswith("ALTER"))
+    if (
+        statement.upper().startswith("ALTER SYSTEM")
+        or statement.endswith((" MOVE", " REBUILD"))
+        or ("SUPPLEMENTAL LOG DATA" in statement and (statement.startswith("ALTER")))
     ):
         return ""
     if statement.startswith(("DECLARE", "BEGIN")):

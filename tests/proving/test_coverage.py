@@ -49,20 +49,12 @@ RARE: Final = ("logging-unique", "logging-foreign-key", "logging-groups", "lob-c
 """What few databases have, or what redo tells of in one way only."""
 
 
-GAPS: Final = {
-    "mixed-widths", "partitions-list", "add-column-default", "drop-column", "exchange",
-    "modify-column", "move", "set-unused", "rename-column", "rename-table", "partition-ddl",
-    "logging-minimal", "pdbs",
-}  # fmt: skip
-"""Entries without enough scenarios."""
-
-
 @pytest.mark.parametrize("group", LIST)
 def test_each_entry_of_the_list_has_scenarios(group: str) -> None:
     covered = Counter(word for one in SCENARIOS.values() for word in one.covers)
     missing = {word: covered[word] for word in LIST[group].split()
                if covered[word] < (1 if word in RARE else SEVERAL)}  # fmt: skip
-    assert set(missing) <= GAPS, missing
+    assert missing == {}
 
 
 def test_each_scenario_covers_an_entry() -> None:

@@ -206,7 +206,8 @@ def test_redo_and_postgresql_agree_with_what_the_statements_did(
         return
     run_in_postgres(other, scenario)
     for table in made.database.tables.values():
-        ours = [tuple(comparable(as_text(value)) for value in values)
+        kept = [at for at, column in enumerate(table.columns) if column.name]
+        ours = [tuple(comparable(as_text(values[at])) for at in kept)
                 for _, values in table.scan(None)]  # fmt: skip
         theirs = [tuple(map(comparable, row)) for row in rows_in_postgres(other, table.name)]
         assert sorted(map(str, ours)) == sorted(map(str, theirs)), table.name

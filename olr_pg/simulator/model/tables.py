@@ -235,6 +235,8 @@ class SimTable:
         at_start: the rows from before the first log, by ROWID, or by key where they have none.
         encrypted: its tablespace is, which its indexes and LOBs are in, too.
         former_columns: (up to which SCN, the columns then), of each DDL that altered one.
+        bounds: which route a row takes by the value of its partition column; None where that does
+            not matter. A value that has none is sent to -1.
     """
 
     owner: str
@@ -265,6 +267,7 @@ class SimTable:
     at_start: dict[str, dict[int, Cell | None]] = field(default_factory=dict)
     encrypted: bool = False
     former_columns: list[tuple[int, tuple[SimColumn, ...]]] = field(default_factory=list)
+    bounds: Callable[[Cell | None], int] | None = None
 
     def __post_init__(self) -> None:
         if not self.segments:
@@ -382,6 +385,8 @@ class SimTable:
     def range_of(self, cells: Sequence[Cell | None]) -> int:
         """Return the range that a row's partition column is in."""
         cell = cells[self.partition_column]
+        if self.bounds is not None:
+            return self.bounds(cell)
         return sum(cell.raw if cell else b"") % RANGES
 
     def store(self, cells: Sequence[Cell | None], scn: int) -> Row:

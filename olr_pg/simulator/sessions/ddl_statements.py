@@ -197,6 +197,48 @@ class DdlStatements:
         self._end_partition_ddl(table, "ADD PARTITION P VALUES LESS THAN (9)")
         return True
 
+    def append_partition(self, table: SimTable) -> bool:
+        """ALTER TABLE … ADD PARTITION behind the others, of a table with bounds."""
+        dictionary = self.begin(table) if not table.lobs else None
+        if dictionary is None:
+            return False
+        table.routes.append(self._new_partition(dictionary, table))
+        self._end_partition_ddl(table, "ADD PARTITION P VALUES LESS THAN (9)")
+        return True
+
+    def move(self, table: SimTable, number: int) -> bool:
+        """ALTER TABLE … MOVE of a segment: its rows are loaded into new blocks."""
+        segment = table.segments[number]
+        rows = [row for row in table.live if row.block.obj == segment.obj]
+        if not can_be_loaded(table, self._tx.instance.modes) or any(row.chain for row in rows):
+            return False
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        before = [(row, row.rowid) for row in rows]
+        table.blocks = [block for block in table.blocks if block.obj != segment.obj]
+        segment.blocks = []
+        segment.dataobj, segment.dba = self._new_place(table)
+        if segment.obj == table.obj:
+            table.dataobj = segment.dataobj
+        dictionary.replace_segment(self._rows, segment.obj, segment.dataobj)
+        self._loads.load_blocks(table, rows)
+        moved = {rowid: row.rowid for row, rowid in before}
+        self._end_partition_ddl(table, "MOVE", moved=moved)
+        return True
+
+    def rename_table(self, table: SimTable, name: str) -> bool:
+        """ALTER TABLE … RENAME TO."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        for obj in sorted(table.objects):
+            dictionary.rename(self._rows, obj, name)
+        words = f"ALTER TABLE {table.name} RENAME TO {name}"
+        table.name = name
+        self.end(table, ALTER_TABLE, words, DdlEffect(ALTER_COLUMN, table))
+        return True
+
     def drop_partition(self, table: SimTable, number: int) -> bool:
         """ALTER TABLE … DROP PARTITION; a neighbour takes its ranges, not its rows."""
         if len(table.segments) == 1 or table.lobs:

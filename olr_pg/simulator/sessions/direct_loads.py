@@ -86,12 +86,23 @@ class DirectLoads:
         ]
         return True
 
-    def load_part(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> None:
-        """Load a part of what a parallel statement loads, in the open transaction."""
+    def load_part(self, table: SimTable, rows: Sequence[Sequence[Cell | None]]) -> int:
+        """Load rows in the open transaction, as a part of what it does; those of several pieces
+        are left out.
+
+        Returns:
+            How many were loaded: the last ones of the table's `live`, in their order where the
+            table has one segment.
+        """
         whole = self._whole(table, rows)
         if whole:
             self._tx.begin_in_redo()
             self._load(table, whole, logged=True)
+        return len(whole)
+
+    def is_whole(self, table: SimTable, cells: Sequence[Cell | None]) -> bool:
+        """Tell whether a row takes one piece."""
+        return len(self._chains.parts(table, cells)) == 1
 
     def is_free(self, table: SimTable) -> bool:
         """Tell whether a table may be loaded: nobody has locked it."""

@@ -72,6 +72,7 @@ class SimSession:
         self.delete, self.delete_many = rows.delete, rows.delete_many
         self.update, self.lock, self.load = rows.update, rows.lock, loads.load
         self.load_part, self.is_free = loads.load_part, loads.is_free
+        self.is_whole = loads.is_whole
 
     @property
     def transaction(self) -> Transaction | None:

@@ -296,6 +296,11 @@ class SysDictionary:
         self.delete(session, "TAB$", (table.obj,))
         self.delete(session, "OBJ$", (table.obj,))
 
+    def rename(self, session: RowStatements, obj: int, name: str) -> None:
+        """Give a table or partition another name."""
+        if (obj,) in self._rows["OBJ$"]:
+            self.update(session, "OBJ$", (obj,), name=name)
+
     def replace_segment(self, session: RowStatements, obj: int, dataobj: int) -> None:
         """Give a table, partition, index or LOB another segment."""
         for table in ("TABPART$", "TAB$", "IND$", "INDPART$"):

@@ -46,9 +46,25 @@ class Constraint:
     on_delete: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as it is declared.
+
+    Attributes:
+        values: the texts of its bound or of its values; empty for MAXVALUE or DEFAULT.
+    """
+
+    name: str
+    values: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class TableDefinition:
-    """A table as it is declared."""
+    """A table as it is declared.
+
+    Attributes:
+        ranges: partitions by range, or, if it `is_list`, by list.
+    """
 
     columns: list[SqlColumn] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
@@ -56,6 +72,9 @@ class TableDefinition:
     row_dependencies: bool = False
     partitions: int = 1
     partition_column: str = ""
+    ranges: list[Partition] = field(default_factory=list)
+    is_list: bool = False
+    row_movement: bool = False
     logging: Logging | None = None
     query: str = ""
 
@@ -204,16 +223,8 @@ def read_column(words: Words, found: TableDefinition) -> None:
         while not words.done:
             depth += (words.peek() == "(") - (words.peek() == ")")
             ends = (
-                "",
-                ",",
-                "NOT",
-                "NULL",
-                "CONSTRAINT",
-                "PRIMARY",
-                "UNIQUE",
-                "CHECK",
-                "REFERENCES",
-            )
+                ",", "NOT", "NULL", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES",
+            )  # fmt: skip
             if words.at > start and not depth and words.peek() in ends:
                 break
             if depth < 0:
@@ -282,12 +293,52 @@ def _read_clause(words: Words, found: TableDefinition) -> None:
         (found.partition_column,) = words.names()
         words.expect("PARTITIONS")
         found.partitions = words.number()
+    elif words.take("PARTITION", "BY", "RANGE") or words.take("PARTITION", "BY", "LIST"):
+        found.is_list = words.tokens[words.at - 1].text.upper() == "LIST"
+        (found.partition_column,) = words.names()
+        words.expect("(")
+        found.ranges.append(read_partition(words))
+        while words.take(","):
+            found.ranges.append(read_partition(words))
+        words.expect(")")
+        found.partitions = len(found.ranges)
+    elif words.take("ENABLE", "ROW", "MOVEMENT"):
+        found.row_movement = True
+    elif words.take("DISABLE", "ROW", "MOVEMENT"):
+        found.row_movement = False
     elif words.take("LOB"):
         names = words.names()
         words.expect("STORE", "AS")
         _read_lob_storage(words, found, names)
     else:
         raise words.unknown()
+
+
+def read_partition(words: Words) -> Partition:
+    """Read PARTITION … VALUES LESS THAN (…), or VALUES (…).
+
+    Raises:
+        OraError: it has a word that is unknown.
+    """
+    words.expect("PARTITION")
+    name = words.name()
+    words.expect("VALUES")
+    words.take("LESS", "THAN")
+    if words.take("(", "MAXVALUE", ")") or words.take("(", "DEFAULT", ")"):
+        return Partition(name)
+    words.expect("(")
+    values, start, depth = list[str](), words.at, 0
+    while depth or words.peek() != ")":
+        if words.done:
+            raise OraError(907, "missing right parenthesis")
+        depth += (words.peek() == "(") - (words.peek() == ")")
+        words.at += 1
+        if not depth and words.peek() in (",", ")"):
+            values.append(words.text_of(start, words.at))
+            words.take(",")
+            start = words.at
+    words.expect(")")
+    return Partition(name, tuple(values))
 
 
 def _read_lob_storage(words: Words, found: TableDefinition, names: Sequence[str]) -> None:

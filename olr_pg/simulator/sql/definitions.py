@@ -27,8 +27,11 @@ from olr_pg.simulator.sql.create_table import (
     read_column,
     read_constraint,
     read_logging,
+    read_partition,
     read_table,
 )
+from olr_pg.simulator.sql.declarations import read_type
+from olr_pg.simulator.sql.partitions import ListBounds, RangeBounds
 from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, Trigger
 from olr_pg.simulator.sql.sequences import SqlSequence
 from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
@@ -36,9 +39,11 @@ from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from olr_pg.simulator.model.tables import SimTable
     from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
     from olr_pg.simulator.sql.database import SqlDatabase
+    from olr_pg.simulator.sql.row_store import StoredRow
     from olr_pg.simulator.sql.statements import Outcome
     from olr_pg.simulator.sql.typed_values import Value
 
@@ -121,6 +126,7 @@ class _Definitions:
             (("DROP", "INDEX"), self._drop_index),
             (("TRUNCATE", "TABLE"), self._truncate),
             (("ALTER", "TABLE"), self._alter_table),
+            (("ALTER", "INDEX"), self._alter_index),
         )
         self._session.commit()
         for known, do in statements:
@@ -187,6 +193,8 @@ class _Definitions:
         partition = (
             self._positions(columns, [found.partition_column])[0] if (found.partition_column) else 0
         )
+        if len(found.ranges) == 1:
+            raise OraError(3001, "unimplemented feature: the model has no single partition")
         unique = [one for one in found.constraints if one.kind == "UNIQUE"]
         indexes = [] if found.index_organised or not key else [(key, True)]
         indexes += [(self._positions(columns, one.columns), True) for one in unique]
@@ -199,7 +207,23 @@ class _Definitions:
         row_scn = database.shape.redo.row_scn_size if found.row_dependencies else 0
         number, database.tables_made = database.tables_made, database.tables_made + 1
         sim = place_table(number, spec, database.instance.scn, row_scn=row_scn)
-        return SqlTable(sim, columns)
+        table = SqlTable(sim, columns)
+        table.moves_rows = found.row_movement
+        table.partition_names = [one.name for one in found.ranges] or [
+            f"SYS_P{at}" for at in range(found.partitions)
+        ]
+        if found.ranges:
+            column = columns[partition]
+            cells = [[self._bound(column, text) for text in one.values] for one in found.ranges]
+            sim.bounds = ListBounds(cells) if found.is_list else RangeBounds(cells)
+            sim.routes = list(sim.segments)
+        return table
+
+    def _bound(self, column: SqlColumn, text: str) -> bytes | None:
+        """Return the bytes of a partition's bound; None for NULL."""
+        outcome = self._session.execute(f"SELECT {text} FROM DUAL")  # noqa: S608
+        cell = column.cell(column.converted(outcome.rows[0][0], ""))
+        return None if cell is None else cell.raw
 
     @staticmethod
     def _positions(columns: Sequence[SqlColumn], names: Sequence[str]) -> tuple[int, ...]:
@@ -254,24 +278,201 @@ class _Definitions:
     def _alter_table(self) -> None:
         words = self._words
         table = self._database.table(words.name())
-        if words.take("ADD", "SUPPLEMENTAL", "LOG", "DATA"):
-            table.sim.logging = read_logging(words)
-        elif words.take("DROP", "SUPPLEMENTAL", "LOG", "DATA"):
-            if read_logging(words) is not table.sim.logging:
-                raise OraError(32588, "supplemental logging attribute does not exist")
-            table.sim.logging = Logging.MINIMAL
-        elif words.take("ADD", "CONSTRAINT"):
-            words.at -= 1
-            self._constrain(table, read_constraint(words))
-        elif words.peek() == "ADD" and words.peek(1) in ("PRIMARY", "UNIQUE", "CHECK", "FOREIGN"):
-            words.expect("ADD")
-            self._constrain(table, read_constraint(words))
-        elif words.take("ADD"):
-            self._add_columns(table)
-        elif words.take("DROP", "CONSTRAINT"):
-            self._drop_constraint(table, words.name())
+        ddl = self._sim.ddl
+        statements: tuple[tuple[tuple[str, ...], Callable[[], None]], ...] = (
+            (("ADD", "SUPPLEMENTAL", "LOG", "DATA"), lambda: self._log(table, adds=True)),
+            (("DROP", "SUPPLEMENTAL", "LOG", "DATA"), lambda: self._log(table, adds=False)),
+            (("ADD", "PARTITION"), lambda: self._add_partition(table)),
+            (("TRUNCATE", "PARTITION"), lambda: self._empty_partition(
+                table, words.name(), ddl.truncate_partition)),
+            (("DROP", "PARTITION"), lambda: self._drop_partition(table, words.name())),
+            (("DROP", "CONSTRAINT"), lambda: self._drop_constraint(table, words.name())),
+            (("DROP",), self._drop_columns),
+            (("MOVE",), lambda: self._move(table)),
+            (("RENAME", "COLUMN"), lambda: self._rename_column(table)),
+            (("RENAME", "TO"), lambda: self._rename_table(table, words.name())),
+            (("SET", "UNUSED"), lambda: self._set_unused(table)),
+            (("MODIFY",), lambda: self._modify_columns(table)),
+            (("ENABLE", "ROW", "MOVEMENT"), lambda: self._move_rows(table, moves=True)),
+            (("DISABLE", "ROW", "MOVEMENT"), lambda: self._move_rows(table, moves=False)),
+            (("ADD",), lambda: self._add(table)),
+        )  # fmt: skip
+        for known, do in statements:
+            if words.take(*known):
+                do()
+                return
+        raise words.unknown()
+
+    def _add(self, table: SqlTable) -> None:
+        kinds = ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN")
+        if self._words.peek() in kinds:
+            self._constrain(table, read_constraint(self._words))
         else:
-            raise words.unknown()
+            self._add_columns(table)
+
+    def _log(self, table: SqlTable, *, adds: bool) -> None:
+        logging = read_logging(self._words)
+        if not adds and logging is not table.sim.logging:
+            raise OraError(32588, "supplemental logging attribute does not exist")
+        table.sim.logging = logging if adds else Logging.MINIMAL
+
+    @staticmethod
+    def _move_rows(table: SqlTable, *, moves: bool) -> None:
+        table.moves_rows = moves
+
+    @staticmethod
+    def _drop_columns() -> None:
+        raise OraError(3001, "unimplemented feature: the model has no redo of dropped columns")
+
+    # --- partitions ---
+
+    def _segment(self, table: SqlTable, name: str) -> int:
+        if name not in table.partition_names or not table.sim.has_partitions:
+            raise OraError(2149, "Specified partition does not exist")
+        return table.partition_names.index(name)
+
+    def _busy(self) -> OraError:
+        return OraError(54, "resource busy and acquire with NOWAIT specified or timeout expired")
+
+    def _empty_partition(
+        self, table: SqlTable, name: str, empty: Callable[[SimTable, int], bool]
+    ) -> None:
+        number = self._segment(table, name)
+        obj = table.sim.segments[number].obj
+        gone = [one for one in table.present if one.row.block.obj == obj]
+        if any(one.writer or one.locker for one in table.present):
+            raise self._busy()
+        if not empty(table.sim, number):
+            raise OraError(3001, "unimplemented feature: the model does not alter this partition")
+        self._forget(table, gone)
+
+    def _forget(self, table: SqlTable, gone: Sequence[StoredRow]) -> None:
+        scn = self._database.instance.scn - 1
+        for stored in gone:
+            stored.values = None
+            stored.since.append(scn)
+            stored.were.append(None)
+            table.settle(stored)
+
+    def _drop_partition(self, table: SqlTable, name: str) -> None:
+        number, sim = self._segment(table, name), table.sim
+        if sim.bounds is None:
+            raise OraError(14255, "table is not partitioned by Range, List or Composite methods")
+        bounds = sim.bounds
+        assert isinstance(bounds, RangeBounds | ListBounds)
+        self._empty_partition(table, name, self._sim.ddl.drop_partition)
+        del table.partition_names[number], bounds.cells[number]
+        sim.routes = list(sim.segments)
+
+    def _add_partition(self, table: SqlTable) -> None:
+        self._words.at -= 1
+        sim, one = table.sim, read_partition(self._words)
+        bounds = sim.bounds
+        if not isinstance(bounds, RangeBounds | ListBounds):
+            raise self._words.unknown()
+        column = table.columns[sim.partition_column]
+        cells = [self._bound(column, text) for text in one.values]
+        if isinstance(bounds, RangeBounds) and not bounds.may_follow(cells):
+            raise OraError(14074, "partition bound must collate higher than that of the last one")
+        if not self._sim.ddl.append_partition(sim):
+            raise self._busy()
+        bounds.cells.append(cells)
+        table.partition_names.append(one.name)
+
+    def _move(self, table: SqlTable) -> None:
+        words, number = self._words, 0
+        if words.take("PARTITION"):
+            number = self._segment(table, words.name())
+        elif table.sim.has_partitions:
+            raise OraError(14511, "cannot perform operation on a partitioned object")
+        if any(one.writer or one.locker for one in table.present):
+            raise self._busy()
+        if not self._sim.ddl.move(table.sim, number):
+            raise OraError(3001, "unimplemented feature: the model does not move these rows")
+
+    def _alter_index(self) -> None:
+        """REBUILD, which writes nothing that concerns rows."""
+        self._words.name()
+        self._words.expect("REBUILD")
+
+    # --- columns ---
+
+    def _place_of(self, table: SqlTable, name: str) -> int:
+        if any(one.writer or one.locker for one in table.present):
+            raise self._busy()
+        (place,) = self._positions(table.columns, [name])
+        return place
+
+    def _replace_column(self, table: SqlTable, place: int, column: SqlColumn) -> None:
+        table.columns = (*table.columns[:place], column, *table.columns[place + 1 :])
+
+    def _rename_column(self, table: SqlTable) -> None:
+        words = self._words
+        place = self._place_of(table, words.name())
+        words.expect("TO")
+        name = words.name()
+        if table.position(name) is not None:
+            raise OraError(957, "duplicate column name")
+        if not self._sim.ddl.rename_column(table.sim, place, name):
+            raise self._busy()
+        self._replace_column(table, place, replace(table.columns[place], name=name))
+
+    def _set_unused(self, table: SqlTable) -> None:
+        words = self._words
+        names = (words.name(),) if words.take("COLUMN") else words.names()
+        for name in names:
+            place = self._place_of(table, name)
+            if any(place in key.columns for key in table.keys):
+                raise OraError(12991, "column is referenced in a multi-column constraint")
+            if not self._sim.ddl.set_unused(table.sim, place):
+                raise self._busy()
+            column = replace(table.columns[place], name="", not_null=False, default="")
+            self._replace_column(table, place, column)
+            table.map_values(lambda values, at=place: (*values[:at], None, *values[at + 1 :]))
+
+    def _modify_columns(self, table: SqlTable) -> None:
+        words = self._words
+        in_brackets = words.take("(")
+        self._modify_column(table)
+        while in_brackets and words.take(","):
+            self._modify_column(table)
+
+    def _modify_column(self, table: SqlTable) -> None:
+        words = self._words
+        place = self._place_of(table, words.name())
+        old, new = table.columns[place], table.columns[place]
+        if words.peek() not in ("NULL", "NOT", "DEFAULT"):
+            declared, words.at = read_type(words.tokens, words.at)
+            if declared.kind != old.declared.kind and table.present:
+                raise OraError(1439, "column to be modified must be empty to change datatype")
+            new = replace(old, declared=declared, storage=lob_storage(declared.kind))
+            for stored in table.present:
+                value = (stored.values or stored.committed or ())[place]
+                if declared.kind == "CHAR" or new.converted(value, table.name) != value:
+                    raise OraError(
+                        1441, "cannot decrease column length because some value is too big"
+                    )
+            if not self._sim.ddl.modify_column(table.sim, place, new.simulated().type):
+                raise self._busy()
+        if words.take("NOT", "NULL") or words.take("NULL"):
+            not_null = words.tokens[words.at - 2].text.upper() == "NOT"
+            if not_null and any(one.values and one.values[place] is None for one in table.present):
+                raise OraError(2296, "cannot enable - null values found")
+            if not self._sim.ddl.set_nullable(table.sim, place, nullable=not not_null):
+                raise self._busy()
+            new = replace(new, not_null=not_null)
+        self._replace_column(table, place, new)
+
+    def _rename_table(self, table: SqlTable, name: str) -> None:
+        database = self._database
+        if name in database.tables or name in database.sequences:
+            raise OraError(955, "name is already used by an existing object")
+        old = table.name
+        if any(one.writer or one.locker for one in table.present) or not (
+            self._sim.ddl.rename_table(table.sim, name)
+        ):
+            raise self._busy()
+        database.tables[name] = database.tables.pop(old)
 
     def _add_columns(self, table: SqlTable) -> None:
         words, found = self._words, TableDefinition()

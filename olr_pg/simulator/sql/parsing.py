@@ -345,7 +345,7 @@ def _read_insert(whole: _Text) -> Statement:
     end, returning, into = _returning(whole)
     tree = tree_of(whole.cut(0, end))
     target, columns = _target(tree.this)
-    appends = "APPEND" in whole.text[: whole.tokens[1].start].upper()
+    appends = re.match(r"\w+\s*/\*\+[^*]*\bAPPEND\b", whole.text, re.IGNORECASE) is not None
     own = {"returning": returning, "into": into, "table": target, "columns": columns}
     source = tree.expression
     if isinstance(source, exp.Values):

@@ -69,6 +69,7 @@ class Changes:
         if self.gathered is not None:
             self.gathered.setdefault(table, []).extend(rows)
             return []
+        self._expect_unloaded(table)
         if not table.triggers:
             return self._insert_rows(table, rows)
         found: list[StoredRow] = []
@@ -83,11 +84,18 @@ class Changes:
         for values in rows:
             self._check_row(table, values)
         cells = [self._cells(table, values) for values in rows]
+        for row in cells:
+            self._check_partition(table, row)
         made: list[Row] = []
         at = 0
         while at < len(cells):
             made += self._insert_some(table, cells[at:])
             at = len(made)
+        return self._store(table, made, rows)
+
+    def _store(
+        self, table: SqlTable, made: Sequence[Row], rows: Sequence[Values]
+    ) -> list[StoredRow]:
         found: list[StoredRow] = []
         for row, values in zip(made, rows, strict=True):
             stored = StoredRow(table, row, None)
@@ -98,6 +106,33 @@ class Changes:
             self.touched.setdefault(stored, None)
             found.append(stored)
         return found
+
+    def can_append(self, table: SqlTable, rows: Sequence[Values]) -> bool:
+        """Tell whether rows are loaded by direct path: else Oracle inserts them as others."""
+        plain = not (table.triggers or table.foreign_keys or len(table.sim.segments) > 1)
+        return plain and self.session.is_free(table.sim) and all(
+            self.session.is_whole(table.sim, self._cells(table, values)) for values in rows
+        )  # fmt: skip
+
+    def append(self, table: SqlTable, rows: Sequence[Values]) -> list[StoredRow]:
+        """Load rows by direct path. Their keys are looked at first: blocks are not taken back."""
+        for values in rows:
+            self._check_row(table, values)
+        for key in table.keys:
+            wanted = [own for own in map(key.of, rows) if own is not None]
+            taken = any(table.holders(key, own) for own in wanted)
+            if taken or len(set(wanted)) < len(wanted):
+                raise OraError(1, f"unique constraint ({table.sim.owner}.{key.name}) violated")
+        self._expect_unloaded(table)
+        if self.session.transaction is None:
+            self.session.begin_empty()
+        count = self.session.load_part(table.sim, [self._cells(table, one) for one in rows])
+        self.transaction.loaded.add(table)
+        return self._store(table, table.sim.live[len(table.sim.live) - count :], rows)
+
+    def _expect_unloaded(self, table: SqlTable) -> None:
+        if table in self.transaction.loaded:
+            raise OraError(12838, "cannot read/modify an object after modifying it in parallel")
 
     def insert_gathered(self) -> int:
         """Insert what was gathered; return how many rows."""
@@ -135,9 +170,16 @@ class Changes:
             further = {at for at, value in enumerate(values) if value is not given[at]}
             new = {at: values[at] for at in sorted({*new, *further})}
         self._check_row(table, values)
-        self._change(stored)
         cells = {at: table.columns[at].cell(value) for at, value in new.items()}
         row = stored.row
+        if table.sim.partition_column in cells and table.sim.has_partitions:
+            after = [cells.get(at, cell) for at, cell in enumerate(row.cells)]
+            self._check_partition(table, after)
+            if table.sim.segment_of(after).obj != row.block.obj and not table.moves_rows:
+                raise OraError(
+                    14402, "updating partition key column would cause a partition change"
+                )
+        self._change(stored)
         if not self.session.update(row, cells):
             if any(cell is not None or old[at] is not None for at, cell in cells.items()):
                 raise OraError(
@@ -192,6 +234,7 @@ class Changes:
         return new
 
     def _change(self, stored: StoredRow) -> None:
+        self._expect_unloaded(stored.table)
         self.touched.setdefault(stored, stored.values)
         self.transaction.note(stored)
         stored.writer = self.transaction
@@ -219,6 +262,11 @@ class Changes:
     @staticmethod
     def _cells(table: SqlTable, values: Values) -> list[Cell | None]:
         return [column.cell(value) for column, value in zip(table.columns, values, strict=True)]
+
+    @staticmethod
+    def _check_partition(table: SqlTable, cells: Sequence[Cell | None]) -> None:
+        if table.sim.has_partitions and table.sim.range_of(cells) < 0:
+            raise OraError(14400, "inserted partition key does not map to any partition")
 
     # --- constraints ---
 

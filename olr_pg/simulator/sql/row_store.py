@@ -129,6 +129,8 @@ class SqlTable:
 
     Attributes:
         present: rows that some session sees.
+        partition_names: in the order of the model's segments.
+        moves_rows: ENABLE ROW MOVEMENT.
         gone: rows that only flashback queries see.
     """
 
@@ -140,6 +142,8 @@ class SqlTable:
         self.checks: list[Check] = []
         self.children: list[tuple[SqlTable, ForeignKey]] = []
         self.triggers: list[Trigger] = []
+        self.partition_names: list[str] = []
+        self.moves_rows = False
         self.present: dict[StoredRow, None] = {}
         self.gone: list[StoredRow] = []
         self._had: dict[Key, dict[tuple[Any, ...], dict[StoredRow, None]]] = {}
@@ -262,6 +266,7 @@ class SqlTransaction:
         waits_since: counts waits, to tell which came first.
         is_victim: a deadlock is broken by the failure of its statement.
         is_active: it has not ended.
+        loaded: tables that it has loaded by direct path.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -270,7 +275,7 @@ class SqlTransaction:
     waits_since: int = 0
     is_victim: bool = False
     is_active: bool = True
-    tables_locked: set[str] = field(default_factory=set)
+    loaded: set[SqlTable] = field(default_factory=set)
 
     def note(self, stored: StoredRow) -> None:
         """Note what a row is before it is changed or locked, and take its lock."""

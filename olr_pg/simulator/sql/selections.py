@@ -312,6 +312,8 @@ class Selection:
                     if alias not in ("", one.source.alias):
                         continue
                     for at, column in enumerate(one.source.columns):
+                        if not column:
+                            continue
                         if not alias and one.source in self._scope.joined.get(column, ())[1:]:
                             continue
                         names.append(column)

@@ -78,6 +78,7 @@ class SqlColumn:
     """A column.
 
     Attributes:
+        name: empty where it was set unused.
         default: the text of its DEFAULT; empty for none.
         not_null: NULL is refused.
     """

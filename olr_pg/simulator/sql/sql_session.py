@@ -222,6 +222,8 @@ class SqlSession:
                 1086, f"savepoint '{name}' never established in this session or is invalid"
             )
         points = self.transaction.savepoints
+        if self.transaction.loaded:
+            raise OraError(3001, "unimplemented feature: the model takes no part of a load back")
         self._take_back(points[name])
         for later in list(points)[list(points).index(name) + 1 :]:
             del points[later]

@@ -124,7 +124,7 @@ def _alias_of(node: Any) -> str:
 def _positions(table: SqlTable, names: Sequence[str]) -> tuple[int, ...]:
     """Return the places of columns; of all where none is named."""
     found = list[int]()
-    for name in names or [one.name for one in table.columns]:
+    for name in names or [one.name for one in table.columns if one.name]:
         at = table.position(name)
         if at is None:
             raise OraError(904, f'"{name}": invalid identifier')
@@ -262,7 +262,8 @@ def _make_insert(database: SqlDatabase, statement: Insert) -> Prepared:
     def run(context: Context, changes: Changes | None) -> Outcome:
         assert changes is not None
         rows = rows_of(context)
-        made = changes.insert(table, rows)
+        appends = statement.appends and changes.can_append(table, rows)
+        made = changes.append(table, rows) if appends else changes.insert(table, rows)
         found = (
             [returning.of(context, one, one.values or ()) for one in made]
             if statement.returning

@@ -38,6 +38,7 @@ class Recorded:
     Attributes:
         at: the rows of every table as each commit left them, by its SCN.
         redefined: the rows of every table behind each DDL, with the SCN below which it is.
+        names: those of the start by those of now, behind each DDL.
     """
 
     def __init__(self, folder: Path, seed: int = 1, shape: DatabaseShape | None = None) -> None:
@@ -49,6 +50,7 @@ class Recorded:
         self.session = SqlSession(self.database)
         self.at: dict[int, dict[str, Rows]] = {}
         self.redefined: list[tuple[int, dict[str, Rows]]] = []
+        self.names: list[tuple[int, dict[str, str]]] = []
 
     def run(self, *statements: str) -> int:
         """Carry statements out; how many rows the last one concerned."""
@@ -65,6 +67,7 @@ class Recorded:
             log.unlink()
         self.logs.clear()
         self.followed = dict(self.database.tables)
+        self._note_names(start.scn)
         self.first = self._rows_at(start.scn)
         self.database.committed = self._note_commit
         self.database.changed = self._note_definitions
@@ -85,6 +88,16 @@ class Recorded:
     def _note_definitions(self) -> None:
         scn = self.database.instance.scn
         self.redefined.append((scn, self._rows_at(scn)))
+        self._note_names(scn)
+
+    def _note_names(self, scn: int) -> None:
+        own = {one.name: name for name, one in self.followed.items()
+               if one in self.database.tables.values()}  # fmt: skip
+        self.names.append((scn, own))
+
+    def _name_at(self, name: str, scn: int) -> str:
+        """What a table was called at the start."""
+        return next(own for at, own in reversed(self.names) if at <= scn)[name]
 
     def decode(self) -> list[dict[str, Any]]:
         """What the logs say, once the database is shut down."""
@@ -114,7 +127,8 @@ class Recorded:
             while effects and effects[0][0] < scn:
                 self._redefine(rows, *effects.pop(0))
             if change["op"] in ("insert", "update", "delete"):
-                _carry_out(rows, change, self.followed)
+                name = self._name_at(change["table"].partition(".")[2], scn)
+                _carry_out(rows[name], change, self.followed[name])
             elif change["op"] == "commit":
                 commits += 1
                 if scn != next_scn:  # several commits may have one SCN
@@ -128,9 +142,10 @@ class Recorded:
         return commits
 
     def _redefine(self, rows: dict[str, Rows], scn: int, effect: DdlEffect) -> None:
-        name = effect.table.name
-        if name not in rows or effect.operation == ADD_COLUMN:
+        names = [name for name, one in self.followed.items() if one.sim is effect.table]
+        if not names or effect.operation == ADD_COLUMN:
             return
+        name = names[0]
         if effect.operation == TRUNCATE:
             rows[name].clear()
             return
@@ -156,7 +171,7 @@ class _Unread:
     """The LOB values that redo does not hold whole, by table, row and column."""
 
     def __init__(self, committed: Sequence[Transaction]) -> None:
-        self._left = list(committed)
+        self._left = [one for one in committed if any(two.table.lobs for two in one.changes)]
         self.places: set[tuple[str, str, str]] = set()
 
     def follow(self, scn: int) -> None:
@@ -191,10 +206,7 @@ def _defaults(table: SqlTable) -> dict[str, Any]:
     }
 
 
-def _carry_out(rows: dict[str, Rows], change: dict[str, Any], tables: dict[str, SqlTable]) -> None:
-    name = change["table"].partition(".")[2]
-    table, own = tables[name], rows[name]
-
+def _carry_out(own: Rows, change: dict[str, Any], table: SqlTable) -> None:
     def identity(image: dict[str, Any]) -> str:
         if change.get("rowid"):
             return str(change["rowid"])
@@ -224,6 +236,7 @@ def rows_at(table: SqlTable, scn: int) -> Rows:
         image = {
             column.name: _json(column, value)
             for column, value in zip(table.columns, values, strict=True)
+            if column.name
         }
         key = table.primary_key
         if table.sim.index_organised and key is not None:

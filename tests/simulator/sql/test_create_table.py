@@ -42,7 +42,7 @@ def test_a_table_as_a_query() -> None:
         ("(id NUMBER) CLUSTER c (id)", 922, "CLUSTER"),
         ("(id NUMBER GENERATED ALWAYS AS IDENTITY)", 922, "GENERATED"),
         ("(id NUMBER, id DATE)", 957, "duplicate"),
-        ("(id NUMBER) PARTITION BY RANGE (id)", 922, "PARTITION"),
+        ("(id NUMBER) PARTITION BY SYSTEM", 922, "PARTITION"),
         ("(id", 902, "datatype"),
         ("(id NUMBER) LOB (id) STORE AS SECUREFILE", 22853, "LOB"),
     ],

@@ -1,7 +1,7 @@
 -- purpose: minimal supplemental logging only: an update's redo has neither key nor old values of other columns
 -- others: tools say nothing and cannot find the row
 -- covers: logging-minimal
--- stops: L OLR-05002
+-- stops: L OLR-05009
 CREATE TABLE l (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4), SUPPLEMENTAL LOG DATA (ALL) COLUMNS);
 INSERT INTO l SELECT LEVEL, 'a', LEVEL FROM dual CONNECT BY LEVEL <= 5;
 COMMIT;

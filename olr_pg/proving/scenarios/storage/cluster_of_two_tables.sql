@@ -2,7 +2,6 @@
 -- others: the block's table number tells whose a row is; tools without it mix the tables up
 -- covers: clusters
 -- needs: clusters
--- stops: DEPT OLR-02110, EMP OLR-02110
 CREATE CLUSTER staff (dept NUMBER(4)) SIZE 512;
 CREATE INDEX staff_i ON CLUSTER staff;
 CREATE TABLE dept (dept NUMBER(4) PRIMARY KEY, name VARCHAR2(20)) CLUSTER staff (dept);

@@ -1,6 +1,6 @@
 -- purpose: a row with LOBs moves to another partition: its LOBs are stored anew
 -- covers: partitions-hash, partition-moves
-CREATE TABLE p (id NUMBER(6) PRIMARY KEY, region NUMBER(4), c CLOB) PARTITION BY HASH (region) PARTITIONS 3;
+CREATE TABLE p (id NUMBER(6) PRIMARY KEY, region NUMBER(4), c CLOB) PARTITION BY HASH (region) PARTITIONS 3 ENABLE ROW MOVEMENT;
 INSERT INTO p SELECT LEVEL, LEVEL, RPAD('c' || LEVEL, 500 * LEVEL, 'x') FROM dual CONNECT BY LEVEL <= 8;
 COMMIT;
 UPDATE p SET region = region + 1;

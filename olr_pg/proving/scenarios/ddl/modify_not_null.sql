@@ -1,0 +1,14 @@
+-- purpose: a column may not be NULL any more, and may again
+-- covers: modify-column
+CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
+INSERT INTO m VALUES (1, 'x');
+COMMIT;
+-- start
+ALTER TABLE m MODIFY (v NOT NULL);
+-- error: ORA-01400 or ORA-01407
+UPDATE m SET v = NULL;
+UPDATE m SET v = 'y';
+COMMIT;
+ALTER TABLE m MODIFY (v NULL);
+UPDATE m SET v = NULL;
+COMMIT;

@@ -1,0 +1,14 @@
+-- purpose: two columns swap their names by way of a third
+-- others: by name the values would change places
+-- covers: rename-column
+-- stops: R OLR-03072
+CREATE TABLE r (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b VARCHAR2(10));
+INSERT INTO r VALUES (1, 'was a', 'was b');
+COMMIT;
+-- start
+ALTER TABLE r RENAME COLUMN a TO tmp;
+ALTER TABLE r RENAME COLUMN b TO a;
+ALTER TABLE r RENAME COLUMN tmp TO b;
+UPDATE r SET a = a || '!';
+INSERT INTO r (id, a, b) VALUES (2, 'new a', 'new b');
+COMMIT;

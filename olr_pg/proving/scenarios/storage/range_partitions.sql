@@ -1,0 +1,15 @@
+-- purpose: partitions by range of a date: rows in each, NULLs in the last, and values beyond the bounds
+-- covers: partitions-range
+CREATE TABLE p (id NUMBER(6) PRIMARY KEY, day DATE, v VARCHAR2(20)) PARTITION BY RANGE (day) (PARTITION y23 VALUES LESS THAN (DATE '2024-01-01'), PARTITION y24 VALUES LESS THAN (TO_DATE('2025-01-01', 'YYYY-MM-DD')), PARTITION later VALUES LESS THAN (MAXVALUE));
+INSERT INTO p VALUES (1, DATE '2023-12-31', 'a');
+INSERT INTO p VALUES (2, DATE '2024-01-01', 'b');
+INSERT INTO p VALUES (3, DATE '2031-01-01', 'c');
+INSERT INTO p VALUES (4, NULL, 'd');
+COMMIT;
+-- start
+INSERT INTO p VALUES (10, DATE '1999-12-31', 'e');
+INSERT INTO p VALUES (11, NULL, 'f');
+UPDATE p SET v = v || '!';
+COMMIT;
+DELETE FROM p WHERE day < DATE '2024-06-01';
+COMMIT;

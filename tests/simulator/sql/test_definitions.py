@@ -1,0 +1,73 @@
+"""DDL is carried out, or refused with Oracle's errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.simulator.ora_error import OraError
+from tests.simulator.sql.databases import Recorded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Recorded:
+    found = Recorded(tmp_path)
+    found.run(
+        "CREATE TABLE t (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4))",
+        "INSERT INTO t VALUES (1, 'x', NULL)",
+        "CREATE TABLE p (id NUMBER(4)) PARTITION BY RANGE (id)"
+        " (PARTITION a VALUES LESS THAN (5), PARTITION b VALUES LESS THAN (10))",
+        "CREATE TABLE h (id NUMBER(4)) PARTITION BY HASH (id) PARTITIONS 2",
+    )
+    return found
+
+
+def test_columns_are_renamed_hidden_and_modified(made: Recorded) -> None:
+    made.run("ALTER TABLE t RENAME COLUMN a TO label", "ALTER TABLE t SET UNUSED (b)")
+    assert made.rows("SELECT * FROM t") == [(1, "x")]
+    made.run("ALTER TABLE t ADD (b NUMBER(2))", "INSERT INTO t VALUES (2, 'y', 3)")
+    assert made.rows("SELECT b, label FROM t WHERE id = 2") == [(3, "y")]
+    made.run("ALTER TABLE t MODIFY (label VARCHAR2(20) NOT NULL)")
+    with pytest.raises(OraError, match="ORA-01400"):
+        made.run("UPDATE t SET label = NULL")
+    made.run("ALTER TABLE t RENAME TO u", "UPDATE u SET label = RPAD('x', 20, 'y')")
+    with pytest.raises(OraError, match="ORA-00942"):
+        made.run("SELECT * FROM t")
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("ALTER TABLE t RENAME COLUMN a TO b", "00957"),
+        ("ALTER TABLE t RENAME COLUMN z TO y", "00904"),
+        ("ALTER TABLE t RENAME TO p", "00955"),
+        ("ALTER TABLE t SET UNUSED (id)", "12991"),
+        ("ALTER TABLE t MODIFY (b NOT NULL)", "02296"),
+        ("ALTER TABLE t MODIFY (a NUMBER(4))", "01439"),
+        ("ALTER TABLE t DROP COLUMN a", "03001"),
+        ("ALTER TABLE t SHRINK SPACE", "00922"),
+        ("ALTER TABLE t DROP SUPPLEMENTAL LOG DATA (PRIMARY KEY) COLUMNS", "32588"),
+        ("ALTER TABLE p TRUNCATE PARTITION z", "02149"),
+        ("ALTER TABLE t TRUNCATE PARTITION a", "02149"),
+        ("ALTER TABLE p ADD PARTITION c VALUES LESS THAN (5)", "14074"),
+        ("ALTER TABLE p MOVE", "14511"),
+        ("ALTER TABLE h DROP PARTITION sys_p0", "14255"),
+        ("INSERT INTO p VALUES (10)", "14400"),
+    ],
+)
+def test_what_is_refused(made: Recorded, statement: str, code: str) -> None:
+    with pytest.raises(OraError, match=f"ORA-{code}"):
+        made.run(statement)
+
+
+def test_a_load_by_direct_path_closes_its_table(made: Recorded) -> None:
+    made.run("COMMIT", "INSERT /*+ APPEND */ INTO t SELECT LEVEL + 5, 'l', 1 FROM dual CONNECT BY"
+             " LEVEL <= 3")  # fmt: skip
+    with pytest.raises(OraError, match="ORA-12838"):
+        made.run("UPDATE t SET b = 2")
+    made.run("ROLLBACK")
+    assert made.rows("SELECT id FROM t") == [(1,)]
