@@ -19,6 +19,7 @@ from olr_pg.simulator.model.transactions import (
     NOT_NULL,
     PARTITION,
     RENAME_COLUMN,
+    RENAME_TABLE,
     TRUNCATE,
     DdlEffect,
 )
@@ -236,7 +237,7 @@ class DdlStatements:
             dictionary.rename(self._rows, obj, name)
         words = f"ALTER TABLE {table.name} RENAME TO {name}"
         table.name = name
-        self.end(table, ALTER_TABLE, words, DdlEffect(ALTER_COLUMN, table))
+        self.end(table, ALTER_TABLE, words, DdlEffect(RENAME_TABLE, table))
         return True
 
     def drop_partition(self, table: SimTable, number: int) -> bool:
