@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.rendering.ddl_lines import render_ddl
 from olr_pg.rendering.json_lines import PackedLines
 from olr_pg.replicator.decode_once import LogDecoding
+from olr_pg.scalars import format_xid
+
+LOST: Final = "lost"
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.transactions.row_fault import RowFault
 
     Event = dict[str, Any]
 
@@ -24,6 +28,9 @@ def decoded_events(
     snapshot: Snapshot, logs: Sequence[str], tables: Sequence[Table], incidents: Path
 ) -> list[Event]:
     """Decode logs; return what committed behind the dictionary's SCN, in delivery order.
+
+    A LOB value that decoding reports as not whole in the redo is an event with op
+    `LOST`, before or behind its change.
 
     Args:
         logs: paths.
@@ -48,7 +55,16 @@ def decoded_events(
     names = [f'"{one.owner}"."{one.name}"' for one in tables]
     decoding = LogDecoding(snapshot, logs, tables=names, packed=True)
     render = PackedLines(decoding.database)
-    for run in decoding.runs(ddl=ddl, incidents=incidents):
+
+    def lost(fault: RowFault) -> None:
+        for one in fault.lobs:
+            if fault.commit_scn > snapshot.scn:
+                place = {"table": fault.error.where["table"], "rowid": one.row_id}
+                scn = Decimal(fault.commit_scn)
+                value = {"column": one.column, "code": one.code, "commit_scn": scn}
+                events.append({"op": LOST, "xid": format_xid(fault.xid), **place, **value})
+
+    for run in decoding.runs(ddl=ddl, incidents=incidents, lost=lost):
         for piece in render.pieces(run.blob, decoding.tables):
             take(bytes(piece))
     return events

@@ -34,7 +34,7 @@ from olr_pg.oracle.facts import read_facts, read_scn
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.proving import logminer
 from olr_pg.proving.database_facts import database_facts
-from olr_pg.proving.decoded import decoded_events
+from olr_pg.proving.decoded import LOST, decoded_events
 from olr_pg.proving.replay import DIFFERENCES_MAX, check_replay
 from olr_pg.proving.report_page import html_page
 from olr_pg.proving.rows_as_of import RowReader
@@ -165,10 +165,12 @@ def prove(
             stack.callback(scratch.end)
         place = options.out / "work"
         target = open_target(config.apply or EMBEDDED, options.out, stack)
-        way = WholeWay(config, scratch.owner, target, place / "data", session)
+        way = WholeWay(
+            config, scratch.owner, target, place / "data", options.out / "made-ledger", session
+        )
         way.clear()
         if not options.keep:
-            stack.callback(way.clear)
+            stack.callback(way.end)
         trial = _Trial(config, scratch, oracle, containers, way, place, options)
         for number, scenario in enumerate(scenarios):
             if run.is_done(scenario):
@@ -310,6 +312,10 @@ class _Trial:
         commits = len({one["xid"] for one in events if one["op"] == "commit"})
         reason = f"{counted(commits, 'commit')}, compared at {len(notes.moments)} SCNs"
         verdict = Verdict(Word.RIGHT, reason)
+        lost = [one for one in events if one["op"] == LOST]
+        if lost:
+            reason = f"reported as not whole in the redo: {counted(len(lost), 'LOB value')}"
+            verdict = Verdict(Word.REFUSED, reason, f"OLR-{lost[0]['code']:05}")
         if differences:
             path = incidents / f"{scenario.name.replace('/', '.')}.incident.json"
             verdict = Verdict(

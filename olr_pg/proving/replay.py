@@ -2,7 +2,8 @@
 
 It needs nothing but the source's own flashback queries, and finds wrong values, lost rows, phantom
 rows, and changes at a wrong commit. What a DDL does to rows without a change of them (a default of
-a new column, ROWIDs of a moved table) is taken over from the source; a TRUNCATE is carried out.
+a new column, ROWIDs of a moved table) is taken over from the source, and so is a LOB value that
+decoding has reported as not whole in the redo. A TRUNCATE is carried out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from olr_pg.proving.decoded import LOST as LOST_LOB
 from olr_pg.proving.rows_as_of import row_key
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class _Replayed:
         self.columns = start.columns
         self.is_reshaped = False
         self.xids: dict[str, str] = {}
+        self.lost: set[tuple[str, str]] = set()
 
     def take_over(self, moment: TableRows) -> None:
         """Take over what DDL has changed without a change of rows."""
@@ -96,6 +99,9 @@ class _Replayed:
         for key, row in self.rows.items():
             for name in set(moment.columns) - row.keys():  # a row from before the column
                 row[name] = moment.rows.get(key, {}).get(name)
+        for key, name in self.lost & {(key, name) for key in self.rows for name in self.columns}:
+            self.rows[key][name] = moment.rows.get(key, {}).get(name)
+        self.lost.clear()
         self.is_reshaped = False
 
 
@@ -108,11 +114,15 @@ def check_replay(
         moments: behind the commits, in the order of their SCNs.
         events: decoded, in delivery order.
     """
-    return list(_Replay(start, moments).differences(iter(events)))
+    told = list(events)
+    lost = [one for one in told if one["op"] == LOST_LOB]
+    replay = _Replay(start, moments, lost)
+    return list(replay.differences(one for one in told if one["op"] != LOST_LOB))
 
 
 class _Replay:
-    def __init__(self, start: Moment, moments: Sequence[Moment]) -> None:
+    def __init__(self, start: Moment, moments: Sequence[Moment], lost: Iterable[Event]) -> None:
+        self._lost = sorted(lost, key=lambda one: one["commit_scn"], reverse=True)
         self._tables = {name: _Replayed(rows) for name, rows in start.tables.items()}
         self._moments = moments
         self._left = DIFFERENCES_MAX
@@ -126,6 +136,10 @@ class _Replay:
             while event is not None and int(event["commit_scn"]) <= moment.scn:
                 yield from self._bounded(self._carry_out(event))
                 event = next(events, None)
+            while self._lost and self._lost[-1]["commit_scn"] <= moment.scn:
+                one = self._lost.pop()
+                if one["table"] in self._tables:
+                    self._tables[one["table"]].lost.add((one["rowid"], one["column"]))
             for name, rows in moment.tables.items():
                 if name in self._tables:
                     yield from self._bounded(self._compare(name, rows, moment.scn))
@@ -153,6 +167,8 @@ class _Replay:
             table.is_reshaped = True
             if event["command"] == "TRUNCATE TABLE":
                 table.rows.clear()
+            return
+        if event["op"] not in ("insert", "update", "delete"):
             return
         if event["op"] == "insert":
             key = _key_of(event, event["after"], table.key)

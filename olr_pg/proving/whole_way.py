@@ -22,6 +22,7 @@ from olr_pg.config.status_section import Status
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.initial import LoadOptions, initial_load
+from olr_pg.load.lob_fetching import fetch_lobs
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
 from olr_pg.proving.verdicts import Verdict, Word
@@ -135,6 +136,7 @@ class WholeWay:
         owner: of the scratch schema.
         target: how to connect to the target.
         data: a directory that is the judge's alone.
+        note: a file that remembers over a kill that the target had no ledger before.
         session: gives the Spark session when there is much to do.
     """
 
@@ -144,12 +146,14 @@ class WholeWay:
         owner: str,
         target: str,
         data: Path,
+        note: Path,
         session: Callable[[], SparkSession],
     ) -> None:
         self._config, self._owner, self._target = config, owner, target
-        self._data, self._session = data, session
+        self._data, self._note, self._session = data, note, session
         with self._connected() as connection:
-            self._had_ledger = _has_schema(connection, OWN_SCHEMA)
+            if not _has_schema(connection, OWN_SCHEMA):
+                note.touch()
 
     def _connected(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self._target, autocommit=True)
@@ -161,20 +165,26 @@ class WholeWay:
             connection.execute(
                 sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(SCHEMA))
             )
-            if not self._had_ledger:
+            tables = [
+                sql.Identifier(OWN_SCHEMA, name)
+                for (name,) in connection.execute(_SUBSCRIBED, (OWN_SCHEMA,)).fetchall()
+            ]
+            others = False
+            for table in tables:
+                delete = sql.SQL("DELETE FROM {} WHERE subscription = %s").format(table)
+                connection.execute(delete, (SUBSCRIPTION,))
+                some = connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table))
+                others = others or some.fetchone() is not None
+            # A stream that somebody has begun meanwhile keeps its ledger.
+            if self._note.exists() and not others:
                 connection.execute(
                     sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(OWN_SCHEMA))
                 )
-                return
-            for (name,) in connection.execute(
-                _SUBSCRIBED, (OWN_SCHEMA,)
-            ).fetchall():  # fmt: skip
-                connection.execute(
-                    sql.SQL("DELETE FROM {}.{} WHERE subscription = %s").format(
-                        sql.Identifier(OWN_SCHEMA), sql.Identifier(name)
-                    ),
-                    (SUBSCRIPTION,),
-                )
+
+    def end(self) -> None:
+        """Remove everything for good."""
+        self.clear()
+        self._note.unlink(missing_ok=True)
 
     def load(self, tables: Sequence[str]) -> None:
         """Load the tables as they are now.
@@ -204,7 +214,12 @@ class WholeWay:
         except OlrPgError as error:
             return self._stopped() or Verdict.refused(error)
         try:
-            return self._stopped() or self._compared(left, scn)
+            fetched = sum(one.fetched for one in fetch_lobs(config, ()))
+            verdict = self._stopped() or self._compared(left, scn)
+            if fetched and verdict.word is Word.RIGHT:
+                said = f"{counted(fetched, 'LOB value')} fetched from the source, {verdict.reason}"
+                return verdict._replace(reason=said)
+            return verdict
         except OlrPgError as error:
             return Verdict.refused(error)
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.ordering.split_merging import Merged
     from olr_pg.redo.sessions import SessionDirectory
+    from olr_pg.transactions.row_fault import RowFault
     from olr_pg.transactions.waiting_storage import Storage
 
 _log = structlog.get_logger(__name__)
@@ -112,10 +113,12 @@ class LogDecoding:
         decode: Decode | None = None,
         plan: Callable[[ArchivedLog], Sequence[Split]] | None = None,
         ddl: Callable[[DictionaryTransaction], None] | None = None,
+        lost: Callable[[RowFault], None] = lambda _fault: None,
     ) -> Iterator[ReadyRun]:
         """Yield every committed transaction, many at a time; to be called once.
 
         Args:
+            lost: is given the LOB values that changes are yielded without.
             progress, incidents, account, sessions, storage, decode, plan, ddl: as of `decode_logs`.
 
         Raises:
@@ -143,7 +146,8 @@ class LogDecoding:
                     _tell(ddl, statements.popleft())
                 for fault in left_out:
                     if fault.lobs:
-                        continue  # warned of as `LobLosses`; the change is there, without the value
+                        lost(fault)  # warned of as `LobLosses`; the change is there without it
+                        continue
                     reporter.report(fault)
                 if merger.failure is not None:
                     raise merger.failure

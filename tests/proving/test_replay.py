@@ -62,6 +62,11 @@ def test_a_before_image_that_the_row_does_not_have() -> None:
     assert "V is other, not x" in found.words
 
 
+def test_a_value_that_is_reported_as_lost_is_the_sources() -> None:
+    lost = event("lost", 20, "A", column="V", code=2120)
+    assert replayed([lost, *CHANGES[1:]], (30, SECOND)) == []
+
+
 def test_a_truncated_table_is_empty() -> None:
     assert replayed([event("ddl", 20, command="TRUNCATE TABLE")], (25, {})) == []
 
