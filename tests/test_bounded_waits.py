@@ -34,6 +34,7 @@ OPERATOR: Final = "a command of the operator's, who ends it with Ctrl-C"
 
 ALLOWED: Final = {
     ("appliance/demo_run.py", "join", "replicate"): "the demo's own watch; " + OVER,
+    ("appliance/compiling_ahead.py", "wait", "kernels_ahead"): "the process was killed",
     ("appliance/demo_source.py", "wait", "abandon"): "the process was killed",
     ("appliance/demo_source.py", "communicate", "_failure"): "the process has ended",
     ("applier/batches/unapplied_bound.py", "wait_for", "wait"): WATCH,
@@ -65,7 +66,11 @@ ALLOWED: Final = {
     ("rendering/parquet_files.py", "result", "write"): OPERATOR,
     ("rendering/parquet_files.py", "result", "_wait_for_one"): OPERATOR,
     ("replicator/decoding_run.py", "join", "join"): OVER,
-    ("replicator/kernel_warmup.py", "join", "warm_kernels"): "compiling: it waits for nothing",
+    (
+        "replicator/kernel_warmup.py",
+        "join",
+        "_compile_in_two_processes",
+    ): "compiling: it waits for nothing",
     ("replicator/process_decoding.py", "result", "release"): "it is done",
     ("replicator/run_control.py", "join", "leave"): OVER,
     ("server/listener.py", "join", "stop"): "its socket was shut, which ends what it waits for",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from olr_pg.appliance.compiling_ahead import kernels_ahead
 from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.full_disk import full_disk_told
@@ -29,7 +30,6 @@ from olr_pg.appliance.target import (
     target_directory,
 )
 from olr_pg.appliance.watchdog import Watchdog
-from olr_pg.applier.kernel_warmup import warming
 from olr_pg.applier.session.applier_session import Applier
 from olr_pg.applier.settings import (
     START_SECONDS,
@@ -146,9 +146,8 @@ def run_appliance(
         for part in parts:
             directory = target_directory(part)
             checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
-        if apply:
-            for order in {part.port.byte_order for part in parts if part.apply}:
-                stack.enter_context(warming(ByteOrder(order)))
+        orders = {ByteOrder(part.port.byte_order) for part in parts if apply and part.apply}
+        stack.enter_context(kernels_ahead(orders))
         stack.callback(stop_session)
         memory = config.context.memory
         storage = SpillFiles(

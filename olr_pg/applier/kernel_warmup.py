@@ -25,8 +25,10 @@ from olr_pg.applier.stopped.held_frames import framed
 from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
 from olr_pg.datatypes.columns import column_of
 from olr_pg.datatypes.convert import encoder_for
+from olr_pg.datatypes.interval import day_second_kernel
 from olr_pg.datatypes.mapping import OracleType, PgKind, pg_type
 from olr_pg.dictionary.model import Column
+from olr_pg.kernels.cache import is_on_disk
 from olr_pg.wire.client import ClientProtocol, Elements
 from olr_pg.wire.elements import (
     Begin,
@@ -106,6 +108,11 @@ _RARE: Final = (
     (_column(_VALUE, OracleType.ROWID), bytes(10), PgKind.TEXT),
 )
 """Single-byte characters, addresses of rows, and types that somebody has to choose."""
+
+
+def is_compiled() -> bool:
+    """Tell whether the kernels are on disk: the one that `warm_kernels` comes to last is."""
+    return is_on_disk(day_second_kernel)
 
 
 @contextmanager

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 SPILL_BYTES: Final = 32 << 20
 """Bytes of unfinished transactions past which the largest wait in the temporary directory."""
 
+SHORT_BYTES: Final = 2 << 20
+"""Up to so many bytes of logs, kernels that nobody has compiled are interpreted: a few seconds for
+each MB, and compiling takes half a minute."""
+
+_SHORT_SECONDS: Final = 30.0
+"""After these, compiling would have been shorter."""
+
 
 class Format(StrEnum):
     """The forms of the output."""
@@ -154,6 +161,7 @@ def decode(
     from olr_pg.decoding.heap import keep_freed_memory
     from olr_pg.decoding.spill import SpillFiles
     from olr_pg.dictionary.loader import load_dictionary
+    from olr_pg.kernels.late_dispatcher import interpret_first
     from olr_pg.redo.sessions import SessionDirectory
     from olr_pg.replicator.decode_once import LogDecoding, is_wanted
 
@@ -164,6 +172,8 @@ def decode(
     lines_of = snapshot.database if sessions is None and not account else None
     with _splits_decoded(jobs, lines_of, with_names=session and not out) as decoder:
         decoding = LogDecoding(snapshot, logs, tables=table or None, packed=True)
+        if sum(log.used_bytes for log in decoding.logs) <= SHORT_BYTES:
+            interpret_first(_SHORT_SECONDS)
         with byte_progress("decoding") as advance:
             runs = decoding.runs(
                 progress=advance,

@@ -1,55 +1,70 @@
 """The entry point of ``olr-pg``.
 
 Nothing heavy is imported here or at the top of a command's module: ``--help`` answers at once, and
-Spark, Numba and database drivers are loaded by the commands that need them.
+Spark, Numba and database drivers are loaded by the commands that need them. A process imports the
+module of its own command only, because reading the options of all of them takes longer than
+``version``.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from olr_pg.cli import (
-    bench,
-    config,
-    decode,
-    demo,
-    dictionary,
-    doctor,
-    dump,
-    errors,
-    init,
-    logs,
-    prepare,
-    prove,
-    reload,
-    simulate,
-    status,
-    tables,
-    version,
-)
-from olr_pg.cli import run as run_command
 from olr_pg.cli.group import ReportingGroup
-from olr_pg.cli.migration import assess, cutover, fetch, load, migrate, schema, verify
 
-app = typer.Typer(
-    name="olr-pg",
-    cls=ReportingGroup,
-    help="Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.",
-    epilog=(
-        "Exit codes: 0 done, 1 differences or stopped tables, 2 usage or configuration, 3 logs,"
-        " 4 dictionary, 5 server, 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11 findings"
-        " of doctor, 12 no appliance to ask, 70 a defect,"
-        " 130 interrupted, 143 terminated, 141 nobody reads the output."
-    ),
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    app: typer.Typer
+
+COMMANDS: Final = {
+    "init": "init:init",
+    "run": "run:run",
+    "status": "status:status",
+    "reload": "reload:reload",
+    "initial-load": "migration.load:initial_load",
+    "logs": "logs:logs",
+    "verify": "migration.verify:verify",
+    "repair": "migration.verify:repair",
+    "fetch-lobs": "migration.fetch:fetch_lobs",
+    "cutover": "migration.cutover:cutover",
+    "migrate": "migration.migrate:migrate",
+    "assess": "migration.assess:assess",
+    "prove": "prove:prove",
+    "decode": "decode:decode",
+    "dump": "dump:dump",
+    "doctor": "doctor:doctor",
+    "demo": "demo:demo",
+    "prepare": "prepare:prepare",
+    "simulate": "simulate:simulate",
+    "bench": "bench:bench",
+    "version": "version:version",
+    "errors": "errors:app",
+    "tables": "tables:app",
+    "schema": "migration.schema:app",
+    "dictionary": "dictionary:app",
+    "config": "config:app",
+}
+"""Each command's module below `cli`, and its function, or the group of those below it; groups are
+last, as in the help."""
+
+_HELP: Final = ("-h", "--help")
+_COMPLETING: Final = "_OLR_PG_COMPLETE"
+"""What a shell sets that asks for completions."""
 
 
-@app.callback()
+def _print_version(wanted: bool) -> None:
+    from olr_pg.cli.version import print_and_exit
+
+    print_and_exit(wanted)
+
+
 def main(
     *,
     version_wanted: Annotated[
@@ -58,7 +73,7 @@ def main(
             "--version",
             help="Print the version and exit.",
             is_eager=True,
-            callback=version.print_and_exit,
+            callback=_print_version,
         ),
     ] = False,
     json_errors: Annotated[
@@ -72,34 +87,76 @@ def main(
     """Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs."""
 
 
-app.command("init")(init.init)
-app.command("run")(run_command.run)
-app.command("status")(status.status)
-app.command("reload")(reload.reload)
-app.command("initial-load")(load.initial_load)
-app.command("logs")(logs.logs)
-app.command("verify")(verify.verify)
-app.command("repair")(verify.repair)
-app.command("fetch-lobs")(fetch.fetch_lobs)
-app.add_typer(errors.app, name="errors")
-app.add_typer(tables.app, name="tables")
-app.command("cutover")(cutover.cutover)
-app.command("migrate")(migrate.migrate)
-app.command("assess")(assess.assess)
-app.add_typer(schema.app, name="schema")
-app.command("prove")(prove.prove)
-app.command("decode")(decode.decode)
-app.command("dump")(dump.dump)
-app.command("doctor")(doctor.doctor)
-app.add_typer(dictionary.app, name="dictionary")
-app.command("demo")(demo.demo)
-app.command("prepare")(prepare.prepare)
-app.command("simulate")(simulate.simulate)
-app.command("bench")(bench.bench)
-app.add_typer(config.app, name="config")
-app.command("version")(version.version)
+def make_app(names: Iterable[str], *, brief: bool = False) -> typer.Typer:
+    """Return the program with these commands.
+
+    Args:
+        names: of `COMMANDS`.
+        brief: the commands have their help but not their options: enough for the program's help.
+    """
+    made = typer.Typer(
+        name="olr-pg",
+        cls=ReportingGroup,
+        help="Replicates Oracle into PostgreSQL by reading Oracle's binary redo logs.",
+        epilog=(
+            "Exit codes: 0 done, 1 differences or stopped tables, 2 usage or configuration, 3 logs,"
+            " 4 dictionary, 5 server, 6 PostgreSQL, 7 Spark, 8 Oracle, 9 simulator, 10 and 11"
+            " findings of doctor, 12 no appliance to ask, 70 a defect,"
+            " 130 interrupted, 143 terminated, 141 nobody reads the output."
+        ),
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": list(_HELP)},
+    )
+    made.callback()(main)
+    for name in names:
+        command = _command(name)
+        if not isinstance(command, typer.Typer):
+            made.command(name, help=command.__doc__)(_nothing if brief else command)
+        elif brief:
+            made.command(name, help=command.info.help)(_nothing)
+        else:
+            made.add_typer(command, name=name)
+    return made
+
+
+def _command(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    return getattr(import_module(f"{__package__}.{module}"), attribute)
+
+
+def _nothing() -> None:
+    """Stand for a command that is not called."""
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """Return the program with as many commands as a command line needs.
+
+    Args:
+        arguments: without the program's name.
+    """
+    if _COMPLETING not in os.environ:
+        if not arguments or (len(arguments) == 1 and arguments[0] in _HELP):
+            return make_app(COMMANDS, brief=True)
+        # The options in front of a command have no values.
+        word = next((one for one in arguments if not one.startswith("-")), "")
+        if word in COMMANDS:
+            return make_app((word,))
+    return _whole()
+
+
+@cache
+def _whole() -> typer.Typer:
+    return make_app(COMMANDS)
+
+
+def __getattr__(name: str) -> Any:
+    """Return `app`, the program with all its commands."""
+    if name == "app":
+        return _whole()
+    raise AttributeError(name)
 
 
 def run() -> None:
     """Run the command line of this process; never returns."""
-    app(prog_name="olr-pg")
+    app_for(sys.argv[1:])(prog_name="olr-pg")

@@ -32,7 +32,14 @@ _INTRINSIC: Final = "llvm."
 def is_on_disk(kernel: Any) -> bool:
     """Tell whether a kernel was compiled from these sources, for whatever types and processor."""
     found = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
-    return isinstance(found, KernelCache) and found.index.exists()
+    # The index comes before what it lists.
+    return isinstance(found, KernelCache) and found.index.with_suffix(".1.nbc").exists()
+
+
+def index_of(kernel: Any) -> Path | None:
+    """Return the file that lists a kernel's compiled forms; None where it is not compiled."""
+    found = getattr(kernel, "_cache", NullCache())
+    return found.index if isinstance(found, KernelCache) else None
 
 
 class _Results(CompileResultCacheImpl):

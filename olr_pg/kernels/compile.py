@@ -6,10 +6,9 @@ Nothing of Numba is made, nor imported, before a kernel is called (`late_dispatc
 
 from __future__ import annotations
 
-import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from olr_pg.kernels.late_dispatcher import LateDispatcher
+from olr_pg.kernels.late_dispatcher import LateDispatcher, plain_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
         """
 
 else:
-    _FUNCTIONS = (LateDispatcher, types.FunctionType)
 
     def kernel(function):
         """Compile `function` with Numba."""
@@ -75,16 +73,4 @@ else:
 
     def interpreted(function, instead=None):
         """Make plain Python of a kernel with all its parts."""
-        made = dict(instead or {})
-
-        def plain(dispatcher):
-            if dispatcher not in made:
-                own = uncompiled(dispatcher)
-                scope = dict(own.__globals__)
-                made[dispatcher] = types.FunctionType(own.__code__, scope, own.__name__)
-                for name in own.__code__.co_names:
-                    if isinstance(scope.get(name), _FUNCTIONS):
-                        scope[name] = plain(scope[name])
-            return made[dispatcher]
-
-        return plain(function)
+        return plain_python(function, instead)

@@ -3,30 +3,62 @@
 A module of kernels has dozens, and a process that loads one from disk (`cache`) needs none of the
 others: what Numba makes of each takes half a millisecond. Numba itself takes a third of a second,
 and most processes that import a module of kernels call none.
+
+Compiling the kernels takes half a minute. Interpreting them takes a second for the first 100 KB of
+redo. So a process whose work is short, or whose kernels another process compiles, interprets those
+that are not on disk (`interpret_first`).
 """
 
 from __future__ import annotations
 
 import importlib
 import threading
+import time
+import types
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MAKERS: Final = f"{__package__}.dispatchers"
 """The module whose functions make Numba's dispatchers."""
 
+_DISK: Final = f"{__package__}.cache"
+"""The module that knows what is on disk; it imports Numba."""
+
 _LOCK: Final = threading.RLock()
 """One of a kernel, whichever threads ask for it."""
 
+_FROM_PYTHON: Final = frozenset({"kernel", "inlined_kernel"})
+"""The kinds that Python calls."""
+
+
+class _Interpretation:
+    """How many seconds this process still interprets kernels that are not on disk; all threads."""
+
+    seconds: float = 0.0
+
+
+def interpret_first(seconds: float) -> None:
+    """Interpret kernels that are not on disk, until their calls have taken `seconds` in all.
+
+    Afterwards they are compiled when they are called. A kernel that another process has compiled
+    meanwhile is taken from the disk at its next call.
+
+    Args:
+        seconds: 0 compiles at once, which is what a process begins with.
+    """
+    _Interpretation.seconds = seconds
+
 
 class LateDispatcher:
-    """Stands for Numba's dispatcher, and becomes it when it is called or anything else is asked."""
+    """Stands for Numba's dispatcher, and becomes it when it is called."""
 
     # A call finds what to call in this slot without any Python in between: first the method that
     # makes the dispatcher, then the dispatcher.
-    __slots__ = ("__call__", "__dict__", "_arguments", "_kind", "py_func")
+    __slots__ = ("__call__", "__dict__", "_arguments", "_kind", "_made", "_plain", "py_func")
 
     def __init__(self, function: Callable[..., Any], kind: str, *arguments: Any) -> None:
         """Take the kernel's code.
@@ -40,20 +72,41 @@ class LateDispatcher:
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
         self._kind, self._arguments = kind, arguments
+        self._made: Any = None
+        self._plain: Any = None
         self.__call__ = self._first_call
 
     @property
     def dispatcher(self) -> Any:
         """Numba's, the same each time; with NUMBA_DISABLE_JIT the code."""
-        if self.__call__ == self._first_call:
+        if self._made is None:
             with _LOCK:
-                if self.__call__ == self._first_call:
+                if self._made is None:
                     make = getattr(importlib.import_module(MAKERS), self._kind)
-                    self.__call__ = make(*self._arguments, self.py_func)
-        return self.__call__
+                    self._made = make(*self._arguments, self.py_func)
+        return self._made
 
     def _first_call(self, *arguments: Any, **named: Any) -> Any:
-        return self.dispatcher(*arguments, **named)
+        if self._is_interpreted():
+            return self._interpret(*arguments, **named)
+        self.__call__ = self.dispatcher
+        return self.__call__(*arguments, **named)
+
+    def _is_interpreted(self) -> bool:
+        """Tell whether this call is interpreted: the next one may find the kernel on disk."""
+        if _Interpretation.seconds <= 0 or self._kind not in _FROM_PYTHON:
+            return False
+        return not importlib.import_module(_DISK).is_on_disk(self)
+
+    def _interpret(self, *arguments: Any, **named: Any) -> Any:
+        if self._plain is None:
+            self._plain = plain_python(self)
+        start = time.thread_time()
+        # Integers of a kernel wrap around, as the machine's do.
+        with np.errstate(over="ignore"):
+            result = self._plain(*arguments, **named)
+        _Interpretation.seconds -= time.thread_time() - start
+        return result
 
     @property
     def _numba_type_(self) -> Any:
@@ -65,3 +118,25 @@ class LateDispatcher:
 
     def __reduce__(self) -> Any:
         return self.dispatcher.__reduce__()
+
+
+_FUNCTIONS: Final = (LateDispatcher, types.FunctionType)
+
+
+def plain_python(function: Any, instead: Mapping[Any, Any] | None = None) -> Any:
+    """Return plain Python of a kernel with all its parts. As `compile.interpreted`."""
+    made = dict(instead or {})
+
+    def plain(dispatcher: Any) -> Any:
+        if dispatcher not in made:
+            own = getattr(dispatcher, "py_func", dispatcher)
+            scope = dict(own.__globals__)
+            made[dispatcher] = types.FunctionType(
+                own.__code__, scope, own.__name__, own.__defaults__, own.__closure__
+            )
+            for name in own.__code__.co_names:
+                if isinstance(scope.get(name), _FUNCTIONS):
+                    scope[name] = plain(scope[name])
+        return made[dispatcher]
+
+    return plain(function)

@@ -2,7 +2,9 @@
 
 Numba compiles a kernel at its first call and keeps it on disk. Spark's workers are forked from one
 daemon: what the daemon has compiled, none of them has to. Numba compiles on one core at a time, so
-a process of its own compiles what comes behind the extraction, which is the larger half.
+a process of its own compiles what comes behind the extraction, which is the smaller half. Processes
+that start together (executors, a run and the process that compiles for it) wait for the first one
+of them, and load what it has compiled.
 
 The logs that are decoded for it are generated ones that the package carries
 (``tools/warmup_log.py`` writes them).
@@ -10,6 +12,8 @@ The logs that are decoded for it are generated ones that the package carries
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import multiprocessing
 import tarfile
 import tempfile
@@ -23,7 +27,7 @@ import structlog
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.split import open_for_decoding, plan_splits
 from olr_pg.dictionary.loader import load_snapshot
-from olr_pg.kernels.cache import is_on_disk
+from olr_pg.kernels.cache import index_of, is_on_disk
 from olr_pg.kernels.compile import interpreted
 from olr_pg.redo import log_extraction as extract
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
@@ -43,26 +47,68 @@ RARE_LOGS: Final = ("data/warmup_lobs.tar.xz", "data/warmup_rare.tar.xz")
 _log = structlog.get_logger(__name__)
 
 
+def is_compiled() -> bool:
+    """Tell whether the kernels are on disk."""
+    return is_on_disk(extract.extract_groups) and is_on_disk(fill_room)
+
+
 def warm_kernels(*, lines: bool = False) -> None:
     """Decode small generated logs: compiles, or loads, every kernel of the way.
 
     Args:
         lines: the changes become JSON Lines, too.
     """
-    with generated_logs() as folder:
-        if is_on_disk(extract.extract_groups) and is_on_disk(fill_room):
+    with generated_logs() as folder, _one_compiles():
+        if is_compiled():
             _decode(folder, lines=lines)
             return
-        # Forked: what is loaded here need not be loaded again, and it ends with this process.
-        behind = multiprocessing.get_context("fork").Process(
-            target=warm_behind_extraction, args=(folder,), daemon=True
-        )
-        behind.start()
-        _decode(folder, lines=lines)
-        behind.join()
-        if behind.exitcode != 0:
-            # What it did not compile, the decoding above has; its traceback is on stderr.
-            _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
+        with uncollected():
+            _compile_in_two_processes(folder, lines=lines)
+
+
+def _compile_in_two_processes(folder: Path, *, lines: bool) -> None:
+    """Decode what `unpack_logs` wrote; meanwhile another process compiles what is behind."""
+    # Forked: what is loaded here need not be loaded again, and it ends with this process.
+    behind = multiprocessing.get_context("fork").Process(
+        target=warm_behind_extraction, args=(folder,), kwargs={"lines": lines}, daemon=True
+    )
+    behind.start()
+    _decode(folder, lines=lines)
+    behind.join()
+    if behind.exitcode != 0:
+        # What it did not compile, the decoding above has; its traceback is on stderr.
+        _log.warning("not all kernels are compiled ahead", exit_code=behind.exitcode)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Collect no garbage in the block: the compiler makes a million objects, and most stay."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def _one_compiles() -> Iterator[None]:
+    """Wait while another process of this machine compiles, and keep others waiting if this does."""
+    place = index_of(extract.extract_groups)
+    try:
+        lock = None if place is None else place.with_name("compiling.lock").open("wb")
+    except OSError:  # nothing can be kept there either
+        lock = None
+    if lock is None:
+        yield
+        return
+    with lock:
+        if not is_compiled():
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_compiled():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
 
 
 def warm_online() -> None:
@@ -91,10 +137,14 @@ def unpack_logs(folder: Path, name: str = _LOGS) -> None:
         archive.extractall(folder, **options)  # noqa: S202 - of our own
 
 
-def warm_behind_extraction(folder: Path) -> None:
-    """Decode what `unpack_logs` wrote with the extraction interpreted, which leaves it so."""
+def warm_behind_extraction(folder: Path, *, lines: bool = False) -> None:
+    """Decode what `unpack_logs` wrote with the extraction interpreted, which leaves it so.
+
+    Args:
+        lines: as of `warm_kernels`.
+    """
     setattr(extract, extract.extract_groups.__name__, interpreted(extract.extract_groups))
-    _decode(folder)
+    _decode(folder, lines=lines)
 
 
 def _first_log(folder: Path) -> Log:

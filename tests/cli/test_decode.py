@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,6 +130,21 @@ def test_parquet_files_are_the_same_from_any_number_of_processes(
         found.append([(path.relative_to(out), path.read_bytes()) for path in files])
     assert found[0] == found[1]
     assert {path.parent.name for path, _ in found[0]} == {"SHOP.ORDERS"}
+
+
+@pytest.mark.parametrize("workload", ["orders", "wide", "lobs", "random"])
+def test_a_short_log_needs_no_compiled_kernels(tmp_path: Path, workload: str) -> None:
+    folder = simulated(tmp_path / "simulated", 9, workload, 100_000).folder
+    arguments = ["--dictionary", str(folder / "dictionary.json"), str(folder / "logs")]
+    done = subprocess.run(
+        [sys.executable, "-m", "olr_pg", "decode", *arguments],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")},
+        check=True,
+        capture_output=True,
+    )
+    assert done.stdout == (folder / "truth.jsonl").read_bytes()
+    assert b"Warning" not in done.stderr
+    assert not [*tmp_path.rglob("*.nbc")], "kernels were compiled"
 
 
 def test_ctrl_c_ends_the_processes_too(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
+
+from tests.replicator.decoded_seeds import simulated
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -48,6 +52,42 @@ def test_every_command_has_help_without_heavy_imports(start_cli: Start, name: st
     stdout, stderr = process.communicate(timeout=60)
     assert f"Usage: olr-pg {name}" in stdout
     assert stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (("version",), ("pydantic",)),  # typer's option --help
+        (("--version",), ("pydantic",)),
+        (("--help",), ("rich",)),
+        (("version", "--help"), ("pydantic", "rich")),
+        (("config", "--help"), ("pydantic", "rich")),
+        (("config", "schema"), ("pydantic", "rich", "numpy")),
+        (
+            ("decode", "-d", "DICTIONARY", "LOG"),
+            ("numba", "numpy", "pydantic", "rich", "structlog"),
+        ),
+        (("dump", "LOG"), ("numba", "numpy", "pydantic", "rich", "structlog")),
+    ],
+    ids=lambda value: " ".join(value) if value and value[0] != "rich" else None,
+)
+def test_commands_import_what_they_use_and_no_more(
+    tmp_path: Path, arguments: tuple[str, ...], allowed: tuple[str, ...]
+) -> None:
+    if "LOG" in arguments:
+        folder = simulated(tmp_path, 3, "orders", 30_000).folder
+        files = {"LOG": folder / "logs", "DICTIONARY": folder / "dictionary.json"}
+        arguments = tuple(str(files.get(one, one)) for one in arguments)
+    entry = (
+        "import atexit, sys\nfrom olr_pg.cli.entry import run\n"
+        "told = lambda: print(sorted(set(sys.modules) & set({!r})), file=sys.stderr)\n"
+        "atexit.register(told)\nrun()"
+    ).format((*HEAVY, "pydantic", "rich", "structlog", "sqlglot"))
+    done = subprocess.run(
+        [sys.executable, "-c", entry, *arguments], check=True, capture_output=True, text=True
+    )
+    imported = set(ast.literal_eval(done.stderr.splitlines()[-1]))
+    assert imported <= set(allowed), imported - set(allowed)
 
 
 def test_version(cli: Cli) -> None:

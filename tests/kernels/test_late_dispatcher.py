@@ -8,12 +8,19 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pytest
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 
+from olr_pg.kernels import late_dispatcher
 from olr_pg.kernels.compile import inlined_kernel, kernel
+from olr_pg.kernels.late_dispatcher import interpret_first
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOTHING_OF_NUMBA = """
 import sys
@@ -89,3 +96,56 @@ def test_without_compilation_it_is_the_function() -> None:
 def test_a_module_of_kernels_needs_no_numba() -> None:
     script = NOTHING_OF_NUMBA.format(module="config.model")
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@kernel
+def _doubled(value: Any) -> Any:
+    return value + value
+
+
+@pytest.fixture
+def interpreting() -> Iterator[None]:
+    """Interpret what is not on disk."""
+    interpret_first(60)
+    yield
+    interpret_first(0)
+
+
+@pytest.mark.usefixtures("interpreting")
+def test_a_kernel_that_is_not_on_disk_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    late: Any = kernel(_two_more.py_func)  # type: ignore[attr-defined]
+    late.dispatcher._cache = NullCache()
+    assert late(1) == 3
+    assert not late.signatures
+    assert not isinstance(late.__call__, Dispatcher)
+    monkeypatch.setattr(late_dispatcher._Interpretation, "seconds", 0)  # all of them are used up
+    assert late(1) == 3
+    assert late.signatures
+
+
+@pytest.mark.usefixtures("interpreting")
+def test_a_kernel_that_another_process_has_compiled_is_taken_from_the_disk() -> None:
+    _doubled(1)
+    interpret_first(0)
+    _doubled(1)  # compiles it
+    interpret_first(60)
+    late: Any = kernel(_doubled.py_func)  # type: ignore[attr-defined]
+    assert late(2) == 4
+    assert isinstance(late.__call__, Dispatcher)
+
+
+@pytest.mark.usefixtures("interpreting")
+def test_interpreted_integers_wrap_around_without_a_warning() -> None:
+    late: Any = kernel(_doubled.py_func)  # type: ignore[attr-defined]
+    late.dispatcher._cache = NullCache()
+    assert late(np.uint64(1 << 63)) == 0
+    assert not late.signatures
+
+
+@pytest.mark.usefixtures("interpreting")
+def test_interpreted_calls_use_their_seconds_up() -> None:
+    late: Any = kernel(_two_more.py_func)  # type: ignore[attr-defined]
+    late.dispatcher._cache = NullCache()
+    before = late_dispatcher._Interpretation.seconds
+    late(1)
+    assert late_dispatcher._Interpretation.seconds < before

@@ -1,0 +1,82 @@
+"""Kernels that are not compiled when a run begins: another process does it, this one interprets.
+
+Compiling takes half a minute of two cores, and the first changes need not wait for it. So the run
+interprets its kernels until they are on disk, and takes each from there at its next call. Spark's
+workers wait for the same process (`replicator.kernel_warmup`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.applier.kernel_warmup import is_compiled as is_applier_compiled
+from olr_pg.applier.kernel_warmup import warm_kernels as warm_applier
+from olr_pg.applier.kernel_warmup import warming
+from olr_pg.kernels.late_dispatcher import interpret_first
+from olr_pg.replicator.kernel_warmup import is_compiled as is_decoder_compiled
+from olr_pg.replicator.kernel_warmup import uncollected
+from olr_pg.replicator.kernel_warmup import warm_kernels as warm_decoder
+from olr_pg.server.kernel_warmup import warm_port
+from olr_pg.wire.frames import ByteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+INTERPRETED_SECONDS: Final = 120.0
+"""After so much work the run compiles by itself what is not on disk yet."""
+
+_NICENESS: Final = 10
+"""The run goes first: it has changes to apply."""
+
+
+@contextmanager
+def kernels_ahead(orders: Collection[ByteOrder]) -> Iterator[None]:
+    """Have the kernels of a run ready as soon as possible; ends with the block.
+
+    Args:
+        orders: byte orders of the ports that the bundled applier reads; may be empty.
+    """
+    if is_decoder_compiled() and (not orders or is_applier_compiled()):
+        with ExitStack() as stack:
+            for order in orders:
+                stack.enter_context(warming(order))
+            yield
+        return
+    process = subprocess.Popen(  # noqa: S603 - our own
+        [sys.executable, "-m", __name__, *(order.value for order in orders)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # what it cannot compile, the run compiles, and tells
+        start_new_session=True,
+    )
+    interpret_first(INTERPRETED_SECONDS)
+    try:
+        yield
+    finally:
+        interpret_first(0)
+        # It has a child. Its number is its own until it is waited for.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def main(orders: Sequence[str]) -> None:
+    """Compile what a run needs and keep it on disk.
+
+    Args:
+        orders: as of `kernels_ahead`, by their values.
+    """
+    os.nice(_NICENESS)
+    with uncollected():
+        warm_decoder()
+        for order in orders:
+            warm_applier(ByteOrder(order))
+        warm_port()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,39 @@
+"""A run whose kernels nobody has compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RUN = """
+import psutil
+from olr_pg.appliance.compiling_ahead import kernels_ahead
+from olr_pg.wire.frames import ByteOrder
+from olr_pg.wire.offsets import message_run
+from olr_pg.server.kernel_warmup import warm_port
+
+with kernels_ahead([ByteOrder.LITTLE]):
+    (process,) = psutil.Process().children()
+    assert process.cmdline()[-2:] == ["olr_pg.appliance.compiling_ahead", "little"]
+    warm_port()
+    assert not message_run.signatures, "it was compiled here"
+assert not psutil.pid_exists(process.pid)
+warm_port()
+assert message_run.signatures, "it is interpreted for good"
+"""
+
+
+def test_another_process_compiles_and_this_one_interprets(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
