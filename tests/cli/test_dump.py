@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from olr_pg.capture.readers import map_log, read_header
 from olr_pg.errors import OlrPgError
+from olr_pg.files.sealed import RowKey, sealed_bytes, sealing
 from olr_pg.redo.dump.incident import (
     collect_incident,
     payload_position,
@@ -138,6 +140,22 @@ def test_a_reader_may_stop_in_the_middle(start_cli: Start, real_log_dir: Path) -
     assert process.stdout.readline().startswith("LOG FILE")
     process.stdout.close()
     assert (process.stderr.read(), process.wait(timeout=60)) == ("", 141)
+
+
+def test_an_encrypted_incident_needs_its_key(cli: Cli, tmp_path: Path) -> None:
+    text = base64.b64encode(bytes(range(32))).decode()
+    incident = tmp_path / "one.incident.json"
+    with sealing(RowKey.of_text(text)):
+        incident.write_bytes(sealed_bytes(b"no incident"))
+    config = tmp_path / "config.json"
+    source = {"kind": "offline", "dictionary": "d.json", "logs": "logs"}
+    config.write_text(json.dumps({"context": {"encryption-key": text}, "source": source}))
+    missing = cli("dump", "--incident", incident)
+    assert missing.stderr.startswith("OLR-01192")
+    assert "--config" in missing.stderr
+    opened = cli("dump", "--incident", incident, "--config", config)
+    assert opened.stderr.startswith("OLR-02100"), "it was decrypted, and is no incident"
+    assert cli("dump", "--config", config, tmp_path).returncode == 2
 
 
 def test_an_incident_is_shown_and_masked(cli: Cli, real_log_dir: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from olr_pg.decoding.incidents import with_incident
 from olr_pg.dictionary.snapshot_file import write_snapshot
 from olr_pg.errors import OlrPgError
+from olr_pg.files.sealed import RowKey, SealedReader, sealing
 from olr_pg.redo.dump.incident import incident_records, read_incident
 from olr_pg.redo.record_view import same_transaction, vector_xids
 from olr_pg.replicator.decode_once import decode_logs
@@ -70,6 +71,17 @@ def test_decode_leaves_the_records_of_the_transaction(source: DdlSource, tmp_pat
     assert str(folder) in str(caught.value.where["incident"])
     content = check_incident(folder)
     assert b"one".hex().encode() in content
+
+
+def test_with_a_key_it_is_encrypted(source: DdlSource, tmp_path: Path) -> None:
+    folder, key = tmp_path / "incidents", RowKey(bytes(range(32)))
+    with sealing(key), pytest.raises(OlrPgError):
+        list(decode_logs(narrowed(source), [str(source.directory / "logs")], incidents=folder))
+    (path,) = folder.iterdir()
+    assert b"one".hex().encode() not in path.read_bytes()
+    with sealing(key), SealedReader(path) as sealed:
+        path.write_bytes(sealed.read(0, sealed.size))
+    check_incident(folder)
 
 
 def test_without_a_place_in_the_redo_the_error_stays_as_it_is(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from olr_pg.capture.logs import open_log
+from olr_pg.capture.readers import same_content
 from olr_pg.config.source_section import Vault
 from olr_pg.errors import OlrPgError
+from olr_pg.files.sealed import RowKey, is_sealed, sealing
 from olr_pg.oracle.vault import LogVault
 from tests.oracle.live_source import LiveSource
 
@@ -32,6 +34,19 @@ def test_the_vault_makes_one_copy_and_keeps_nothing_broken(
     with live.database(vault=vault) as database:
         assert [found.path for found in database.scan(0, 0).logs] == [str(copy)]
     assert copy.stat().st_mtime_ns == changed
+
+
+def test_with_a_key_the_copies_are_encrypted(live: LiveSource, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    path = live.archive()
+    key = RowKey(bytes(range(32)))
+    with sealing(key), live.database(vault=vault) as database:
+        (log,) = database.scan(0, 0).logs
+        assert is_sealed(log.path)
+        assert log.header == open_log(str(path)).header
+        assert same_content(log, open_log(str(path)))
+        (live.mount / path.name).unlink()
+        assert [one.path for one in database.scan(0, 0).logs] == [log.path]
 
 
 def test_a_vault_that_cannot_be_written(live: LiveSource, tmp_path: Path) -> None:
