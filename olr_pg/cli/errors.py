@@ -106,7 +106,7 @@ def list_errors(
         read_incomplete,
         read_stopped,
     )
-    from olr_pg.applier.stopped.pausing import paused_tables
+    from olr_pg.applier.stopped.pausing import paused_tables, read_pause
 
     with open_settings(config, target_name) as (connection, settings):
         lines = read_errors(connection, settings.subscription, resolved=every)
@@ -115,11 +115,13 @@ def list_errors(
         shown = None if every else _INCOMPLETE_MAX
         incomplete = read_incomplete(connection, settings.subscription, shown) if counts else []
         paused = paused_tables(connection, settings.subscription)
+        whole = read_pause(connection, settings.subscription)
     if as_json:
         print_json(
             {
                 "stopped": [one._asdict() for one in stopped],
                 "paused": paused,
+                "paused_whole_by": None if whole is None else whole.by,
                 "errors": [_line_json(line) for line in lines],
                 "incomplete": {
                     "tables": counts,
@@ -128,6 +130,11 @@ def list_errors(
             }
         )
     else:
+        if whole is not None:
+            print_line(
+                f"PAUSED as a whole by {whole.by}: nothing is applied until"
+                " `olr-pg tables resume --all`"
+            )
         _print_lists(stopped, paused, lines)
         _print_incomplete(counts, incomplete)
     if stopped:

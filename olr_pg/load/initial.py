@@ -265,8 +265,6 @@ def _begin(
             empty_table(connection, plan.target.identifier)
             state = None
         if state is None:
-            if options.builder is not None:
-                options.builder.make_unique_keys(connection, source.table.full_name)
             data = source.data
             progress.begin(
                 connection, source.scn, source.start_scn, data.identity, len(data.partitions)
@@ -411,7 +409,7 @@ def _fail(work: _Work, error: OlrPgError) -> None:
 def _finish(connection: Connection[Any], work: _Work, options: LoadOptions) -> None:
     """Index and analyse the table, and hand it over to replication."""
     if options.builder is not None:
-        options.builder.make_indexes(connection, work.source.table.full_name)
+        options.builder.make_keys_and_indexes(connection, work.source.table.full_name)
     if work.state.finished:
         return
     name = sql.Identifier(work.table.schema, work.table.name)

@@ -35,6 +35,14 @@ emptied AS (DELETE FROM olr_pg.unlogged WHERE subscription = %(s)s AND source_ta
 DELETE FROM olr_pg.load WHERE subscription = %(s)s AND source_table = %(t)s
 """
 _FORGET_APPLIED = "DELETE FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s"
+_BEGIN_ANEW = """
+WITH former AS (
+    DELETE FROM olr_pg.ledger WHERE subscription = %s AND source_table = %s
+    RETURNING subscription, source_table, target_table, paused
+)
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn, paused, stopped)
+SELECT subscription, source_table, target_table, 0, true, true FROM former WHERE paused
+"""
 _DROP_HELD = """
 WITH held AS (DELETE FROM olr_pg.held WHERE subscription = %(s)s AND source_table = %(t)s),
 listed AS (DELETE FROM olr_pg.incomplete WHERE subscription = %(s)s AND source_table = %(t)s)
@@ -63,7 +71,7 @@ INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
 VALUES (%s, %s, %s, %s)
 ON CONFLICT (subscription, source_table) DO UPDATE
 SET target_table = excluded.target_table, commit_scn = excluded.commit_scn, xids = '{}',
-    stopped = false, applied_at = now()
+    stopped = olr_pg.ledger.paused, applied_at = now()
 WHERE olr_pg.ledger.commit_scn = 0
 """
 _AGE = """
@@ -131,15 +139,18 @@ class TableLoadProgress(NamedTuple):
         connection.execute(_FORGET, {"s": self.subscription, "t": self.source_table})
 
     def forget_applied(self, connection: Connection[Any]) -> None:
-        """Forget that the table is replicated, in a transaction that empties the table too."""
-        connection.execute(_FORGET_APPLIED, self[:2])
+        """Forget how far the table is, in a transaction that empties the table too.
+
+        A pause that somebody decided stays.
+        """
+        connection.execute(_BEGIN_ANEW, self[:2])
 
     def leave(self, connection: Connection[Any]) -> None:
         """Forget everything of a table that is replicated no more; its rows stay as they are."""
         with connection.transaction():
             connection.execute(_DROP_HELD, {"s": self.subscription, "t": self.source_table})
             self.forget(connection)
-            self.forget_applied(connection)
+            connection.execute(_FORGET_APPLIED, self[:2])
 
     def claim(self, connection: Connection[Any], part: int, scn: int) -> bool:
         """Take a partition for this transaction.

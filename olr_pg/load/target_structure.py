@@ -1,8 +1,9 @@
 """Unique keys, indexes, foreign keys and sequences of the target, made as the source has them.
 
-Unique keys come before the data, as the primary key does; indexes after it; foreign keys and
-sequences once every table is in. What is there already is left as it is, found by its columns and
-not by its name. What PostgreSQL refuses is reported, and tried again by the next load.
+Unique keys and indexes come after the data: a value that is too long for one must not keep a row
+out. Foreign keys and sequences come once every table is in. What is there already is left as it is,
+found by its columns and not by its name. What PostgreSQL refuses is reported, and tried again by
+the next load.
 """
 
 from __future__ import annotations
@@ -114,14 +115,11 @@ class StructureBuilder:
         """Return what became of every part so far."""
         return list(self._made.values())
 
-    def make_unique_keys(self, connection: Connection[Any], table: str) -> None:
-        """Make the unique keys of ``OWNER.NAME``, before its data."""
+    def make_keys_and_indexes(self, connection: Connection[Any], table: str) -> None:
+        """Make the unique keys and the indexes of ``OWNER.NAME``, after its data."""
         for key in self._structure.unique_keys:
             if key.full_name == table:
                 self._make(connection, "unique key", table, key.name, self._unique_key, key)
-
-    def make_indexes(self, connection: Connection[Any], table: str) -> None:
-        """Make the indexes of ``OWNER.NAME``, after its data."""
         for index in self._structure.indexes:
             if index.full_name == table:
                 self._make(connection, "index", table, index.name, self._index, index)

@@ -12,6 +12,7 @@ from olr_pg.appliance.all_checks import diagnose
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.applier.statements.target_plan import named_target, target_name
+from olr_pg.applier.stopped.pausing import paused_tables
 from olr_pg.applier.target.set_aside import set_aside
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
@@ -25,7 +26,7 @@ from olr_pg.load.verification.verification import verify
 from olr_pg.migration.migration_progress import MigrationWatch
 from olr_pg.migration.migration_steps import STEPS, migration_state, note_migration
 from olr_pg.observability.findings import Severity
-from olr_pg.observability.wording import counted
+from olr_pg.observability.wording import counted, some
 from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema import trial
 from olr_pg.schema.source_inventory import all_statements, read_schemas
@@ -266,6 +267,10 @@ class _Migration:
     def _replication(self) -> dict[str, Any]:
         spark_session.stop_session()  # that of the load: the appliance opens one of its own
         run_appliance(self._config, once=True, apply=True)
+        with opened_target(self._config) as target:
+            paused = paused_tables(target.connection, self._apply.subscription)
+        if paused:
+            raise OlrPgError(Code.TABLE_PAUSED, some(paused), table=paused[0])
         return {}
 
     def _verify(self) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -39,10 +41,15 @@ COMMANDS: Final = (
     ("errors", "list"),
     ("tables", "resume", "SHOP.ORDERS"),
     ("errors", "retry", "SHOP.ORDERS"),
+    ("errors", "retry"),
+    ("errors", "show", "1"),
+    ("errors", "skip", "1"),
     ("tables", "list"),
     ("run", "--once"),
     ("logs", "--purgeable"),
     ("verify",),
+    ("repair", "--differences", "differences", "--yes"),
+    ("tables", "remove", "SHOP.SETTINGS"),
     ("schema", "diff"),
     ("schema", "apply"),
     ("migrate", "--plan"),
@@ -53,11 +60,32 @@ COMMANDS: Final = (
 
 
 class Project(NamedTuple):
-    """A simulated source with a configuration whose target is behind a proxy."""
+    """A simulated source with a configuration whose target is behind a proxy.
+
+    Attributes:
+        target: past the proxy.
+    """
 
     folder: Path
     commands: ForkServer
     proxy: Proxy
+    target: str
+
+    def prepare(self, command: tuple[str, ...]) -> None:
+        """Give a command something to do: a table that has stopped, a row that is missing."""
+        if command[:2] in {("errors", "show"), ("errors", "skip"), ("errors", "retry")}:
+            self._execute("ALTER TABLE shop.stock ADD CONSTRAINT no CHECK (false) NOT VALID")
+            self.run("run", "--once")
+        if command[0] == "repair":
+            self._execute("DELETE FROM shop.warehouses")
+            self.run("verify", "--differences", "differences", "--table", "SHOP.WAREHOUSES")
+
+    def _execute(self, statement: str) -> None:
+        with (
+            suppress(psycopg.errors.DuplicateObject),
+            psycopg.connect(self.target, autocommit=True) as connection,
+        ):
+            connection.execute(statement.encode())
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         name, *rest = arguments
@@ -100,7 +128,7 @@ def project(commands: ForkServer, tmp_path: Path, postgres_database: str) -> Ite
         }
         document["status"] = {"enabled": False}
         (tmp_path / "olr.json").write_text(json.dumps(document), "utf-8")
-        yield Project(tmp_path, commands, proxy)
+        yield Project(tmp_path, commands, proxy, postgres_database)
 
 
 def count_requests(proxy: Proxy) -> Trip:
@@ -117,6 +145,7 @@ def test_each_command_ends_by_itself(project: Project, seed: int) -> None:
     few = sorted({1, *drawn.sample(range(len(COMMANDS)), FEW)})
     chosen = COMMANDS if len(SEEDS) > 1 else [COMMANDS[one] for one in few]
     for command in chosen:
+        project.prepare(command)
         counted = count_requests(project.proxy)
         first = project.run(*command)
         told = f"seed {seed}, {' '.join(command)}"
@@ -126,6 +155,8 @@ def test_each_command_ends_by_itself(project: Project, seed: int) -> None:
         at = drawn.randint(1, counted._seen)
         told += f", {directions} silent from request {at} of {counted._seen} on"
         silence = partial(project.proxy.silence, *directions)
+        project.proxy.arm(None)
+        project.prepare(command)
         project.proxy.arm(Trip("requests", lambda _: True, at, "after", silence, cuts=False))
         ended = project.run(*command)
         project.proxy.silence()

@@ -10,6 +10,8 @@ import pytest
 import typer
 
 from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.applier.stopped.pausing import pause_table
+from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.group import coded
 from olr_pg.cli.migration.load import initial_load
@@ -244,6 +246,22 @@ def test_a_paused_table_is_called_paused(project: Project, commands: Path) -> No
     assert caught.value.code == Code.NOT_COMPARABLE_AT_SCN
     assert "is paused" in caught.value.detail
     assert "olr-pg tables resume SHOP.ORDERS" in caught.value.action
+
+
+def test_a_load_keeps_a_pause(project: Project, commands: Path) -> None:
+    """That of a table that was not there yet, and the load anew of one that was."""
+    name = "WHERE source_table = 'SHOP.ORDERS'"
+    with connect(project.database) as connection:
+        ensure_ledger(connection)
+        pause_table(connection, "olr_pg", "SHOP.ORDERS", "shop.orders")
+    initial_load(commands, as_json=True)
+    state = f"SELECT paused, stopped, commit_scn > 0 FROM olr_pg.ledger {name}"
+    assert fetch(project, state) == [(True, True, True)]
+    initial_load(commands, table=["SHOP.ORDERS"], anew=True)
+    assert fetch(project, state) == [(True, True, True)]
+    commands = project.write(tables=["SHOP.*"])
+    remove(commands, ["SHOP.ORDERS"])
+    assert fetch(project, state) == []
 
 
 def test_an_event_trigger_that_raises_is_told_with_its_words(

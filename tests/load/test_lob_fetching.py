@@ -6,10 +6,13 @@ import json
 import time
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typer.testing import CliRunner
 
 from olr_pg.applier.settings import ApplierSettings
@@ -32,6 +35,7 @@ from olr_pg.transactions.lobs.lost_values import LostLob
 from tests.lobs.lob_redo import BLOCK, TABLE_OBJ
 from tests.lobs.lob_redo import snapshot as lob_snapshot
 from tests.lobs.lob_redo import table as lob_table
+from tests.simulation.proxy import Proxy, Trip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,3 +204,33 @@ def test_an_offline_source_has_nothing_to_fetch_from(source: Source, tmp_path: P
     with pytest.raises(OlrPgError) as caught:
         list(fetching.fetch_lobs(config))
     assert caught.value.code == 5156
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_network_to_the_target_that_goes_silent_ends_it(source: Source, seed: int) -> None:
+    """Another fetch does what is left, once."""
+    source.put(1, 100, TEXT, LARGE)
+    source.put(2, 100, "two", b"two")
+    source.lack(1, 1, "TEXT", "IMAGE")
+    source.lack(2, 2, "TEXT", "IMAGE")
+    drawn = Random(seed)
+    given = conninfo_to_dict(source.target)
+    with Proxy("postgres", lambda: (str(given["host"]), int(str(given["port"])))) as proxy:
+        through = make_conninfo(
+            source.target, host="127.0.0.1", port=proxy.port, connect_timeout=2,
+            sslmode="disable", gssencmode="disable",
+        )  # fmt: skip
+        config = load_config(source.config(**{"connect-string": through, "answer-seconds": 1}))
+        silence = partial(proxy.silence, *drawn.choice([("requests",), ("answers",)]))
+        at = drawn.randint(1, 20)
+        trip = Trip("requests", lambda _: True, at, "after", silence, cuts=False)
+        proxy.arm(trip)
+        with pytest.raises((OlrPgError, psycopg.Error)):
+            list(fetching.fetch_lobs(config))
+        assert trip.tripped.is_set()
+    code, _ = source.fetch()
+    assert code == 0
+    assert source.query("SELECT id::int, text, image FROM app.docs ORDER BY id") == [
+        (1, TEXT, LARGE),
+        (2, "two", b"two"),
+    ]

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.dictionary.structure import Structure, UniqueKey
 from olr_pg.errors import OlrPgError
 from olr_pg.load import sources
 from olr_pg.load.target_structure import FAILED, StructureBuilder, raise_for_failures
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 PACE = Pace(log_blocks=60)
 
 
-def builder_of(project: Project) -> StructureBuilder:
+def builder_of(project: Project, structure: Structure | None = None) -> StructureBuilder:
     config = project.config()
     snapshot = sources.read_dictionary(config)
     settings = sources.target_settings(config, snapshot, project.database)
     return StructureBuilder(
-        settings, snapshot.structure, sources.choose_tables(config, snapshot, ())
+        settings, structure or snapshot.structure, sources.choose_tables(config, snapshot, ())
     )
 
 
@@ -126,6 +127,34 @@ def test_an_index_for_which_a_value_is_too_long_is_one_refusal_among_the_parts(
     with pytest.raises(OlrPgError) as caught:
         raise_for_failures(again.parts)
     assert caught.value.code == 5120
+
+
+def test_a_unique_key_for_which_a_value_is_too_long_keeps_no_row_out(
+    shop: Source, loads: Any
+) -> None:
+    """A trigger makes the values long: the rows go in, and PostgreSQL refuses the key."""
+    project = loads(shop)
+    with psycopg.connect(project.database) as connection:
+        connection.execute(
+            b"CREATE SCHEMA shop; CREATE TABLE shop.customers (customer_id bigint PRIMARY KEY,"
+            b" warehouse_id int, district_id int, name text, city text, notes text,"
+            b" balance numeric, paid numeric, payments int, since timestamp);"
+            b"CREATE FUNCTION shop.long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            b" NEW.name := (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 2000) i)"
+            b" || NEW.customer_id; RETURN NEW; END $$;"
+            b"CREATE TRIGGER long BEFORE INSERT ON shop.customers FOR EACH ROW"
+            b" EXECUTE FUNCTION shop.long();"
+            b"ALTER TABLE shop.customers ENABLE ALWAYS TRIGGER long"
+        )
+    key = UniqueKey(owner="SHOP", table="CUSTOMERS", name="CUSTOMERS_NAME_UK", columns=("NAME",))
+    builder = builder_of(project, Structure(unique_keys=(key,)))
+    project.load(builder=builder)
+    parts = {part.name: part for part in builder.parts}
+    assert parts["CUSTOMERS_NAME_UK"].state == FAILED
+    assert "index row" in parts["CUSTOMERS_NAME_UK"].reason
+    with psycopg.connect(project.database) as connection:
+        counted = connection.execute("SELECT min(length(name)) > 60000 FROM shop.customers")
+        assert counted.fetchone() == (True,)
 
 
 @pytest.mark.parametrize("workload", ["orders", "wide"])

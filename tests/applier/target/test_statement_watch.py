@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+import structlog.testing
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from olr_pg.applier.session.applier_session import Applier
+from olr_pg.applier.target import statement_watch
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.statement_watch import StatementWatch
 from tests.simulation.proxy import Proxy
@@ -171,3 +173,37 @@ def test_an_applier_that_is_abandoned_ends_at_once(replication: Replication) -> 
     r.serve()
     r.apply()
     assert r.rows("SELECT count(*) FROM s.t") == [(1,)]
+
+
+def test_a_command_says_once_who_holds_its_statement_up(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of statements that follow, and of a lock that another session takes over."""
+    monkeypatch.setattr(statement_watch, "BLOCKED_SECONDS", 0.2)
+    monkeypatch.setattr(statement_watch, "LOOK_SECONDS", 0.1)
+    r = replication
+    with (
+        structlog.testing.capture_logs() as events,
+        psycopg.connect(r.target, application_name="night job") as locker,
+        connect(r.target) as connection,
+    ):
+
+        def told() -> list[Any]:
+            return [one for one in events if one["event"] == "a statement of this command waits"]
+
+        def wait_for_it(statement: bytes) -> None:
+            locker.execute("LOCK TABLE s.t")
+            waiting = threading.Thread(target=connection.execute, args=(statement,))
+            waiting.start()
+            until(told)
+            locker.rollback()
+            waiting.join(PATIENCE)
+
+        pid = locker.info.backend_pid
+        wait_for_it(b"SELECT count(*) FROM s.t")
+        wait_for_it(b"TRUNCATE s.t")
+        (line,) = told()
+    assert line["log_level"] == "warning"
+    assert line["error"].label == "OLR-05098"
+    assert f"pid {pid} ('night job'" in line["error"].detail
+    assert "last statement LOCK TABLE" in line["error"].detail
