@@ -25,6 +25,14 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped AND (a.attnotnull 
 ORDER BY a.attnum
 """
 _TEXTS: Final = (PgKind.VARCHAR, PgKind.BPCHAR)
+_FORMATS: Final[dict[int, str]] = {
+    PgKind.JSON: "JSON",
+    PgKind.JSONB: "JSON",
+    PgKind.UUID: "a UUID",
+    PgKind.XML: "XML",
+}
+"""Types that take text of a form."""
+
 _INTEGERS: Final[dict[int, int]] = {PgKind.INT2: 4, PgKind.INT4: 9, PgKind.INT8: 18}
 """How many digits each holds, whatever they are."""
 
@@ -45,6 +53,8 @@ def may_refuse(source: OracleColumn, made: PgType, target: TargetColumn) -> str 
         found = _too_long(made, text_length(target.modifier))
     elif source.type_code == OracleType.NUMBER and not _is_made_so(made, target):
         found = _too_large(source, target)
+    elif made.kind in (*_TEXTS, PgKind.TEXT) and target.base_oid in _FORMATS:
+        found = f"may have text that is not {_FORMATS[target.base_oid]}"
     return None if found is None else f"{oracle_type_name(source)} {found}"
 
 

@@ -49,6 +49,8 @@ def _told(
             "NUMBER may have a fraction, which an integer does not take",
         ),
         (_number(10, 0), "int", "NUMBER(10,0) may have 10 digits before the point, not 9"),
+        (_TEXT, "uuid", "VARCHAR2(40) may have text that is not a UUID"),
+        (_TEXT, "jsonb", "VARCHAR2(40) may have text that is not JSON"),
     ],
 )
 def test_a_column_that_is_too_small_is_told_until_it_is_large_enough(
