@@ -41,7 +41,13 @@ class Needs:
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
-        self._names = [tuple(dict.fromkeys(_QUALIFIED.findall(one.sql))) for one in statements]
+        known = dict[str, str]()  # tens of thousands of statements share the names of some tables
+        self._names = [
+            tuple(
+                known.setdefault(name, name) for name in dict.fromkeys(_QUALIFIED.findall(one.sql))
+            )
+            for one in statements
+        ]
         self._makers: dict[str, int] = {}
         self._parts: dict[str, list[int]] = {}
         for at, one in enumerate(statements):
@@ -52,6 +58,7 @@ class Needs:
                 self._parts.setdefault(names[0], []).append(at)
         self._schemas = {at for at, one in enumerate(statements) if one.kind == "schema"}
         self._behind: dict[int, frozenset[int]] = {}
+        self._sets: dict[frozenset[int], frozenset[int]] = {}
 
     def pieces(self, most: int = PIECE_MAX) -> Iterator[Piece]:
         """Cut the list into pieces; each statement that runs is tried in one."""
@@ -100,7 +107,8 @@ class Needs:
             found |= more
             todo += more
         found.discard(at)
-        self._behind[at] = frozenset(found)
+        needed = frozenset(found)
+        self._behind[at] = self._sets.setdefault(needed, needed)
         return self._behind[at]
 
     def _direct(self, at: int) -> set[int]:
