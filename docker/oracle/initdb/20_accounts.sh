@@ -1,0 +1,21 @@
+#!/bin/bash
+# The accounts: that of olr_pg, the scratch schema of `olr-pg prove`, and a schema with a sample table.
+# The image runs this once; the scripts are those of sql/oracle.
+set -euo pipefail
+scripts=/opt/olr-pg/sql
+as_sys="sys/$ORACLE_PASSWORD@localhost:1521/$ORACLE_PDB as sysdba"
+
+run() { # CONNECTION SCRIPT ARGUMENT…; the scripts do not end SQL*Plus, the end of its input does
+    local connection=$1
+    shift
+    # shellcheck disable=SC2086
+    sqlplus -s $connection "@$@" </dev/null
+}
+
+run "/ as sysdba" "$scripts/user_pdb.sql" "$ORACLE_PDB" OLR "$OLR_PASSWORD"
+run "$as_sys" "$scripts/grants.sql" OLR
+run "$as_sys" "$scripts/prove.sql" OLR_PG_PROVE "$PROVE_PASSWORD" OLR
+createAppUser SHOP "$SHOP_PASSWORD" "$ORACLE_PDB"
+sqlplus -s "SHOP/$SHOP_PASSWORD@localhost:1521/$ORACLE_PDB" @"$(dirname "$0")/shop.txt" </dev/null
+run "$as_sys" "$scripts/load_grants.sql" OLR SHOP
+touch /opt/oracle/oradata/olr-pg-is-ready
