@@ -23,8 +23,9 @@ _INTRODUCTION: Final = """# Benchmarks
 Written by the suite itself; do not edit. Every figure stands beside an anchor that was measured in
 the same run, alternately: trust the ratios, not the figures, which fall with everything else that
 the machine does meanwhile. A ratio above 1 is in favour of `olr_pg`, but for the limits (memory
-copy, checksum, plain sockets), which nothing can pass. CPU seconds are of all processes that took
-part, PostgreSQL's too. The last column is the most resident memory, pages of mapped files included,
+copy, checksum, plain sockets), which nothing can pass. Rates per second of a processor (MB/CPU s)
+do not depend on who else uses the machine. CPU seconds are of all processes that took part,
+PostgreSQL's too. The last column is the most resident memory, pages of mapped files included,
 that the benchmark's Python process had in any of its runs, or, where Spark's workers or
 `olr-pg run` take part, the one of them all that had most; of scan and decode, 72 MiB of it are what
 their limits are measured with. Each benchmark has a process of its own; the kernels are compiled

@@ -10,13 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.bench.clusters import running
-from olr_pg.bench.decoding import MB, decoding
+from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import ONE_TRANSACTION, SITES, log_set
-from olr_pg.bench.measure import Result, Sample, compared, measured
-from olr_pg.bench.outputs import files_of, lines_of
+from olr_pg.bench.measure import Result, Sample, compared
+from olr_pg.bench.outputs import on_one_core
 from olr_pg.bench.process_memory import Peak, run_once
 from olr_pg.decoding.heap import keep_freed_memory
-from olr_pg.replicator.decode_once import decode_splits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,21 +30,11 @@ _TARGETS: Final = 10
 
 
 def wide(options: Options) -> Iterator[Result]:
-    """Write rows of each shape as JSON Lines and as Parquet, beside their messages alone."""
+    """Write rows of each shape in both forms."""
     keep_freed_memory()
     for name, rows in SITES.items():
         logs = log_set(options.cache, "wide", options.size, rows=rows)
-        messages = decoding(logs)
-        messages()
-        for form, work in (
-            ("JSON Lines", lines_of(logs, options, decode_splits)),
-            ("Parquet", files_of(logs, options, decode_splits, 0)),
-        ):
-            work()
-            yield compared(
-                f"wide, {name}: {form}", "MB/s", partial(measured, work), anchor="messages",
-                anchor_run=partial(measured, messages), runs=options.runs, scale=MB,
-            )  # fmt: skip
+        yield from on_one_core(f"wide, {name}:", logs, options)
 
 
 def small_logs(options: Options) -> Iterator[Result]:

@@ -295,7 +295,6 @@ def decode_whole(
     subscription: Subscription,
     split: Split,
     output: MessageOutput | None = None,
-    log: Log | None = None,
     *,
     with_names: bool = False,
 ) -> SplitResult:
@@ -303,14 +302,11 @@ def decode_whole(
 
     Joined logs that cannot be opened are a `failure`: they are decoded apart then.
 
-    Args:
-        log: what it is of, where that is open already.
-
     Raises:
         OlrPgError: 2002 to 2008, 2210 to 2213, the log of one that is not joined.
     """
     try:
-        log = log or open_split(split)
+        log = open_split(split)
     except OlrPgError as error:
         if not split.joined:
             raise
