@@ -17,10 +17,9 @@ import sys
 from collections.abc import Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
-import structlog
-
 from olr_pg.errors import OlrPgError, plain_reason
 from olr_pg.observability.error_records import failure_record
+from olr_pg.observability.plain_structlog import structlog
 from olr_pg.observability.recent import remember
 from olr_pg.observability.redaction import Redactor, register_secrets
 

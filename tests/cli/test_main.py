@@ -67,7 +67,7 @@ def test_every_command_has_help_without_heavy_imports(start_cli: Start, name: st
             ("decode", "-d", "DICTIONARY", "LOG"),
             ("numba", "numpy", "pydantic", "rich", "structlog"),
         ),
-        (("dump", "LOG"), ("numba", "numpy", "pydantic", "rich", "structlog")),
+        (("dump", "LOG"), ("numba", "numpy", "pydantic", "structlog")),
     ],
     ids=lambda value: " ".join(value) if value and value[0] != "rich" else None,
 )
