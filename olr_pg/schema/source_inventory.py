@@ -7,6 +7,7 @@ has a schema of that name, the settings say so (`SourceSchemas.settings`).
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,7 +78,12 @@ class SourceSchemas(NamedTuple):
 
     def statements(self, config: Config, target: str = "") -> list[Statement]:
         """Return the statements that make them in the target, in an order that runs."""
-        return convert(self.inventory, self.settings(config, target))
+        # Trees of SQL are circles: the collector comes often, and need not walk the inventory.
+        gc.freeze()
+        try:
+            return convert(self.inventory, self.settings(config, target))
+        finally:
+            gc.unfreeze()
 
     def told(self, name: str) -> str:
         """Return what a name is called where things of all containers are listed."""

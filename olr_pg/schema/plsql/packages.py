@@ -123,6 +123,11 @@ class Signatures:
             self._found[key] = self._read(*key)
         return self._found[key]
 
+    def is_shared(self, package: str) -> bool:
+        """Tell whether several schemas have a package of this name."""
+        bodies = [key for key in self._sources if key[1:] == (package, "PACKAGE BODY")]
+        return len(bodies) > 1
+
     def is_overloaded(self, owner: str, package: str, name: str) -> bool:
         """Tell whether several routines of a package have this name."""
         return len(self._routines(owner, package).get(name, ())) > 1

@@ -36,6 +36,7 @@ _CONFLICT: Final = "#variable_conflict use_column"
 _DEFINER: Final = (
     "in Oracle it runs with the rights of its owner: add SECURITY DEFINER if callers need them"
 )
+_OF_INVOKER: Final = re.compile(r"\bAUTHID\s+CURRENT_USER\b", re.IGNORECASE)
 _OF_COLUMNS: Final = re.compile(r"\bUPDATE\s+OF\s+(.+?)\s+(?:OR|ON)\s", re.IGNORECASE | re.DOTALL)
 _NAMED_OTHERWISE: Final = re.compile(
     r"\b(REFERENCING\s+(?!(NEW\s+(AS\s+)?NEW|OLD\s+(AS\s+)?OLD)\b)|FOLLOWS|PRECEDES)\b",
@@ -92,11 +93,15 @@ def package_statements(
     schema = relations.name(source.name)
     if relations.has_schema(schema):
         return [whole.refused(f"its schema would be {schema}, which is there: name it otherwise")]
+    if signatures.is_shared(source.name):
+        return [whole.refused("several schemas have a package of this name: name one otherwise")]
     found = [
         _of_package(source, text, relations, signatures, (constants, state))
         for text in body.routines
         if has_body(text)
     ]
+    if _OF_INVOKER.search(specification):
+        found = [one._replace(remark=one.remark.removeprefix(_DEFINER)) for one in found]
     if body.is_initialised:
         found.append(whole.refused("its initialisation: call it where a session begins"))
     if not any(one.runs for one in found):

@@ -185,3 +185,23 @@ def test_overloaded_routines_and_a_taken_schema_are_named() -> None:
     statements = convert(_inventory(*units), SETTINGS)
     (reason,) = [one.reason for one in statements if one.name == "BANK.BANK"]
     assert "which is there" in reason
+
+
+def test_packages_of_one_name_in_two_schemas_are_named() -> None:
+    text = "PACKAGE BODY q IS PROCEDURE p IS BEGIN NULL; END; END;"
+    units = [
+        UnitSource(owner=owner, name="Q", kind=kind, text=one)
+        for owner in ("BANK", "SHOP")
+        for kind, one in (("PACKAGE", "PACKAGE q IS END;"), ("PACKAGE BODY", text))
+    ]
+    found = [one for one in convert(_inventory(*units), SETTINGS) if one.name.endswith(".Q")]
+    assert [(one.name, one.runs) for one in found] == [("BANK.Q", False), ("SHOP.Q", False)]
+
+
+def test_a_package_with_the_rights_of_its_callers_has_no_remark() -> None:
+    text = "PACKAGE BODY q IS PROCEDURE p IS BEGIN NULL; END; END;"
+    head = "PACKAGE q AUTHID CURRENT_USER IS PROCEDURE p; END;"
+    units = (_unit("PACKAGE", "Q", head), _unit("PACKAGE BODY", "Q", text))
+    (made,) = (one for one in convert(_inventory(*units), SETTINGS) if one.name == "BANK.Q.P")
+    assert made.runs
+    assert made.remark == ""
