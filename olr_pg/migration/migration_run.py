@@ -30,7 +30,7 @@ from olr_pg.observability.wording import counted, some
 from olr_pg.postgres.sqlstates import target_error
 from olr_pg.schema import trial
 from olr_pg.schema.source_inventory import all_statements, read_schemas
-from olr_pg.schema.statement import BEFORE_DATA
+from olr_pg.schema.statement import BEFORE_DATA, INDEXES
 from olr_pg.spark import session as spark_session
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class _Migration:
 
     def _indexes(self) -> dict[str, Any]:
         with opened_target(self._config) as target:
-            return self._statements(target, lambda one: one.kind == "index")
+            return self._statements(target, lambda one: one.kind in INDEXES)
 
     def _replication(self) -> dict[str, Any]:
         spark_session.stop_session()  # that of the load: the appliance opens one of its own
@@ -298,9 +298,7 @@ class _Migration:
 
     def _rest(self) -> dict[str, Any]:
         with opened_target(self._config) as target:
-            done = self._statements(
-                target, lambda one: one.kind not in BEFORE_DATA and one.kind != "index"
-            )
+            done = self._statements(target, lambda one: one.kind not in BEFORE_DATA | INDEXES)
             lacking = lacking_structure(target.connection, self._config, target.connect_string)
             self._set_aside(target)
             return {**done, "lacking": [one.words for one in lacking]}

@@ -24,7 +24,9 @@ class MigrationStep(NamedTuple):
 
 STEPS: Final = (
     MigrationStep("doctor", "source, target and this machine are as they must be"),
-    MigrationStep("schema", "schemas, sequences, tables, keys, checks and defaults are made"),
+    MigrationStep(
+        "schema", "schemas, sequences, tables, primary keys, checks and defaults are made"
+    ),
     MigrationStep("load", "the tables are loaded, with their keys and indexes"),
     MigrationStep("indexes", "the other indexes are made"),
     MigrationStep("replication", "what has changed meanwhile is applied"),

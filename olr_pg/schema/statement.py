@@ -28,7 +28,10 @@ KINDS: Final = (
 )
 """In the order in which they run; each is a file, numbered by its place."""
 
-BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")])
+INDEXES: Final = frozenset(("unique key", "index"))
+"""What a value may be too long for: it comes behind the rows, so that it keeps none of them out."""
+
+BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")]) - INDEXES
 """What is there before the rows are; the rest comes behind them."""
 
 
