@@ -53,6 +53,7 @@ NO_ROWS: Final = {
     "monitor/history.py": "figures and names of tables",
     "monitor/service.py": "addresses of the status page",
     "postgres/embedded.py": "PostgreSQL's settings; its tables are a target",
+    "replicator/kernel_warmup.py": "the empty lock of whoever compiles",
     "server/checkpoint.py": "SCNs",
     "schema/files.py": "statements that `olr-pg schema` was asked for",
     "spark/jobs.py": "see files/result_files.py",
@@ -66,9 +67,8 @@ ASKED_FOR: Final = {
     "cli/group.py": "nothing: /dev/null",
     "cli/init.py": "a configuration",
     "cli/migration/assess.py": "a report",
-    "datasource/parquet_parts.py": "rows, into the directory that somebody named",
     "load/verification/differences.py": "rows that differ, into the file of --details",
-    "rendering/parquet_files.py": "rows, into the directory that somebody named",
+    "rendering/row_groups.py": "rows, into the directory that somebody named",
     "replicator/process_decoding.py": "results of `olr-pg decode`, on their way to where it prints",
 }
 """By a command that prints or writes rows or reports for whom asks for them; no `context.data`."""
