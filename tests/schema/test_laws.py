@@ -50,7 +50,7 @@ def samples() -> Iterator[Sample]:
         yield Sample(case["oracle"], hr_relations(), "HR")
     for text in CASES:
         yield Sample(text, RELATIONS, "LAW")
-    inventory = LargeSchema(30, 60, seed=11, long_views=1).inventory()
+    inventory = LargeSchema(20, 60, seed=11, long_views=0).inventory()
     drawn = Relations(inventory, SETTINGS)
     for view in inventory.views:
         yield Sample(view.text, drawn, OWNER)
