@@ -10,8 +10,7 @@ addresses without a word are counted: bytes of a row that still fit say nothing 
 
 prints what each field led to, and the command that repeats a failure.
 
-What redo repeats nowhere is silent (docs/internals/architecture.md, "Accounting"): with shared undo
-the container of the only change of a transaction whose commit has no 24.4.
+What redo repeats nowhere is silent; docs/internals/architecture.md lists it, below "Accounting".
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ def boundary(walk: Walk, at: int, op: int) -> int:
         return _ENCRYPTED  # the undo tablespace is: not one transaction can be told
     f1, size = field_of(walk, at, 1)
     begins = op == OP_BEGIN
-    if size < (KTUDH_LEAST if begins else KTUCM_SIZE):
+    # A 5.4 of another size is none: that of a 5.2 ends a transaction that has just begun.
+    if size < KTUDH_LEAST if begins else size != KTUCM_SIZE:
         return _SHORT_FIELD
     slot = u16(payload, f1 + (KTUDH_SLT if begins else KTUCM_SLT), big)
     sequence = u32(payload, f1 + (KTUDH_SQN if begins else KTUCM_SQN), big)

@@ -89,6 +89,16 @@ def direct_load_xid(walk: Walk) -> int:
 
 
 @inlined
+def direct_load_container(walk: Walk) -> int:
+    """Return the container of the 24.6 of the same record, −1 where there is none."""
+    for vector in range(walk.current[VECTORS]):
+        if walk.vectors.opcode[vector] == OP_DIRECT_LOAD:
+            at = walk.vectors.position[vector]
+            return container_of(walk.payload, at, walk.header, walk.big)
+    return -1
+
+
+@inlined
 def push_event(walk: Walk, kind: int, con_id: int, xid: int) -> int:
     """Push an event of the record at hand; its row: other columns are 0, its table −1."""
     at = walk.state[EVENTS]

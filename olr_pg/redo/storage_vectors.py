@@ -9,7 +9,15 @@ from __future__ import annotations
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EventKind
 from olr_pg.redo.direct import block_object, block_rows
-from olr_pg.redo.events import direct_load_xid, field_of, find, find_named, link_undo, push_event
+from olr_pg.redo.events import (
+    direct_load_container,
+    direct_load_xid,
+    field_of,
+    find,
+    find_named,
+    link_undo,
+    push_event,
+)
 from olr_pg.redo.format.lob_fields import BLOCK_INDEX
 from olr_pg.redo.format.opcodes import (
     OP_BLOCK_IMAGE,
@@ -196,6 +204,9 @@ def _loaded_table(walk: Walk, at: int) -> tuple[int, int, int, int]:
         table = find(walk.objects.data, con_id, in_block, scn)
         if table >= 0:
             return table, in_block, _OK, int(named >= 0)
+        marked = direct_load_container(walk)
+        if named < 0 and marked not in (-1, con_id):
+            return find(walk.objects.data, marked, in_block, scn), in_block, _CONTRADICTION, 0
     # Another kind of block (an index: its rows are those of an index-organised table), or one
     # whose data object contradicts its own header.
     is_index = size > 0 and payload[f1] == BLOCK_INDEX
@@ -217,6 +228,8 @@ def direct_load(walk: Walk, vector: int, at: int) -> int:
     xid = direct_load_xid(walk)
     if xid == 0 and status == _OK:
         status = _NO_TRANSACTION
+    if status == _CONTRADICTION and direct_load_container(walk) != con_id:
+        xid = 0  # which of both containers has the transaction nobody knows
     first_piece = walk.state[PIECES]
     first_entry = walk.state[ENTRIES]
     if status == _OK:

@@ -29,7 +29,7 @@ from olr_pg.redo.undecoded import NO_TRANSACTION_USN
 from olr_pg.transactions.delimit import Instances, live_changes, slot_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.transactions.finished_columns import TransactionColumns
     from olr_pg.transactions.open_transaction import OpenTransaction
@@ -39,6 +39,8 @@ _WITH_UNDO = (
     EventKind.CHANGE, EventKind.SPLIT_CHANGE, EventKind.UNDECODED, EventKind.LOB,
 )  # fmt: skip
 _USN = 48
+_AT_HEAD = np.uint64(1 << 63)
+"""In the key of an undo record that a 5.11 names, by the block before it."""
 _SLOT = np.uint64(32)
 """Where undo segment and slot begin in a packed XID."""
 
@@ -140,31 +142,52 @@ def misplaced_markers(
         events: of a batch, in redo order.
         opened: the transactions that wait for their end, by slot.
     """
-    markers = np.flatnonzero(
-        (events.kind == EventKind.UNDONE) & (events.table >= 0) & (events.slot_head == 0)
-    )
+    markers = np.flatnonzero((events.kind == EventKind.UNDONE) & (events.table >= 0))
     if markers.size == 0:
         return []
-    own = _slotted(_undo_keys(events.undo_dba, events, markers), take(events, markers))
     known = [_undone_keys(events)]
-    lost = markers[~np.isin(own, np.concatenate([keys for _, keys in known]))]
+    lost = markers[~np.isin(_marker_keys(events, markers)[1], _joined(known, 1))]
     if lost.size and opened:
         known += [_undone_keys(b.events) for one in opened.values() for b in one.chunks.batches]
-        own = _slotted(_undo_keys(events.undo_dba, events, lost), take(events, lost))
-        lost = lost[~np.isin(own, np.concatenate([keys for _, keys in known]))]
-    if lost.size:
-        asked = _undo_keys(events.undo_dba, events, lost)
-        lost = lost[np.isin(asked, np.concatenate([keys for keys, _ in known]))]
+        lost = lost[~np.isin(_marker_keys(events, lost)[1], _joined(known, 1))]
+    lost = lost[np.isin(_marker_keys(events, lost)[0], _joined(known, 0))]
     return [_told_alone(take(events, np.full(3, row))) for row in lost.tolist()]
+
+
+def _marker_keys(
+    events: EventColumns, markers: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return the undo record that each marker names, as `_undone_keys` does."""
+    own = take(events, markers)
+    rows = np.arange(own.size)
+    at_head = own.slot_head != 0
+    keys = np.where(
+        at_head,
+        _undo_keys(own.prev_dba, own, rows) | _AT_HEAD,
+        _undo_keys(own.undo_dba, own, rows),
+    )
+    return keys, _slotted(keys, own)
 
 
 def _undone_keys(
     events: EventColumns,
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the undo record of each change that has one: alone, and with its slot."""
+    """Return the undo record of each change that has one: alone, and with its slot.
+
+    A 5.11 names the block before the record's, which the first record of a transaction has not.
+    """
     changes = take(events, np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
     keys = _undo_keys(changes.undo_dba, changes, np.arange(changes.size))
-    return keys, _slotted(keys, changes)
+    first = np.flatnonzero((changes.rci == 0) & (changes.prev_dba != 0))
+    at_head = _undo_keys(changes.prev_dba, changes, first) | _AT_HEAD
+    slotted = np.concatenate([_slotted(keys, changes), _slotted(at_head, take(changes, first))])
+    return np.concatenate([keys, at_head]), slotted
+
+
+def _joined(
+    known: Sequence[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]], which: int
+) -> npt.NDArray[np.uint64]:
+    return np.concatenate([keys[which] for keys in known])
 
 
 def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[np.uint64]:

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from olr_pg.decoding.split import subscribe
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.batch import EventKind
+from olr_pg.redo.log_extraction import read_changes
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.redo_format import COMPATIBLE, RedoFormat
-from olr_pg.simulator.fields.vector_fields import DatabaseSession, ktudh, session_fields
-from tests.lobs.lob_redo import LobRedo
-from tests.redo.hand_made import values_of, walked
+from olr_pg.simulator.fields.vector_fields import (
+    CommitMark,
+    DatabaseSession,
+    commit_fields,
+    ktudh,
+    marker_fields,
+    parent_commit_fields,
+    session_fields,
+    state_fields,
+)
+from tests.lobs.lob_redo import LobRedo, table
+from tests.redo.hand_made import log_of, values_of, walked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,14 +117,21 @@ def test_a_ddl_statement_in_two_records(tmp_path: Path, order: str) -> None:
 
 
 def test_the_least_of_a_begin_and_of_an_end(tmp_path: Path) -> None:
-    """Up to sqn in 5.2, all of 5.4 (redo-format §4.1, §4.4); what is shorter is an error."""
+    """Up to sqn in 5.2, all of 5.4 and no more (redo-format §4.1, §4.4); else it is an error."""
     begin, end = struct.pack("<HHI", 7, 0, 572), struct.pack("<HHIHHIB3x", 7, 0, 572, 0, 0, 9, 4)
     redo = LobRedo(con_id=3)
     redo.emit(redo.vector((5, 2), [begin], cls=15), redo.vector((5, 4), [end], cls=15))
     events = walked(redo, tmp_path)[0].events
     assert events.kind.tolist() == [EventKind.BEGIN, EventKind.ROLLBACK]
     assert events.con_id.tolist() == [3, 3]
-    for code, fields in ((2, [begin[:7]]), (2, []), (4, [end[:19]]), (4, [begin]), (4, [])):
+    for code, fields in (
+        (2, [begin[:7]]),
+        (2, []),
+        (4, [end[:19]]),
+        (4, [end + bytes(12)]),
+        (4, [begin]),
+        (4, []),
+    ):
         redo = LobRedo()
         redo.emit(redo.vector((5, code), fields, cls=15))
         with pytest.raises(OlrPgError) as caught:
@@ -141,3 +159,99 @@ def test_a_session_of_no_transaction_or_too_short_is_none(
     sessions = [(events.session[at], events.serial[at], events.slot_head[at]) for at in (1, 4)]
     assert sessions == [(number, 77, 1), (number, 77, 0)]
     assert set(events.con_id.tolist()) == {redo.con_id}
+
+
+def of_header(redo: LobRedo, code: int, fields: list[bytes], cls: int = 17) -> bytes:
+    """A vector on the header of undo segment 1, which is in the root's undo."""
+    own, redo.con_id = redo.con_id, 1
+    found = redo.vector((5, code), fields, cls=cls)
+    redo.con_id = own
+    return found
+
+
+def marker(redo: LobRedo, outcome: int, sequence: int = 572) -> bytes:
+    fields = marker_fields(redo.redo, redo.redo.xid(1, 7, sequence), 1, outcome, 0)
+    return redo.vector((24, 4), fields, typ=6)
+
+
+def commit(redo: LobRedo, *, rolled_back: bool = False) -> bytes:
+    mark = CommitMark(7, 572, rolled_back, None, False, 9)
+    return of_header(redo, 4, commit_fields(redo.redo, mark))
+
+
+def refused(redo: LobRedo, folder: Path) -> bool:
+    with pytest.raises(OlrPgError) as caught:
+        walked(redo, folder)
+    return caught.value.code == Code.RECORD_MALFORMED
+
+
+@pytest.mark.parametrize("rolled_back", [False, True])
+def test_the_marker_of_an_end_tells_its_container(tmp_path: Path, rolled_back: bool) -> None:
+    """With shared undo the 5.4 has the root's; another vector may stand between them."""
+    between = LobRedo().vector((17, 28), [bytes(8)], typ=6)
+    for more in ([], [between]):
+        redo = LobRedo(con_id=3)
+        end = commit(redo, rolled_back=rolled_back)
+        redo.emit(end, *more, marker(redo, 2 if rolled_back else 1))
+        (event,) = walked(redo, tmp_path)[0].events
+        assert event.kind == (EventKind.ROLLBACK if rolled_back else EventKind.COMMIT)
+        assert (event.con_id, event.undo_con_id) == (3, 1)
+    redo = LobRedo(con_id=3)
+    redo.emit(commit(redo), between)
+    (event,) = walked(redo, tmp_path)[0].events
+    assert (event.con_id, event.undo_con_id) == (1, 1)
+
+
+def test_a_marker_of_another_end_is_an_error(tmp_path: Path) -> None:
+    for rolled_back, outcome, sequence in ((0, 2, 572), (1, 1, 572), (0, 1, 573), (1, 2, 573)):
+        redo = LobRedo(con_id=3)
+        redo.emit(commit(redo, rolled_back=bool(rolled_back)), marker(redo, outcome, sequence))
+        assert refused(redo, tmp_path)
+    for outcome in (0, 3):  # unknown
+        redo = LobRedo(con_id=3)
+        redo.emit(commit(redo), marker(redo, outcome))
+        assert len(walked(redo, tmp_path)[0].events) == 1
+
+
+@pytest.mark.parametrize("place", range(2))
+@pytest.mark.parametrize(("srt", "flag"), [(1, 1), (0, 1), (1, 0), (0, 0)])
+def test_a_child_of_parallel_dml_commits_at_the_scn_of_its_parent(
+    tmp_path: Path, srt: int, flag: int, place: int
+) -> None:
+    """srt and the flag both tell a child: one of them is enough (redo-format §4.4)."""
+    redo = LobRedo(con_id=3, scn=2001)
+    first = struct.pack("<HHIHHIB3x", 7, 0, 572, srt, 0, 9, flag)
+    fields = [struct.pack("<I", 9)]
+    fields.insert(place, redo.redo.scn8(2000))
+    redo.emit(of_header(redo, 4, [first, *fields]))
+    (event,) = walked(redo, tmp_path)[0].events
+    is_child = srt or flag
+    assert (event.scn, event.session) == ((2000, 2) if is_child else (2002, 0))
+
+
+@pytest.mark.parametrize(("srt", "flag"), [(1, 1), (0, 1), (1, 0)])
+@pytest.mark.parametrize("scn", [None, 0, 2003])
+def test_a_child_of_parallel_dml_without_a_commit_scn_is_an_error(
+    tmp_path: Path, srt: int, flag: int, scn: int | None
+) -> None:
+    redo = LobRedo(con_id=3, scn=2001)
+    first = struct.pack("<HHIHHIB3x", 7, 0, 572, srt, 0, 9, flag)
+    redo.emit(of_header(redo, 4, [first, *([] if scn is None else [redo.redo.scn8(scn)])]))
+    if scn is None and srt + flag == 1:  # the other one tells that it is none
+        (event,) = walked(redo, tmp_path)[0].events
+        assert (event.scn, event.session) == (2002, 0)
+    else:
+        assert refused(redo, tmp_path)
+
+
+def test_the_begin_and_end_of_a_parallel_commit(tmp_path: Path) -> None:
+    redo = LobRedo(con_id=3, scn=2001)
+    redo.emit(of_header(redo, 4, parent_commit_fields(redo.redo, 7, 572)))
+    redo.emit(of_header(redo, 12, state_fields(redo.redo, 7, 572, 9)))
+    redo.emit(of_header(redo, 12, state_fields(redo.redo, 7, 572, 9)[:0]))
+    redo.emit(of_header(redo, 12, state_fields(redo.redo, 8, 572, 9), cls=13))
+    (extract,) = read_changes(log_of(redo, tmp_path), subscribe((table(),), 3).objects)
+    assert [tuple(one) for one in extract.parallel] == [
+        ((1, 1), 7, 2002, True), ((1, 1), 7, 2003, False), ((1, 1), 0, 2004, False),
+    ]  # fmt: skip
+    assert extract.batch.events.kind.tolist() == [EventKind.COMMIT]

@@ -102,6 +102,31 @@ def test_a_block_without_its_transaction_is_refused(name: str, case: Case) -> No
     assert (tally.row_vectors, tally.changes, tally.named, tally.told) == (1, 1, 1, 1)
 
 
+@pytest.mark.parametrize(("name", "case"), CASES, ids=IDS)
+def test_a_block_of_another_container_than_its_transaction_is_refused(
+    name: str, case: Case
+) -> None:
+    """The 24.6 beside it tells the container, too."""
+    _, _, objects = plan_of(case["expected"][0]["derived"])
+    if case["format"]["vector_header_size"] < 32:
+        return  # no vector tells a container
+    both = with_transaction(case)
+    vectors = bytearray.fromhex(both["records"][0]["hex"])
+    at = vectors.index(b"\x13\x01") + 24
+    marked = vectors.rindex(b"\x18\x06") + 24
+    vectors[marked : marked + 2] = vectors[at : at + 2]
+    for bit in (0, 1, 7, 8):
+        changed = bytearray(vectors)
+        changed[at + bit // 8] ^= 1 << bit % 8
+        both["records"][0]["hex"] = changed.hex()
+        batch, tally = whole_log(log_of(both)[0], objects)
+        kinds = [EventKind.BEGIN, EventKind.UNDECODED, EventKind.COMMIT]
+        assert batch.events.kind.tolist() == kinds
+        assert batch.events.session[1] == ChangeStatus.CONTRADICTION
+        assert {names_no_transaction(int(xid)) for xid in batch.events.xid} == {True}
+        assert (tally.row_vectors, tally.changes, tally.named, tally.told) == (1, 1, 0, 0)
+
+
 @pytest.mark.parametrize(("typ", "obj"), [(1, 72_726), (2, -1)], ids=["table", "index"])
 def test_a_block_image_names_its_data_object(typ: int, obj: int) -> None:
     data = np.frombuffer(struct.pack("<B3xI16x", typ, 72_726), np.uint8)

@@ -11,11 +11,17 @@ import pytest
 
 from olr_pg.errors import Code
 from olr_pg.redo.batch import EVENT, ChangeBatch, EventKind, empty_batch
-from olr_pg.redo.column_tables import ColumnTable
+from olr_pg.redo.column_tables import ColumnTable, take
 from olr_pg.scalars import pack_xid
 from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, marker_fields
+from olr_pg.transactions.delimit import delimit
 from olr_pg.transactions.open_transaction import OpenTransaction
-from olr_pg.transactions.shared_undo import names_its_transaction, with_known_undo
+from olr_pg.transactions.shared_undo import (
+    changed_containers,
+    names_its_transaction,
+    strays,
+    with_known_undo,
+)
 from tests.lobs.lob_redo import TABLE_OBJ, LobRedo
 from tests.lobs.told import told
 
@@ -89,6 +95,54 @@ def test_an_event_goes_to_the_undo_that_has_its_transaction(
 def test_only_what_has_no_undo_is_named_by_an_xid_alone() -> None:
     assert names_its_transaction(batch_of(NAMED_ALONE).events)
     assert not names_its_transaction(batch_of(NAMED_ALONE, MISNAMED).events)
+
+
+def test_an_event_without_an_xid_names_no_transaction() -> None:
+    assert not names_its_transaction(batch_of((EventKind.LOB, 3, 3, 0, 0)).events)
+
+
+def test_a_transaction_of_the_root_s_undo_changes_what_its_first_change_tells() -> None:
+    events = batch_of(
+        (BEGIN, 1, 1, XID, 0), (CHANGE, 1, 1, XID, 50), (CHANGE, 3, 1, XID, 50),
+        (CHANGE, 4, 1, XID, 50), (COMMIT, 1, 1, XID, 0),
+        (BEGIN, 5, 1, OTHER, 0), (CHANGE, 6, 1, OTHER, 50), (COMMIT, 1, 1, OTHER, 0),
+    ).events  # fmt: skip
+    instances = delimit(events)
+    assert changed_containers(events, instances, np.arange(2)).tolist() == [3, 5]
+    assert changed_containers(events, instances, np.array([1])).tolist() == [5]
+    only = take(events, slice(0, 2))
+    assert changed_containers(only, delimit(only), np.zeros(1, np.int64)).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables"),
+    [
+        ([(CHANGE, 3), (CHANGE, 3)], 0),
+        ([(CHANGE, 3), (EventKind.STRAY, 4)], 2),
+        ([(EventKind.STRAY, 4), (CHANGE, 3)], 2),
+        ([(EventKind.STRAY, 4), (EventKind.STRAY, 4)], 0),
+        ([(CHANGE, 3), (EventKind.STRAY, 1)], 2),
+        ([(CHANGE, 3), (CHANGE, 1)], 0),
+        ([(CHANGE, 0), (CHANGE, 3)], 2),
+    ],
+)
+@pytest.mark.parametrize("undo", [1, 3])
+def test_a_transaction_of_several_containers_is_told_for_each_of_its_tables(
+    changes: list[tuple[EventKind, int]], tables: int, undo: int
+) -> None:
+    events = batch_of(
+        (BEGIN, 1, 1, OTHER, 0), (CHANGE, 3, 1, OTHER, 50), (COMMIT, 3, 1, OTHER, 0),
+        (BEGIN, 1, undo, XID, 0), *((kind, con_id, undo, XID, 50) for kind, con_id in changes),
+        (COMMIT, 1, undo, XID, 0),
+    ).events  # fmt: skip
+    events.table[events.kind == CHANGE], events.table[events.kind == EventKind.STRAY] = 0, 1
+    events.table[np.isin(events.kind, (BEGIN, COMMIT))] = -1
+    if tables and {kind for kind, _ in changes} == {CHANGE}:
+        tables = 1
+    instances = delimit(events)
+    told_of = strays(events, instances, np.arange(instances.begin.size), np.ones(2, np.bool_))
+    found = [sorted(batch.events.table[1:-1].tolist()) for batch in told_of]
+    assert found == ([list(range(tables))] if tables and undo == 1 else [])
 
 
 class Misnamed(LobRedo):

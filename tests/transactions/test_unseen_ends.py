@@ -161,6 +161,29 @@ def test_an_undo_marker_that_is_misread_stops_its_table(
         assert "contradict" in found.text
 
 
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize(
+    ("prev_dba", "wrp", "rci", "is_told"),
+    [(49, 3, 0, True), (48, 3, 0, False), (49, 4, 0, False), (49, 3, 1, False), (0, 3, 0, False)],
+)
+def test_a_marker_at_the_head_of_another_slot_than_its_change_is_told(
+    prev_dba: int, wrp: int, rci: int, is_told: bool, apart: bool
+) -> None:
+    """A 5.11 names the undo block before that of its change, if there is one."""
+    change = Event(EventKind.CHANGE, XID, 11, 11, undo_dba=50, prev_dba=49, wrp=3)
+    none = Event(EventKind.CHANGE, XID, 11, 11, undo_dba=51, wrp=3)
+    marker = Event(
+        EventKind.UNDONE, OTHER & ~0xFFFFFFFF, 12, 12,
+        undo_dba=9, prev_dba=prev_dba, rci=rci, wrp=wrp, slot_head=1,
+    )  # fmt: skip
+    before, behind = [event(EventKind.BEGIN, XID, 10), change, none], [marker]
+    assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
+    found = None
+    for part in [before, behind] if apart else [before + behind]:
+        found = assembler.feed(batch_of(part))
+    assert len(faults(found)) == is_told
+
+
 @SPLITS
 def test_an_undo_marker_of_a_transaction_that_began_before_the_redo_is_nothing(
     tmp_path: Path, split_blocks: int
