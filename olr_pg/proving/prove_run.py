@@ -11,7 +11,7 @@ import json
 import shutil
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib.metadata import version
@@ -29,7 +29,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.durable import replace_file
 from olr_pg.files.private import make_private_directory
 from olr_pg.observability.wording import counted
-from olr_pg.oracle.driver.driver_failures import PASSING
+from olr_pg.oracle.driver.driver_failures import PASSING, SNAPSHOT_AGE
 from olr_pg.oracle.facts import read_facts, read_scn
 from olr_pg.oracle.source_containers import ContainerDatabases
 from olr_pg.proving import logminer
@@ -41,7 +41,7 @@ from olr_pg.proving.rows_as_of import RowReader
 from olr_pg.proving.scenario import read_scenario
 from olr_pg.proving.scenario_redo import difference_error, logs_with, masked_incident
 from olr_pg.proving.scratch_schema import JOURNAL, made_objects, open_scratch
-from olr_pg.proving.script import ScenarioFailedError, may_commit, run_steps, switch_logs
+from olr_pg.proving.script import ScenarioFailedError, may_commit, run_steps
 from olr_pg.proving.verdicts import Judge, Proof, ScenarioResult, Verdict, Word
 from olr_pg.proving.whole_way import EMBEDDED, WholeWay, scenario_config
 
@@ -72,6 +72,9 @@ DOCUMENT: Final = "proof.json"
 INCIDENTS: Final = "incidents"
 MOMENTS_MAX: Final = 200
 """Of one scenario: a longer one is compared at as many of its commits, and at its end."""
+
+SETTLE_SECONDS: Final = 30.0
+"""How long a table that was defined just now may refuse to be read as of an SCN."""
 
 _ORACLE_AREA: Final = 7
 _FATAL: Final = PASSING | {
@@ -270,7 +273,6 @@ class _Trial:
         """Carry a scenario out, and ask the judges."""
         users = (self._scratch.source, self._source)
         run_steps(self._scratch.source, scenario.steps[: scenario.start])
-        switch_logs(users)
         names = sorted(one.name for one in self._scratch.objects() if one.kind == "TABLE")
         names.remove(JOURNAL)
         self._scratch.grant_reading(names, self._source.user)
@@ -401,7 +403,10 @@ class _Notes:
         self.tables = find_tables(self.snapshot, self._names)
         self._now = self.tables
         self._reader = RowReader(self._source, self.snapshot.database)
-        self.start = self._reader.read(self.tables, self.snapshot.scn, 0)
+        self._note(0)
+        self.start = self.moments.pop()
+        # The dictionary is that of the rows: nothing has changed in between.
+        self.snapshot = replace(self.snapshot, scn=self.start.scn)
 
     def take(self, every: int, step: ScenarioStep) -> None:
         """Note the rows behind a statement, if it is the n-th.
@@ -436,6 +441,20 @@ class _Notes:
         )  # fmt: skip
 
     def _note(self, line: int) -> None:
+        """Note the rows as of now.
+
+        Oracle may refuse to read a table as of an SCN too near to its definition (ORA-01466).
+        The script waits here, so a later SCN has the same rows.
+        """
         assert self._reader is not None
-        scn = self._containers.first.read("reading the current SCN", read_scn)
-        self.moments.append(self._reader.read(self._now, scn, line))
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            scn = self._containers.first.read("reading the current SCN", read_scn)
+            try:
+                self.moments.append(self._reader.read(self._now, scn, line))
+            except OlrPgError as error:
+                if error.code != SNAPSHOT_AGE or time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+            else:
+                return

@@ -29,6 +29,12 @@ class Served(NamedTuple):
     prove: Prove
 
     @property
+    def owner(self) -> OracleSource:
+        """How the owner of the scratch schema logs on."""
+        update = {"user": self.prove.user, "password": self.prove.password}
+        return self.source.model_copy(update=update)
+
+    @property
     def dsn(self) -> str:
         return self.server.server.connect_string
 
