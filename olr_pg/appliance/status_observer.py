@@ -12,11 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from olr_pg.appliance.target import target_path
 from olr_pg.applier.batches.changes_by_table import STREAM
 from olr_pg.capture.capture_state import CapturePhase
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.monitor.lag import Milestones, held_lag, split_lag
 from olr_pg.monitor.problems import with_problems
+from olr_pg.monitor.proofs import FILE_NAME as PROOFS
+from olr_pg.monitor.proofs import Proof, ProofFile
 from olr_pg.monitor.status_values import (
     Identity,
     LoadStatus,
@@ -115,6 +118,7 @@ class Observer:
         self._taken = Milestones()
         self._taken_of: object = None
         self._seen, self._seen_since = "", self._started_at
+        self._proofs = ProofFile(target_path(parts.target.config) / PROOFS)
         self._samples: deque[_Sample] = deque(maxlen=_RATE_SAMPLES)
         self._sampling = Periodic("olr-observe", SAMPLE_SECONDS, self._sample)
 
@@ -296,8 +300,14 @@ class Observer:
         found = {table.name: table for table in applier.tables}
         names = sorted({*applier.table_names, *found})
         blocked = {one.table: _advised(one.error) for one in applier.blocked}
+        proofs = self._proofs.read()
         return tuple(
-            replace(self._table(name, found.get(name), taken_scn, now), blocked=blocked.get(name))
+            with_proof(
+                replace(
+                    self._table(name, found.get(name), taken_scn, now), blocked=blocked.get(name)
+                ),
+                proofs.get(name),
+            )
             for name in names
         )
 
@@ -366,6 +376,18 @@ def with_holding(threads: Sequence[ThreadStatus], *, waiting: bool) -> tuple[Thr
     return tuple(
         replace(thread, holds_back=waits and scn == least)
         for thread, scn in zip(threads, read, strict=True)
+    )
+
+
+def with_proof(table: TableStatus, proof: Proof | None) -> TableStatus:
+    """Return a table's status with as of when it was found equal to the source's, or not."""
+    if proof is None or not proof.at:
+        return table
+    return replace(
+        table,
+        verified_scn=proof.scn or None,
+        verified_at=proof.at,
+        differences=proof.differences,
     )
 
 

@@ -160,7 +160,7 @@ def _tables(record: dict[str, Any]) -> Table:
             *("–" if lag is None else span(lag[cause]) for cause in _CAUSES),
             f"{table['waiting']:,}",
             f"{applied:,}",
-            _stopped(table),
+            _stopped(table, record["at"]),
         )
     return grid
 
@@ -176,11 +176,22 @@ def _left_out(source: dict[str, Any]) -> str:
     return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
 
 
-def _stopped(table: dict[str, Any]) -> str:
+def _verified(table: dict[str, Any], at: float) -> str:
+    """Say how old the proof is that the table is equal, where there is one."""
+    if table.get("verified_at") is None:
+        return ""
+    said = counted(table["differences"], "row") + " DIFFER" if table["differences"] else "equal"
+    as_of = f" as of SCN {table['verified_scn']}" if table["verified_scn"] else ""
+    return f"{said}{as_of}, {span(at - table['verified_at'])} ago"
+
+
+def _stopped(table: dict[str, Any], at: float) -> str:
     if table.get("paused"):
         return f"paused at SCN {table['held_scn']}" if table["held_scn"] else "paused"
     if not table["stopped"]:
         if table.get("blocked"):
             return "BLOCKED in PostgreSQL"
-        return f"lacks {table['incomplete']:,} LOB values" if table["incomplete"] else ""
+        if table["incomplete"]:
+            return f"lacks {table['incomplete']:,} LOB values"
+        return _verified(table, at)
     return f"STOPPED at SCN {table['held_scn']}" if table["held_scn"] else "STOPPED"

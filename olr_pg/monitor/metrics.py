@@ -144,6 +144,19 @@ _TABLE_VALUES = (
         "LOB values that the table lacks, because redo did not hold them whole",
         lambda t: t.incomplete,
     ),
+    _TableValue(
+        "table_verified_scn",
+        "As of which it was compared with the source's table (olr-pg verify --continuous)",
+        lambda t: t.verified_scn,
+    ),
+    _TableValue(
+        "table_verified_time_seconds", "When that was, in Unix time", lambda t: t.verified_at
+    ),
+    _TableValue(
+        "table_differences",
+        "Rows that differed then",
+        lambda t: None if t.verified_at is None else t.differences,
+    ),
 )
 
 _THREAD_VALUES = (

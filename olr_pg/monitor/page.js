@@ -158,6 +158,8 @@ function tableRow(t, largest) {
   name.addEventListener("click", () => { pick(t.name); byId("history").scrollIntoView({block: "nearest"}); });
   const title = make("td", t.stopped ? "name stopped" : "name", name);
   if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
+  else if (t.verified_at) title.append(make("small", "", (t.differences ? whole(t.differences) + " rows differ" : "equal")
+    + (t.verified_scn ? " as of SCN " + scn(t.verified_scn) : "") + ", " + span(latest.at - t.verified_at) + " ago"));
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);
   const waits = ["reading", "decoding", "queue", "apply"].map(cause =>
     [cause, largest && t.lag ? t.lag[cause] / largest : 0, cause + " " + lag(t.lag && t.lag[cause])]);

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.advised_commands import commands_of_error, complete_commands
-from olr_pg.observability.wording import some
+from olr_pg.observability.wording import counted, some
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +96,15 @@ def _problems(
         )
         for table in status.tables
         if table.incomplete
+    ]
+    found += [
+        Problem(
+            f"table {table.name} differs from the source's in {counted(table.differences, 'row')},"
+            f" as of SCN {table.verified_scn}",
+            (command("verify", "--table", table.name, "--differences", "FILE"),),
+        )
+        for table in status.tables
+        if table.differences
     ]
     if status.source.losses:
         text = f"{status.source.losses} changes or vectors are unaccounted for"

@@ -29,13 +29,16 @@ def test_only_what_is_left_out_is_named() -> None:
 
 def test_a_table_says_why_it_is_not_complete() -> None:
     table = {"stopped": False, "incomplete": 0, "held_scn": 0}
-    assert _stopped(table) == ""
-    assert _stopped({**table, "incomplete": 2}) == "lacks 2 LOB values"
-    assert _stopped({**table, "stopped": True}) == "STOPPED"
-    assert _stopped({**table, "stopped": True, "held_scn": 7}) == "STOPPED at SCN 7"
-    assert _stopped({**table, "paused": True, "held_scn": 7}) == "paused at SCN 7"
+    assert _stopped(table, 1000.0) == ""
+    assert _stopped({**table, "incomplete": 2}, 1000.0) == "lacks 2 LOB values"
+    proof = {**table, "verified_at": 940.0, "verified_scn": 77, "differences": 0}
+    assert _stopped(proof, 1000.0) == "equal as of SCN 77, 1 min 0 s ago"
+    assert _stopped({**proof, "differences": 1}, 1000.0).startswith("1 row DIFFER as of SCN 77")
+    assert _stopped({**table, "stopped": True}, 1000.0) == "STOPPED"
+    assert _stopped({**table, "stopped": True, "held_scn": 7}, 1000.0) == "STOPPED at SCN 7"
+    assert _stopped({**table, "paused": True, "held_scn": 7}, 1000.0) == "paused at SCN 7"
     blocked = {**table, "stopped": None, "blocked": "OLR-05098: x"}
-    assert _stopped(blocked) == "BLOCKED in PostgreSQL"
+    assert _stopped(blocked, 1000.0) == "BLOCKED in PostgreSQL"
 
 
 def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:

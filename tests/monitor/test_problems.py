@@ -97,6 +97,13 @@ def test_a_client_that_holds_back_its_confirmations_comes_with_what_to_do(quiet:
     assert commands == ()
 
 
+def test_rows_that_differ_are_a_problem_with_the_command_that_names_them(quiet: Status) -> None:
+    table = TableStatus("A.B", verified_scn=7, verified_at=1.0, differences=2)
+    told = with_problems(replace(quiet, tables=(table,)), None, ())
+    assert told.problems == ("table A.B differs from the source's in 2 rows, as of SCN 7",)
+    assert told.commands[0][0].startswith("olr-pg verify --table A.B --differences FILE --config")
+
+
 def test_each_problem_has_its_place_among_the_commands(quiet: Status) -> None:
     told = with_problems(
         replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from olr_pg.load.verification.differences import TableDifferences
     from olr_pg.load.verification.repair import RepairedTable
     from olr_pg.load.verification.verification import Verification, VerifiedTable
+    from olr_pg.monitor.proofs import Proof
 
 SHOWN_MAX: Final = 20
 """Differences of a table that are printed; the file has all of them."""
@@ -64,6 +66,16 @@ def verify(
         typer.Option("--sample", metavar="PERCENT", help="Compare this share of the rows."),
     ] = 100.0,
     differences: DifferencesOption = None,
+    continuous: Annotated[
+        bool,
+        typer.Option(
+            "--continuous", help="Compare one table after the other without end, beside `run`."
+        ),
+    ] = False,
+    share: Annotated[
+        float,
+        typer.Option("--share", metavar="PERCENT", help="With --continuous: of the time, at most."),
+    ] = 10.0,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,9 +84,23 @@ def verify(
     Both sides are read once; rows are fetched only where digests differ. What the type mapping does
     not keep (nanoseconds, padding, characters without equal) is no difference and counted apart.
     A table that cannot be compared does not keep the others from it; its error ends the command.
+
+    With --continuous each table is compared again and again, the one that was compared longest ago
+    first, until Ctrl-C or SIGTERM. Rows that differ are compared once more as of a later SCN. The
+    metrics and the status page of `run` tell how old each table's proof is.
     """
     if not 0 < sample <= 100:
         raise typer.BadParameter("--sample is a percentage above 0 up to 100")
+    if not 0 < share <= 100:
+        raise typer.BadParameter("--share is a percentage above 0 up to 100")
+    if continuous:
+        if differences or tables or at_scn or sample < 100:
+            raise typer.BadParameter(
+                "--continuous compares whole tables as of now: without --tables, --at-scn, --sample"
+                " and --differences"
+            )
+        _verify_continuously(config, table or (), target_name, share / 100, as_json=as_json)
+        return
     from olr_pg.appliance.appliance import open_target
     from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
@@ -114,6 +140,53 @@ def verify(
         raise found.failures[0]
     if not found.identical:
         raise typer.Exit(1)
+
+
+def _verify_continuously(
+    config: Path,
+    names: Sequence[str],
+    target_name: str | None,
+    share: float,
+    *,
+    as_json: bool,
+) -> None:
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.load import sources
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.load.verification.continuous import ContinuousVerification
+    from olr_pg.monitor.proofs import FILE_NAME
+    from olr_pg.spark.session import stop_session
+
+    loaded = read_config(config, target_name)
+    directory = target_directory(loaded)
+    with ExitStack() as stack:
+        source = stack.enter_context(sources.open_tables(loaded))
+        stack.callback(stop_session)
+        target = open_target(sources.apply_section(loaded), directory, stack)
+        settings = sources.target_settings(loaded, source.snapshot, target)
+        verification = ContinuousVerification(
+            settings, source, directory / FILE_NAME, lambda: spark_session_of(loaded, PRELOAD)
+        )
+        for proof in verification.walk(source.choose(names), share, time.sleep):
+            if as_json:
+                print_json({**proof._asdict(), "equal": proof.is_equal})
+            else:
+                print_line(_proven(proof), at_once=True)
+
+
+def _proven(proof: Proof) -> str:
+    """Say what was found of a table."""
+    if proof.failure:
+        return f"{proof.table}: not compared: {proof.failure}"
+    lacking = f", {counted(proof.lacking, 'row')} lack LOB values" if proof.lacking else ""
+    as_of = f" as of SCN {proof.scn}" if proof.scn else ""
+    if proof.is_equal:
+        return f"{proof.table}: equal{as_of}, {counted(proof.rows, 'row')}{lacking}"
+    return (
+        f"{proof.table}: {counted(proof.differences, 'row')} differ{as_of}{lacking}:"
+        f" `olr-pg verify --table {proof.table} --differences FILE` names them"
+    )
 
 
 def repair(

@@ -1,0 +1,92 @@
+"""Continuous verification: table by table, and once more where something differs."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from olr_pg.load import sources
+from olr_pg.load.verification.continuous import ContinuousVerification, confirmed
+from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
+from olr_pg.monitor.proofs import FILE_NAME, Proof, ProofFile, read_proofs, write_proofs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.load.conftest import Project
+
+
+def verification(project: Project) -> ContinuousVerification:
+    config = project.config()
+    snapshot = sources.read_dictionary(config)
+    settings = sources.target_settings(config, snapshot, project.database)
+    with sources.open_tables(config) as source:
+        return ContinuousVerification(settings, source, project.folder / FILE_NAME, project.session)
+
+
+def walk(project: Project, count: int, share: float = 0.5) -> list[Proof]:
+    one = verification(project)
+    pauses = list[float]()
+    tables = one._source.choose(())
+    found = list(islice(one.walk(tables, share, pauses.append), count))
+    assert all(pause >= 1 for pause in pauses)
+    return found
+
+
+def loaded(project: Project) -> None:
+    project.tables = project.source.write_tables(project.folder / "tables", project.source.scn(0.7))
+    project.load()
+
+
+def test_every_table_is_compared_in_turn_and_what_differs_is_counted(project: Project) -> None:
+    loaded(project)
+    first = walk(project, 3)
+    names = [proof.table for proof in first]
+    assert len(set(names)) == 3
+    assert all(proof.is_equal and proof.scn and proof.rows for proof in first)
+    with psycopg.connect(project.database) as connection:
+        connection.execute("DELETE FROM shop.orders WHERE order_id IN"
+                           " (SELECT order_id FROM shop.orders ORDER BY 1 LIMIT 2)")  # fmt: skip
+    again = walk(project, 3)
+    assert [proof.table for proof in again] == names  # longest ago first, also after a restart
+    differing = {proof.table: proof.differences for proof in again if not proof.is_equal}
+    assert differing == {"SHOP.ORDERS": 2}
+    assert read_proofs(project.folder / FILE_NAME) == {proof.table: proof for proof in again}
+
+
+def test_a_table_that_cannot_be_compared_keeps_its_proof_and_does_not_keep_the_others(
+    project: Project,
+) -> None:
+    loaded(project)
+    before = {proof.table: proof for proof in walk(project, 3)}
+    with psycopg.connect(project.database) as connection:
+        connection.execute("ALTER TABLE shop.orders RENAME TO elsewhere")
+    after = {proof.table: proof for proof in walk(project, 3)}
+    failed = after["SHOP.ORDERS"]
+    assert "OLR-05005" in failed.failure
+    assert not failed.is_equal
+    assert (failed.scn, failed.at) == (before["SHOP.ORDERS"].scn, before["SHOP.ORDERS"].at)
+    assert failed.tried_at > failed.at
+    assert all(proof.is_equal for name, proof in after.items() if name != "SHOP.ORDERS")
+
+
+def test_only_what_differs_twice_is_told() -> None:
+    gone = RowDifference(DIFFERENT, b"1", b"a", b"b")
+    stays = RowDifference(MISSING, b"2", b"a", None)
+    later = stays._replace(source=b"c")
+    new = RowDifference(EXTRA, b"1", None, b"b")
+    assert confirmed([gone, stays], [later, new]) == (later,)
+
+
+def test_proofs_are_read_anew_where_they_were_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    file = ProofFile(path)
+    assert file.read() == {}
+    for scn in (7, 8):
+        proof = Proof("A.B", scn, 1.5, 10)
+        write_proofs(path, [proof])
+        assert file.read() == {"A.B": proof}
+    path.write_bytes(b"{")
+    assert read_proofs(path) == {}
