@@ -30,6 +30,7 @@ OVER: Final = "it is told to end first, and looks for that between pieces of bou
 READY: Final = "it is asked only when something is there, or the socket is shut to wake it"
 DECODING: Final = "a piece of decoding: it waits for nothing but the processor and the disk"
 TRANSPORT: Final = "source.transport bounds each answer; closing it ends what is on its way"
+STATEMENT: Final = "source.query-timeout bounds each statement, and prove cancels them at its end"
 OPERATOR: Final = "a command of the operator's, who ends it with Ctrl-C"
 
 ALLOWED: Final = {
@@ -62,6 +63,11 @@ ALLOWED: Final = {
     ("ordered_window.py", "result", "in_order"): "who submitted the work bounds it; " + SIGNALS,
     ("postgres/server_process.py", "result", "_end_orphans"): "a value that is there",
     ("postgres/supervision.py", "join", "supervised"): "starting a server has a bound; " + OVER,
+    ("proving/script.py", "wait", "run"): STATEMENT,
+    ("proving/script.py", "wait", "finish"): STATEMENT,
+    ("proving/script.py", "wait", "close"): STATEMENT,
+    ("proving/script.py", "join", "close"): STATEMENT,
+    ("proving/script.py", "wait", "_work"): STATEMENT,
     ("rendering/parquet_files.py", "wait", "_end"): OPERATOR,
     ("rendering/parquet_files.py", "result", "write"): OPERATOR,
     ("rendering/parquet_files.py", "result", "_wait_for_one"): OPERATOR,

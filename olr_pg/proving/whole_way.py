@@ -14,6 +14,7 @@ from psycopg import sql
 from pydantic import SecretStr
 
 from olr_pg.appliance.appliance import run_appliance
+from olr_pg.applier.target.connection import connect
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.filter import Filter
 from olr_pg.config.model import Apply, Config, Context, Target
@@ -156,7 +157,7 @@ class WholeWay:
                 note.touch()
 
     def _connected(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(self._target, autocommit=True)
+        return connect(self._target, replica=False)
 
     def clear(self) -> None:
         """Remove what a scenario has left in the target and on the disk."""

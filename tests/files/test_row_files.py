@@ -51,6 +51,7 @@ NO_ROWS: Final = {
     "java/runtime.py": "a script that starts Java",
     "kernels/pack.py": "compiled kernels",
     "monitor/history.py": "figures and names of tables",
+    "monitor/proofs.py": "SCNs and names of tables",
     "monitor/service.py": "addresses of the status page",
     "postgres/embedded.py": "PostgreSQL's settings; its tables are a target",
     "replicator/kernel_warmup.py": "the empty lock of whoever compiles",
