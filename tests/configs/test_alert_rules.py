@@ -51,7 +51,10 @@ QUIET: Final = Status(
     source=SourceStatus(decoded_scn=100, threads=(ThreadStatus(1, 21, 100, START, 21, 100),)),
     port=PortStatus("127.0.0.1:9700", connections=1, client="127.0.0.1:4"),
     process=ProcessStatus(1, 1 << 28, 40, 20, 1 << 29),
-    tables=(TableStatus("SHOP.ORDERS", applied_scn=99), TableStatus("SHOP.STOCK", applied_scn=98)),
+    tables=(
+        TableStatus("SHOP.ORDERS", applied_scn=99, verified_scn=90, verified_at=START),
+        TableStatus("SHOP.STOCK", applied_scn=98),
+    ),
     archive_seconds=5.0,
     data_free_bytes=100 << 30,
     data_free_ratio=0.5,
@@ -137,7 +140,13 @@ def ailing(code: str) -> Callable[[Status, float], Status | None]:
     return lambda quiet, _: replace(quiet, problems=(code,), target_problems={code: 2})
 
 
+def differing(quiet: Status, _: float) -> Status | None:
+    first, *others = quiet.tables
+    return replace(quiet, tables=(replace(first, differences=2), *others))
+
+
 EVENTS: Final[dict[str, tuple[Any, str]]] = {
+    "rows differ from the source's": (differing, "OlrPgDifferences"),
     "PostgreSQL is away, or full": (outage, "OlrPgTargetUnreachable"),
     "a log is missing": (gap, "OlrPgLogMissing"),
     "the disk is full": (
