@@ -97,7 +97,10 @@ class _Session:
     def _execute(self, step: ScenarioStep) -> None:
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(step.text)
+                if step.binds:
+                    cursor.executemany(step.text, [list(row) for row in step.binds])
+                else:
+                    cursor.execute(step.text)
                 if cursor.description is not None:
                     cursor.fetchall()  # FOR UPDATE locks rows as they are fetched
         except oracledb.Error as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SCENARIOS = (
     "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes", "ddl/truncate",
-    "lobs/in_the_row", "ddl/add_column",
+    "lobs/in_the_row", "ddl/add_column", "statements/array_insert",
 )  # fmt: skip
 
 
