@@ -101,6 +101,7 @@ def run_appliance(
     reload: Callable[[], Config] | None = None,
     until: Until | None = None,
     withheld: Callable[[], Mapping[str, str]] = dict,
+    interpret: bool = False,
 ) -> int:
     """Serve the ports of the targets and, with `apply`, bring what they serve into PostgreSQL.
 
@@ -116,6 +117,7 @@ def run_appliance(
         reload: reads the configuration again when SIGHUP asks for it; only in the main thread.
         until: end when what commits up to there has been confirmed; None: go on.
         withheld: gives what the configuration names of the environment.
+        interpret: do not wait for kernels that are not compiled; for data that are simulated.
 
     Returns:
         The exit code.
@@ -147,7 +149,7 @@ def run_appliance(
             directory = target_directory(part)
             checkpoints.append(Checkpoint(directory / FILE_NAME, source_identity(source.database)))
         orders = {ByteOrder(part.port.byte_order) for part in parts if apply and part.apply}
-        stack.enter_context(kernels_ahead(orders))
+        stack.enter_context(kernels_ahead(orders, interpret=interpret))
         stack.callback(stop_session)
         memory = config.context.memory
         storage = SpillFiles(

@@ -1,8 +1,12 @@
-"""Kernels that are not compiled when a run begins: another process does it, this one interprets.
+"""Kernels that are not compiled when a run begins.
 
-Compiling takes half a minute of two cores, and the first changes need not wait for it. So the run
-interprets its kernels until they are on disk, and takes each from there at its next call. Spark's
-workers wait for the same process (`replicator.kernel_warmup`).
+Compiling takes half a minute of two cores. A run of the demo need not wait for it: another process
+compiles, and the run interprets its kernels until they are on disk, and takes each from there at
+its next call. Spark's workers wait for the same process (`replicator.kernel_warmup`).
+
+A run on somebody's data compiles first. Interpreted kernels have been compared with compiled ones
+on the suite's data, and Python's integers are not a processor's: for rows that must be right only
+the compiled ones are proven.
 """
 
 from __future__ import annotations
@@ -35,13 +39,15 @@ _NICENESS: Final = 10
 
 
 @contextmanager
-def kernels_ahead(orders: Collection[ByteOrder]) -> Iterator[None]:
+def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator[None]:
     """Have the kernels of a run ready as soon as possible; ends with the block.
 
     Args:
         orders: byte orders of the ports that the bundled applier reads; may be empty.
+        interpret: whether the run interprets those that are not compiled yet.
     """
-    if is_decoder_compiled() and (not orders or is_applier_compiled()):
+    is_compiled = is_decoder_compiled() and (not orders or is_applier_compiled())
+    if is_compiled or not interpret:
         with ExitStack() as stack:
             for order in orders:
                 stack.enter_context(warming(order))

@@ -142,7 +142,7 @@ class _Watch:
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread.start()
         try:
-            run_appliance(loaded, once=False, apply=True)
+            run_appliance(loaded, once=False, apply=True, interpret=True)
         except KeyboardInterrupt:
             if self._failure is not None:
                 raise self._failure from None

@@ -17,7 +17,7 @@ from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.offsets import message_run
 from olr_pg.server.kernel_warmup import warm_port
 
-with kernels_ahead([ByteOrder.LITTLE]):
+with kernels_ahead([ByteOrder.LITTLE], interpret=True):
     (process,) = psutil.Process().children()
     assert process.cmdline()[-2:] == ["olr_pg.appliance.compiling_ahead", "little"]
     warm_port()
