@@ -17,7 +17,7 @@ from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.target.connection import connect
 from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.filter import Filter
-from olr_pg.config.model import Apply, Config, Context, Target
+from olr_pg.config.model import Apply, Config, Context, DdlSection, Target
 from olr_pg.config.names import OWN_SCHEMA, TableName
 from olr_pg.config.status_section import Status
 from olr_pg.errors import Code, OlrPgError
@@ -82,7 +82,7 @@ def scenario_config(
         "schema_mapping": {owner: SCHEMA},
         "table_mapping": {},
         "on_conflict": "error",
-        "on_truncate": "apply",
+        "ddl": DdlSection(),
     }
     given = config.apply or EMBEDDED
     return config.model_copy(
