@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from olr_pg.proving.replay import LOST, PHANTOM, UNFIT, WRONG, Difference, check_replay
 from olr_pg.proving.rows_as_of import Moment, Rows, TableRows
 
@@ -82,6 +84,23 @@ def test_rows_that_a_ddl_has_moved_keep_their_values() -> None:
     ddl = event("ddl", 20, command="ALTER TABLE")
     assert replayed([ddl], (25, moved)) == []
     assert {one.kind for one in replayed([], (25, moved))} == {LOST, PHANTOM}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ALTER TABLE T RENAME TO U", "rename t to u", 'ALTER TABLE t RENAME TO "U"', "RENAME t TO u"],
+)
+def test_a_renamed_table_is_compared_up_to_there(text: str) -> None:
+    ddl = event("ddl", 26, command="ALTER TABLE", text=text)
+    (wrong,) = replayed([*CHANGES[1:2], ddl], (25, FIRST), (30, {}))
+    assert wrong.scn == 25  # what came before it
+    assert replayed([*CHANGES[:2], ddl, *CHANGES[2:]], (25, FIRST), (30, {})) == []
+
+
+def test_a_renamed_column_is_no_renamed_table() -> None:
+    ddl = event("ddl", 26, command="ALTER TABLE", text="ALTER TABLE T RENAME COLUMN V TO W")
+    (wrong,) = replayed([*CHANGES[:2], ddl], (25, FIRST), (30, {**FIRST, "C": {"ID": 3, "V": "z"}}))
+    assert (wrong.kind, wrong.scn) == (LOST, 30)
 
 
 def test_a_row_without_a_rowid_is_known_by_its_key() -> None:

@@ -94,6 +94,8 @@ class Catalogue:
         context: what SYS_CONTEXT('USERENV', name) gives.
         versioned: the tables that have rows at every SCN, by owner and name: their columns' kinds.
         made_when_asked: what gives the rows of a view whenever a query names it.
+        former_rows: returns what puts the rows of SYS tables in as of an SCN; None where they are
+            the same.
     """
 
     def __init__(self, current_scn: Callable[[], int]) -> None:
@@ -108,6 +110,7 @@ class Catalogue:
         self._schemas = {"SYS", "XDB"}
         self.versioned: dict[tuple[str, str], dict[str, ResultType]] = {}
         self.made_when_asked: dict[str, Callable[[], Iterable[Mapping[str, object]]]] = {}
+        self.former_rows: Callable[[int], Callable[[], None] | None] = lambda _: None
         self._functions: dict[tuple[str, int], Callable[..., SqlValue]] = {}
         self._rows_made = 0
         self._lock = threading.RLock()
@@ -217,22 +220,45 @@ class Catalogue:
                 self.insert(name, self.made_when_asked[name]())
             scn = self.current_scn()
             self._sqlite.execute('UPDATE SYS."V$DATABASE" SET "CURRENT_SCN" = ?', (scn,))
-            self._sqlite.set_authorizer(_authorize)
-            self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
-            try:
-                cursor = self._sqlite.execute(query.sql, values)
-                rows = [tuple(map(_from_sqlite, row)) for row in cursor.fetchall()]
-            except (sqlite3.Error, sqlite3.Warning) as error:
-                raise _fault(error) from error
-            finally:
-                self._sqlite.set_authorizer(None)
-                self._sqlite.set_progress_handler(None, 0)
-        names = [name for name, *_ in cursor.description]
+            with self._dictionary_of(scns):
+                names, rows = self._fetched(query.sql, values, stopped)
         columns = tuple(
             ResultColumn(name, self._kind(query, name, [row[at] for row in rows]))
             for at, name in enumerate(names)
         )
         return QueryResult(columns, rows)
+
+    def _fetched(
+        self, sql: str, values: Sequence[object], stopped: Callable[[], bool]
+    ) -> tuple[list[str], list[tuple[object, ...]]]:
+        """Return (names of the columns, rows) of a query that may only read."""
+        self._sqlite.set_authorizer(_authorize)
+        self._sqlite.set_progress_handler(stopped, _STEPS_BETWEEN_CHECKS)
+        try:
+            cursor = self._sqlite.execute(sql, values)
+            rows = [tuple(map(_from_sqlite, row)) for row in cursor.fetchall()]
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _fault(error) from error
+        finally:
+            self._sqlite.set_authorizer(None)
+            self._sqlite.set_progress_handler(None, 0)
+        return [name for name, *_ in cursor.description], rows
+
+    @contextmanager
+    def _dictionary_of(self, scns: Sequence[tuple[str, int]]) -> Iterator[None]:
+        """Let the SYS tables hold what they held, where a query reads them as of an SCN."""
+        asked = [scn for name, scn in scns if name in SYS_TABLES]
+        put = self.former_rows(min(asked)) if asked else None
+        if put is None:
+            yield
+            return
+        self._sqlite.execute("SAVEPOINT former")
+        try:
+            put()
+            yield
+        finally:
+            self._sqlite.execute("ROLLBACK TO former")
+            self._sqlite.execute("RELEASE former")
 
     def _kind(self, query: Query, name: str, values: list[object]) -> ResultType:
         """Return the type of a column: of a table with rows as it says, else by its values."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.dictionary import column_bits
 from olr_pg.dictionary.lob_delivery import BLOB, CLOB
 from olr_pg.dictionary.model import KeyKind
+from olr_pg.dictionary.sys_columns import SYS_COLUMNS
 from olr_pg.simulator.model.tables import ROWS_INDEX as PARTITIONED_ROWS_INDEX
 from olr_pg.simulator.oracle_net.logging_rows import insert_logging
 from olr_pg.simulator.oracle_net.structure_rows import insert_structure
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.dictionary.lob import LobSegment
     from olr_pg.dictionary.model import Column, Snapshot, Table
+    from olr_pg.dictionary.sys_rows import SysRows
     from olr_pg.simulator.oracle_net.catalogue import Catalogue
 
 SEGMENT_FILE: Final = 12
@@ -42,6 +44,19 @@ _LOB_FLAGS: Final = {
 """Bits of LOB$.FLAGS, by the fields of `dictionary.lob.Lob`."""
 
 
+_REDO_ROWS: Final = {
+    "OBJ$": ("sys_obj", ("OBJ#",)),
+    "TAB$": ("sys_tab", ("OBJ#",)),
+    "COL$": ("sys_col", ("OBJ#", "INTCOL#")),
+    "ECOL$": ("sys_ecol", ("TABOBJ#", "COLNUM")),
+    "TABPART$": ("sys_tabpart", ("OBJ#",)),
+    "LOB$": ("sys_lob", ("OBJ#", "INTCOL#")),
+    "IND$": ("sys_ind", ("OBJ#",)),
+    "INDPART$": ("sys_indpart", ("OBJ#",)),
+}
+"""SYS tables whose rows DDL changes: the section of `SysRows`, and the columns that tell a row."""
+
+
 def insert_dictionary(catalogue: Catalogue, snapshot: Snapshot) -> None:
     """Put the tables of `snapshot` into the catalogue, with the names of binary XML."""
     insert_xml_tokens(catalogue, snapshot.xml_tokens)
@@ -52,6 +67,9 @@ def insert_tables(catalogue: Catalogue, snapshot: Snapshot) -> None:
     """Put the tables of `snapshot` into the catalogue, with the views of table names."""
     owners = sorted({table.owner for table in snapshot.tables})
     users = {owner: FIRST_USER + number for number, owner in enumerate(owners)}
+    rows = snapshot.sys_rows
+    if rows is not None:
+        users |= {row.name: row.user for row in rows.sys_user if row.name in users}
     for name, number in users.items():
         catalogue.put("USER$", USER=number, NAME=name, TYPE=1, SPARE1=0)
     insert_tablespace(catalogue, TABLESPACE, "USERS")
@@ -59,6 +77,19 @@ def insert_tables(catalogue: Catalogue, snapshot: Snapshot) -> None:
     for table in snapshot.tables:
         insert_table(catalogue, table, users[table.owner], constraints)
     insert_structure(catalogue, snapshot, users)
+    if rows is not None:
+        _name_rows(catalogue, rows)
+
+
+def _name_rows(catalogue: Catalogue, rows: SysRows) -> None:
+    """Give the rows of SYS tables the ROWIDs that redo knows them by."""
+    for table, (section, keys) in _REDO_ROWS.items():
+        fields = {column: field for field, column in SYS_COLUMNS[section].items()}
+        where = " AND ".join(f'"{key}" = ?' for key in keys)
+        statement = f'UPDATE SYS."{table}" SET "ROWID" = ? WHERE {where}'  # noqa: S608
+        for row in getattr(rows, section):
+            if row.row_id:
+                catalogue.update(statement, row.row_id, *(getattr(row, fields[k]) for k in keys))
 
 
 def insert_xml_tokens(catalogue: Catalogue, tokens: XmlTokens) -> None:

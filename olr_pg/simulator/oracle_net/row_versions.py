@@ -84,22 +84,31 @@ class RowVersions:
             ' AND ("/until" IS NULL OR "/until" > CURRENT_SCN())'
         )
 
+    def knows(self, names: Iterable[str]) -> bool:
+        """Tell whether it has versions of the rows of all these tables (``OWNER.NAME``)."""
+        return self._tables.keys() >= set(names)
+
     def follow(self, tables: Iterable[Table], added: Mapping[tuple[str, str], object]) -> None:
         """Have the tables that there are after DDL.
 
         Args:
             added: what older rows have in a column that was added, by the table's name and its own.
         """
-        now = {table.full_name: table for table in tables}
-        for name, old in list(self._tables.items()):
-            if name not in now or now[name].obj != old.obj:
-                self._drop(self._tables.pop(name))
-        for name, table in now.items():
-            if name not in self._tables:
-                self._create(table)
-            elif len(self._tables[name].delivered) < len(table.delivered):
-                self._widen(self._tables[name], table, added)
-            self._tables[name] = table
+        before = {table.obj: table for table in self._tables.values()}
+        now = {table.obj: table for table in tables}
+        for obj in before.keys() - now.keys():
+            self._drop(before[obj])
+        # All at first: two tables may swap their names.
+        altered = [o for o in before.keys() & now.keys() if _shape(before[o]) != _shape(now[o])]
+        rows = [(now[obj], self._rows_for(before[obj], now[obj], added)) for obj in altered]
+        for obj in altered:
+            self._drop(before[obj])
+        for obj in now.keys() - before.keys():
+            self._create(now[obj])
+        for table, own in rows:
+            self._create(table)
+            self._catalogue.insert_many(self._insertion(table), own)
+        self._tables = {table.full_name: table for table in now.values()}
 
     def _drop(self, table: Table) -> None:
         self._catalogue.update(f"DROP VIEW {_quoted(table.owner)}.{_quoted(table.name)}")
@@ -107,15 +116,21 @@ class RowVersions:
         self._catalogue.update(f"DROP TABLE {_quoted(table.owner)}.{versions}")
         del self._catalogue.versioned[table.owner, table.name]
 
-    def _widen(self, old: Table, table: Table, added: Mapping[tuple[str, str], object]) -> None:
-        """Give a table the columns that it has now."""
+    def _rows_for(
+        self, old: Table, table: Table, added: Mapping[tuple[str, str], object]
+    ) -> list[tuple[object, ...]]:
+        """Return the versions of a table's rows with the columns that it has now."""
         place = f"{_quoted(old.owner)}.{_quoted(old.name + VERSIONS)}"
-        rows = self._catalogue.rows(f"SELECT * FROM {place}")  # noqa: S608
-        new = table.delivered[len(old.delivered) :]
-        values = [added.get((table.full_name, column.name)) for column in new]
-        self._drop(old)
-        self._create(table)
-        self._catalogue.insert_many(self._insertion(table), ((*row, *values) for row in rows))
+        at = {column.intcol: number for number, column in enumerate(old.delivered, 3)}
+        given = [added.get((table.full_name, column.name)) for column in table.delivered]
+        places = [at.get(column.intcol) for column in table.delivered]
+        return [
+            (
+                *row[:3],
+                *(new if p is None else row[p] for p, new in zip(places, given, strict=True)),
+            )
+            for row in self._catalogue.rows(f"SELECT * FROM {place}")  # noqa: S608
+        ]
 
     def read_start(self, folder: Path, scn: int) -> None:
         """Read the rows at the start, from the simulator's Parquet files.
@@ -238,6 +253,11 @@ class RowVersions:
                     "BLOCK_ID": first & 0x3FFFFF,
                     "BLOCKS": EXTENT_BLOCKS,
                 }
+
+
+def _shape(table: Table) -> tuple[object, ...]:
+    """Return what of a table its versions have: its name, and its columns."""
+    return table.full_name, tuple((c.name, c.intcol, c.type_code) for c in table.delivered)
 
 
 def _quoted(name: str) -> str:

@@ -9,7 +9,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.simulator.model.transactions import ADD_COLUMN
+from olr_pg.simulator.model.transactions import (
+    ADD_COLUMN,
+    DROP_COLUMN,
+    RENAME_COLUMN,
+)
 from olr_pg.simulator.oracle_net.row_versions import RowVersions
 from olr_pg.simulator.oracle_net.serve import (
     ARCHIVE_DIRECTORY,
@@ -35,6 +39,10 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.log_file import OpenLog
 
 SWITCH_SECONDS: Final = 2.0
+
+
+RENAMING: Final = (RENAME_COLUMN, DROP_COLUMN)
+"""Of `DdlEffect`: behind them columns have other names."""
 
 
 class SqlServer:
@@ -119,16 +127,25 @@ class SqlServer:
         }
         levels = {one.sim.full_name: one.sim.logging for one in database.tables.values()}
         with self._state.catalogue.alone():
-            self._state.redefine(snapshot, levels)
+            since = min((one.commit_scn for one in committed if one.ddl), default=snapshot.scn)
+            self._state.redefine(snapshot, levels, since)
             texts = {key: text.strip('"') for key, text in added.items()}
+            # What committed with the DDL knows columns by their old names.
+            is_renamed = any(one.operation in RENAMING for t in committed for one in t.ddl)
+            if is_renamed:
+                self._tell(committed)
             self._rows.follow(own_tables(snapshot), texts)
-            self._tell(committed)
+            if not is_renamed:
+                self._tell(committed)
         write_config((snapshot,), self._directory, self.server)
 
     def _follow(self) -> None:
         """Let flashback queries show what has committed."""
         with self._state.catalogue.alone():
-            self._tell(self.database.take_committed())
+            if self._rows.knows(one.sim.full_name for one in self.database.tables.values()):
+                self._tell(self.database.take_committed())
+                return
+        self._redefine()  # a table is made by the statement that commits
 
     def _tell(self, committed: Sequence[Transaction]) -> None:
         known = {one.sim.full_name for one in self.database.tables.values()}

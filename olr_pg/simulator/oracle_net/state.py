@@ -100,21 +100,38 @@ class OracleState:
         self.archive = ARCHIVE
         self.version = "19.3.0.0.0"
         self.directories: dict[str, Path] = {}
+        self._former: list[tuple[int, Snapshot]] = []
         self.catalogue = Catalogue(lambda: self.scn)
+        self.catalogue.former_rows = self._former_rows
         insert_dictionary(self.catalogue, snapshot)
         insert_inventory(self.catalogue, shop_inventory(snapshot))
         self._insert_facts(dbid)
         tell_logging(self.catalogue, snapshot, logging or {})
 
-    def redefine(self, snapshot: Snapshot, logging: Mapping[str, Logging]) -> None:
-        """Have other tables, as after DDL."""
+    def redefine(self, snapshot: Snapshot, logging: Mapping[str, Logging], since: int) -> None:
+        """Have other tables, as after DDL.
+
+        Args:
+            since: the SCN from which they are so; as of an earlier one the SYS tables have the old.
+        """
         with self.catalogue.alone():
+            self._former.append((since, self.snapshot))
             self.snapshot = snapshot
-            for name in {*SYS_TABLES, *INVENTORY_VIEWS} - {"DUAL"}:
+            for name in INVENTORY_VIEWS:
                 self.catalogue.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
-            insert_tables(self.catalogue, snapshot)
+            self._define(snapshot)
             insert_inventory(self.catalogue, shop_inventory(snapshot))
             tell_logging(self.catalogue, snapshot, logging)
+
+    def _define(self, snapshot: Snapshot) -> None:
+        for name in SYS_TABLES.keys() - {"DUAL"}:
+            self.catalogue.update(f'DELETE FROM SYS."{name}"')  # noqa: S608
+        insert_tables(self.catalogue, snapshot)
+
+    def _former_rows(self, scn: int) -> Callable[[], None] | None:
+        """Return what puts the rows of SYS tables in as of an SCN, where they were others then."""
+        former = next((snapshot for until, snapshot in self._former if scn < until), None)
+        return None if former is None else partial(self._define, former)
 
     def close(self) -> None:
         """Forget everything; once is enough."""
