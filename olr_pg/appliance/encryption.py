@@ -123,7 +123,7 @@ def _known(path: Path) -> str | None:
     """Return the fingerprint of the key that a directory is encrypted with."""
     try:
         return str(json.loads(path.read_bytes())["key"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # where it is no directory, others say so
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = plain_reason(error) if isinstance(error, OSError) else "its content is damaged"

@@ -220,6 +220,6 @@ def test_changes_are_freed_with_their_batches() -> None:
     gc.disable()
     try:
         batches(*transaction(row(Insert, after=(number("ID", ONE),))))
-        assert not [one for one in gc.get_objects() if isinstance(one, ChangeFacts)]
+        assert not [one for one in gc.get_objects() if type(one) is ChangeFacts]
     finally:
         gc.enable()

@@ -148,14 +148,12 @@ def test_ddl_in_one_does_not_disturb_the_other(tmp_path: Path, postgres_database
             assert rows_of(connection, "pdb1_shop.a") == one.rows("A")
             for name in ("A", "B", "C"):
                 assert rows_of(connection, f"second.{name}") == other.rows(name)
-            for name in ("b", "c"):
-                assert [row["ID"] for row in rows_of(connection, f"pdb1_shop.{name}")] == [0, 1, 2]
+            assert rows_of(connection, "pdb1_shop.b") == one.rows("B")
+            assert [row["ID"] for row in rows_of(connection, "pdb1_shop.c")] == [0, 1, 2]
             stopped = connection.execute(
                 "SELECT source_table, code FROM olr_pg.error ORDER BY 1"
             ).fetchall()
-        assert stopped == [
-            ("PDB1.SHOP.B", Code.COLUMNS_CHANGED), ("PDB1.SHOP.C", Code.TABLE_GONE),
-        ]  # fmt: skip
+        assert stopped == [("PDB1.SHOP.C", Code.TABLE_GONE)]
 
 
 def equal_xids(folder: Path) -> set[str]:

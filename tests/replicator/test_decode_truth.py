@@ -35,7 +35,7 @@ from olr_pg.replicator.decode_once import chosen_tables, decode_logs, thread_sta
 from olr_pg.simulator.database_shape import DatabaseShape, choose_shape
 from olr_pg.simulator.fields.redo_format import BLOCK_SIZES, COMPATIBLE, RedoFormat
 from olr_pg.simulator.model.tables import Logging
-from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, TRUNCATE
+from olr_pg.simulator.model.transactions import ADD_COLUMN, PARTITION, RENAME_COLUMN, TRUNCATE
 from olr_pg.simulator.sessions.placement import TableSpec
 from olr_pg.simulator.sessions.workload import DdlUse, LobUse, RandomWorkload
 from olr_pg.simulator.simulated_files import prepare_directory
@@ -227,7 +227,7 @@ def test_ddl_on_tables_with_lobs_and_index_organised_ones(tmp_path: Path, seed: 
         for effect in transaction.ddl
     }
     assert done >= {(PARTITION, True), (ADD_COLUMN, False), (ADD_COLUMN, True)}
-    assert {operation for operation, _ in done} == {ADD_COLUMN, TRUNCATE, PARTITION}
+    assert {operation for operation, _ in done} >= {ADD_COLUMN, TRUNCATE, PARTITION, RENAME_COLUMN}
     assert (PARTITION, False) not in done
     source = Source(tmp_path, load_snapshot(str(tmp_path / "dictionary.json")))
     decoded = source.lines(decode_logs(source.snapshot, [str(tmp_path / "logs")]))
