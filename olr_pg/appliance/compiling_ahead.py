@@ -46,8 +46,7 @@ def kernels_ahead(orders: Collection[ByteOrder], *, interpret: bool) -> Iterator
         orders: byte orders of the ports that the bundled applier reads; may be empty.
         interpret: whether the run interprets those that are not compiled yet.
     """
-    is_compiled = is_decoder_compiled() and (not orders or is_applier_compiled())
-    if is_compiled or not interpret:
+    if not interpret or (is_decoder_compiled() and (not orders or is_applier_compiled())):
         with ExitStack() as stack:
             for order in orders:
                 stack.enter_context(warming(order))

@@ -10,11 +10,11 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import (
     check_names,
     new_table,
+    planned_column,
     target_columns,
     target_name,
 )
 from olr_pg.applier.target.catalogue import (
-    TargetColumn,
     found_instead,
     lost_table,
     missing_table,
@@ -26,7 +26,7 @@ from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
 from olr_pg.applier.target.database_kind import check_database
 from olr_pg.applier.target.grants import check_creation, check_grants, check_ledger
-from olr_pg.applier.target.modifiers import may_change, may_round, modifier_of
+from olr_pg.applier.target.modifiers import may_change, may_round
 from olr_pg.applier.target.set_aside import firing_on
 from olr_pg.applier.target.table_kinds import check_kind
 from olr_pg.applier.target.tight_columns import may_refuse, read_not_null
@@ -217,9 +217,7 @@ def _check_choices(settings: ApplierSettings, table: Table) -> Iterator[Finding]
     for column in table.delivered:
         try:
             made = settings.choices.pg_type(table.full_name, column)
-            kind = int(made.kind)
-            planned = TargetColumn(column.name, kind, kind, made.name, False, "", modifier_of(made))
-            column_encoder(settings, table.full_name, column, planned)
+            column_encoder(settings, table.full_name, column, planned_column(column.name, made))
         except OlrPgError as problem:
             yield coded("postgres.types", located(problem, table=table.full_name))
 

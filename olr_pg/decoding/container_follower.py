@@ -134,10 +134,10 @@ class ContainerFollower:
         touched = set[int]()
         parts = dict[int, str]()
         if self._dictionary is not None:
-            for obj in self._dictionary.concerned(transaction) - self._joined.keys():
-                self._joined[obj] = self._join(obj)
             for obj in self._dictionary.concerned(transaction):
-                table = self._joined.get(obj)
+                if obj not in self._joined:
+                    self._joined[obj] = self._join(obj)
+                table = self._joined[obj]
                 parts |= {} if table is None else self._dictionary.part_names(table)
             touched = self._dictionary.apply(transaction)
         else:

@@ -209,7 +209,7 @@ class Filters:
             " table again",
             table=definition.full_name,
         )
-        return Evolution((), error, stops=True), definition
+        return Evolution((), error), definition
 
     def left_columns(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
         """Tell which delivered columns of all tables are left out; None: none is."""

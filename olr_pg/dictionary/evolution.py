@@ -128,13 +128,16 @@ class Evolution(NamedTuple):
 
     Attributes:
         steps: what the copy can go along with, in order.
-        error: why the table stops; a warning where it does not.
-        stops: whether it does.
+        error: why the table stops; None where it does not.
     """
 
     steps: tuple[Step, ...] = ()
     error: OlrPgError | None = None
-    stops: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """Tell whether the table stops."""
+        return self.error is not None
 
     @property
     def truncates(self) -> bool:
@@ -166,10 +169,11 @@ def judge(
         return _stop(Code.TABLE_GONE, f"{reason}", old, statements)
     if (new.owner, new.name) != (old.owner, old.name):
         return _stop(Code.TABLE_GONE, f"it was renamed to {new.full_name}", old, statements)
-    fault = _column_fault(old, new, with_default)
+    columns = _Columns.of(old, new)
+    fault = _column_fault(old, new, columns, with_default)
     if fault is not None:
         return _stop(Code.COLUMNS_CHANGED, fault, old, statements)
-    steps = tuple(_column_steps(old, new))
+    steps = tuple(_column_steps(columns))
     if any(statement.command == TRUNCATE_TABLE for statement in statements):
         return Evolution((Step(DdlKind.TRUNCATE), *steps))
     text = " ".join(statement.text.upper() for statement in statements)
@@ -196,7 +200,7 @@ def _stop(code: int, detail: str, table: Table, statements: Sequence[Statement])
     texts = "; ".join(s.text for s in statements if s.text)
     if texts:
         detail = f"{detail} ({texts[:500]})"
-    return Evolution((), OlrPgError(code, detail, table=table.full_name), stops=True)
+    return Evolution((), OlrPgError(code, detail, table=table.full_name))
 
 
 def renamed_columns(old: Table, new: Table) -> dict[str, str]:
@@ -219,16 +223,14 @@ def renamed_columns(old: Table, new: Table) -> dict[str, str]:
 class _Columns(NamedTuple):
     """The delivered columns of two definitions by their names in the older one."""
 
-    renamed: dict[str, str]
     before: dict[str, Column]
     after: dict[str, Column]
 
     @classmethod
     def of(cls, old: Table, new: Table) -> _Columns:
-        renamed = renamed_columns(old, new)
-        names = {now: before for before, now in renamed.items()}
+        names = {now: before for before, now in renamed_columns(old, new).items()}
         after = {names.get(column.name, column.name): column for column in new.delivered}
-        return cls(renamed, {column.name: column for column in old.delivered}, after)
+        return cls({column.name: column for column in old.delivered}, after)
 
     @property
     def both(self) -> list[tuple[Column, Column]]:
@@ -243,9 +245,10 @@ class _Columns(NamedTuple):
         return [column for name, column in self.before.items() if name not in self.after]
 
 
-def _column_fault(old: Table, new: Table, with_default: frozenset[int]) -> str | None:
+def _column_fault(
+    old: Table, new: Table, columns: _Columns, with_default: frozenset[int]
+) -> str | None:
     """Say why a copy cannot know what became of the columns of the rows that there are."""
-    columns = _Columns.of(old, new)
     unreadable = {column.name: column.unsupported for column in new.left_out}
     for column in columns.gone:
         if column.name in unreadable:
@@ -267,9 +270,8 @@ def _column_fault(old: Table, new: Table, with_default: frozenset[int]) -> str |
     return None
 
 
-def _column_steps(old: Table, new: Table) -> Iterator[Step]:
+def _column_steps(columns: _Columns) -> Iterator[Step]:
     """Yield what became of the columns: what goes first, what is added last."""
-    columns = _Columns.of(old, new)
     for column in columns.gone:
         yield Step(DdlKind.DROP_COLUMN, column)
     for before, after in columns.both:

@@ -129,7 +129,7 @@ class EventFeed:
 
 
 def _as_event(fault: RowFault) -> SchemaEvent:
-    evolution = Evolution((), fault.error, stops=True)
+    evolution = Evolution((), fault.error)
     return SchemaEvent(
         str(fault.error.where["table"]),
         fault.commit_scn,

@@ -93,7 +93,7 @@ def test_faults_of_what_is_not_delivered_are_not_told() -> None:
 @pytest.mark.parametrize(("ends", "ended"), [(True, True), (False, False)])
 def test_a_fault_ends_the_delivery_where_nobody_can_be_told(*, ends: bool, ended: bool) -> None:
     error = OlrPgError(Code.INTERNAL, "x")
-    fault = event(60, is_fault=True, evolution=Evolution((), error, stops=True))
+    fault = event(60, is_fault=True, evolution=Evolution((), error))
     found = feed(is_told=False, ends=ends).publish(fault)
     assert (found is error) is ended
 

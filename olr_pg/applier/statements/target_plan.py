@@ -11,6 +11,7 @@ import numpy.typing as npt
 from olr_pg.applier.received.row_columns import NOWHERE, UNBOUND, BoundColumns
 from olr_pg.applier.target.catalogue import (
     NewColumn,
+    TargetColumn,
     TargetTable,
     create_table,
     lost_table,
@@ -20,6 +21,7 @@ from olr_pg.applier.target.catalogue import (
 )
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.crash_watch import lost_rows, lost_tables
+from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.applier.target.set_aside import check_quiet
 from olr_pg.applier.target.table_kinds import refuse_kind
 from olr_pg.config.names import OWN_SCHEMA
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.received.change_reading import ReceivedChanges
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.datatypes.columns import ValueColumn
+    from olr_pg.datatypes.mapping import PgType
     from olr_pg.wire.column_directory import ColumnDirectory
     from olr_pg.wire.elements import ColumnValue
 
@@ -279,6 +282,12 @@ def target_columns(settings: ApplierSettings, source: Table | None) -> dict[str,
         return {}
     names = [column.name for column in source.delivered]
     return settings.choices.column_names(source.full_name, names)
+
+
+def planned_column(name: str, made: PgType) -> TargetColumn:
+    """Return the column that one of this type would be in the target, where there is none yet."""
+    oid = int(made.kind)
+    return TargetColumn(name, oid, oid, made.name, False, "", modifier_of(made))
 
 
 def target_name(settings: ApplierSettings, owner: str, table: str) -> tuple[str, str]:

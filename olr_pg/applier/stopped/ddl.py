@@ -120,10 +120,8 @@ def carry_out(
 
 
 def _carry_out(connection: Connection[Any], settings: ApplierSettings, event: SchemaEvent) -> None:
-    evolution = event.evolution
-    if evolution.stops:
-        assert evolution.error is not None
-        raise evolution.error
+    if event.evolution.error is not None:
+        raise event.evolution.error
     steps = wanted_steps(settings, event)
     if not steps:
         return

@@ -16,8 +16,9 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.settings import DdlPolicy
+from olr_pg.applier.statements.target_plan import planned_column
 from olr_pg.applier.stopped.incomplete_values import forget_column, forget_table, rename_column
-from olr_pg.applier.target.catalogue import TargetColumn, empty_table, find_partition
+from olr_pg.applier.target.catalogue import empty_table, find_partition
 from olr_pg.applier.target.column_encoder import column_encoder
 from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from olr_pg.applier.settings import ApplierSettings
-    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.applier.target.catalogue import TargetColumn, TargetTable
     from olr_pg.applier.target.ledger import TableLedger
     from olr_pg.datatypes.mapping import PgType
     from olr_pg.dictionary.evolution import Step
@@ -229,8 +230,7 @@ class StepWriter:
         """Return the default of the rows that there are as SQL writes it; None for NULL."""
         if column.added is None or not column.added.default:
             return None
-        oid = int(kind.kind)
-        planned = TargetColumn(column.name, oid, oid, kind.name, False, "", modifier_of(kind))
+        planned = planned_column(column.name, kind)
         encode = column_encoder(self._settings, self._table, column, planned)
         value = encode(column_of([column.added.default]))[0].value(0)
         if value is None:

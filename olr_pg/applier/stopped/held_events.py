@@ -21,7 +21,6 @@ def event_document(event: SchemaEvent, facts: DatabaseFacts) -> bytes:
     evolution, error = event.evolution, event.evolution.error
     document = {
         "begin_scn": event.begin_scn,
-        "stops": evolution.stops,
         "steps": [_step_document(step, event, facts) for step in evolution.steps],
         "error": None if error is None else [error.code, error.detail, error.action, error.where],
         "definition": source_document(event.definition, facts, event.commit_scn),
@@ -93,7 +92,7 @@ def read_event(table: str, commit_scn: int, xid: int, data: bytes) -> SchemaEven
     if error is not None:
         code, detail, action, where = error
         error = OlrPgError(code, detail, action=action, **where)
-    evolution = Evolution(tuple(map(_read_step, document["steps"])), error, document["stops"])
+    evolution = Evolution(tuple(map(_read_step, document["steps"])), error)
     return SchemaEvent(
         table,
         commit_scn,

@@ -221,7 +221,7 @@ def test_ddl_that_the_target_cannot_follow_ends_the_stream(two_tables: Replicati
     r.apply()
     settings = r.settings()
     error = OlrPgError(3072, "renamed", table="S.T")
-    event = SchemaEvent("S.T", 500, pack_xid(1, 2, 3), 490, Evolution((), error, stops=True), None)
+    event = SchemaEvent("S.T", 500, pack_xid(1, 2, 3), 490, Evolution((), error), None)
     with connect(r.target) as connection:
         with pytest.raises(OlrPgError) as caught:
             StreamApplier(settings, {}).evolve(connection, event)

@@ -37,7 +37,7 @@ ADD = TRUNCATE._replace(
     evolution=Evolution((Step(DdlKind.ADD_COLUMN, None, EXTRA),)), commit_scn=400
 )
 STOP = TRUNCATE._replace(
-    evolution=Evolution((), OlrPgError(3072, "renamed", table="SHOP.T"), stops=True),
+    evolution=Evolution((), OlrPgError(3072, "renamed", table="SHOP.T")),
     statement="ALTER TABLE t RENAME …",
 )
 

@@ -20,7 +20,7 @@ Replication = Any  # tests/applier/conftest.py
 def fault(number: int) -> SchemaEvent:
     """A transaction whose part of S.T cannot be decoded; its commit SCN is ten times its number."""
     error = OlrPgError(2016, f"fault {number}", table="S.T", scn=10 * number - 1, thread=1)
-    stop = Evolution((), error, stops=True)
+    stop = Evolution((), error)
     return SchemaEvent("S.T", 10 * number, number, 10 * number - 5, stop, None, is_fault=True)
 
 

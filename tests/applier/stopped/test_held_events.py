@@ -45,7 +45,7 @@ def test_an_event_comes_back_as_it_was(event: SchemaEvent) -> None:
 
 def test_its_error_comes_back_with_its_advice() -> None:
     error = OlrPgError(Code.LEDGER_UNUSABLE, "why", table="S.T")
-    event = SchemaEvent("S.T", 20, 3, 10, Evolution((), error, stops=True), TABLE)
+    event = SchemaEvent("S.T", 20, 3, 10, Evolution((), error), TABLE)
     found = read_event("S.T", 20, 3, event_document(event, FACTS)).evolution.error
     assert found is not None
     assert (found.code, str(found), found.action) == (error.code, str(error), error.action)
