@@ -16,6 +16,7 @@ The rooms, as the journey of a row (docs/internals/architecture.md has the funct
     datasource     redo as data frames of Spark: each task by itself, without the loop
     appliance      ``olr-pg run``: the parts put together, started, watched, ended
     oracle, load   the live source; whole tables: initial load, verification, repair, cut-over
+    fallback       the way back: what PostgreSQL commits after the cut-over, into Oracle
     schema         the source's schema as PostgreSQL's statements; assessment: what moving it costs;
                    migration: the steps to a cut-over
     monitor, observability, config, cli   status and metrics; logs; configuration; commands

@@ -329,6 +329,8 @@ class Code(IntEnum):
     SCRATCH_SCHEMA_IN_USE = 7201
     SCENARIO_REDO_MISSING = 7202
     SCENARIO_DIFFERS = 7203
+    VALUE_NOT_FOR_ORACLE = 7350
+    COLUMN_NOT_FOR_ORACLE = 7351
     # simulator and benchmarks
     WORKLOAD_UNKNOWN = 8001
     SIMULATION_DIRECTORY_UNUSABLE = 8002
@@ -1766,6 +1768,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "do not trust this form of change yet: send the masked incident file and the JSON result to"
         " whoever maintains olr_pg",
         exit_code=1,
+    ),
+    Code.VALUE_NOT_FOR_ORACLE: ErrorEntry(
+        "Oracle cannot hold a value of PostgreSQL as it is",
+        "correct the row in PostgreSQL, or choose another policy in `fallback.policies` and start"
+        " `olr-pg fallback run` again; `olr-pg fallback report` lists the columns and counts the"
+        " rows before the cut-over",
+    ),
+    Code.COLUMN_NOT_FOR_ORACLE: ErrorEntry(
+        "the values of a column cannot go back to Oracle",
+        "give the target's column a type of the table in type-mapping.md, or leave its table out"
+        " of the way back",
     ),
     Code.UNLOGGED_WORK: ErrorEntry(
         "NOLOGGING operations have written to the source",

@@ -158,7 +158,7 @@ def run_appliance(
             memory.max_mb * MIB // _WAITING_PART // len(parts),
             disk_max=_spilled_max(config),
         )
-        filters = filters_of(config.filter)
+        filters = filters_of(config.filter, config.fallback)
         told = apply and all(part.apply for part in parts)
         alone = len(parts) == 1
         decoder = Decoder(

@@ -10,6 +10,7 @@ from olr_pg.appliance.container_names import join_under_known_names, offline_dic
 from olr_pg.capture.lineage import FILE_NAME, Lineage
 from olr_pg.capture.online_logs import FOLDER, OnlineLogs
 from olr_pg.capture.source_database import OfflineDatabase
+from olr_pg.config.fallback_section import LEDGER
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import FilteredDatabase, filters_of
 
@@ -43,7 +44,7 @@ def open_source(
     Raises:
         OlrPgError: 3xxx the offline dictionary, 7xxx the live database, 1092 what it keeps.
     """
-    filters = filters_of(config.filter)
+    filters = filters_of(config.filter, config.fallback)
     source = config.source
     online = None
     if source.redo == "online":
@@ -85,6 +86,7 @@ def open_source(
         ),
         online=online,
         join=partial(join_under_known_names, config, keep=True),
+        ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
     )
     try:
         yield FilteredDatabase(live, filters)

@@ -25,6 +25,7 @@ from olr_pg.config.address import LOOPBACK, Address
 from olr_pg.config.changed_tables import FILE_NAME as CHANGES_FILE
 from olr_pg.config.changed_tables import TableChanges, read_table_changes
 from olr_pg.config.connect_string import PostgresConnection
+from olr_pg.config.fallback_section import Fallback
 from olr_pg.config.fields import (
     READS_VERSION,
     TABLES,
@@ -477,6 +478,9 @@ class Config(Section):
     )
     prove: Prove | None = Field(
         default=None, description="an object: the scratch schema of `olr-pg prove`"
+    )
+    fallback: Fallback | None = Field(
+        default=None, description="an object: the way back to Oracle (fallback.md)"
     )
     spark: Spark = Field(default_factory=Spark, description="an object: the Spark session")
     status: Status = Field(default_factory=Status, description="an object: the status page")

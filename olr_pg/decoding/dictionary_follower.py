@@ -78,6 +78,7 @@ class SubscribedTables:
         tables: as they are at the beginning.
         followed: the SYS tables to follow.
         con_id: the container of tables that do not name one.
+        ledgers: of the way back: clients do not get them, nor a transaction that changes one.
         views: what is encoded of them; they agree in the form of binary XML.
         filters: which columns and operations are left out.
     """
@@ -88,6 +89,7 @@ class SubscribedTables:
         followed: Sequence[Table],
         con_id: int,
         *,
+        ledgers: Sequence[Table] = (),
         views: Sequence[TargetView],
         xml_tokens: XmlTokens = NO_TOKENS,
         filters: Filters = NO_FILTERS,
@@ -102,12 +104,15 @@ class SubscribedTables:
         self._tables: list[Table] = []
         self._spans: list[Span] = []
         self._newest: dict[int, int] = {}
+        self._ledgers = set[int]()
         internal = {table.object_key for table in followed}
         for table in tables:
             self._append(table, Span(followed=table.object_key in internal))
         for table in followed:
             if table.object_key not in self._newest:
                 self._append(as_followed(table), Span(delivered=False, followed=True))
+        for table in ledgers:
+            self._append(table, Span())
 
     @property
     def objects(self) -> frozenset[int]:
@@ -115,14 +120,26 @@ class SubscribedTables:
         return frozenset(
             table.object_key
             for table, span in zip(self._tables, self._spans, strict=True)
-            if span.delivered
+            if self._is_delivered(table, span)
         )
 
     def versions(self) -> Iterator[tuple[int, Table]]:
         """Yield the definitions of the tables that clients get, each with the SCN it is from."""
         for table, span in zip(self._tables, self._spans, strict=True):
-            if span.delivered:
+            if self._is_delivered(table, span):
                 yield span.since, table
+
+    def _is_delivered(self, table: Table, span: Span) -> bool:
+        return span.delivered and not self._filters.is_ledger(table)
+
+    def concerns(self, key: int, version: Version) -> bool:
+        """Tell whether a version is of a table that clients get, or of a ledger."""
+        table = version.table
+        return (
+            key in self.objects
+            or key in self._ledgers
+            or (table is not None and self._filters.is_ledger(table))
+        )
 
     def add(self, key: int, version: Version) -> None:
         """Give a table of the subscription another definition from an SCN on.
@@ -150,10 +167,13 @@ class SubscribedTables:
             dropped=self._filters.dropped(self._tables),
             views=[view.of(self._tables, self._charsets) for view in self._views],
             conditions=self._filters.conditions(self._tables, self._charsets),
+            ledgers=self._filters.ledgers(self._tables),
         )
 
     def _append(self, table: Table, span: Span) -> None:
         self._newest[table.object_key] = len(self._tables)
+        if self._filters.is_ledger(table):
+            self._ledgers.add(table.object_key)
         if span.delivered:
             table = self._filters.shape(table)
             if self._raw_xml:
@@ -227,6 +247,7 @@ class DictionaryFollower:
             tables,
             [table for one in self._containers.values() for table in one.followed],
             self.snapshot.database.con_id,
+            ledgers=[one for one in self.snapshot.tables if self._filters.is_ledger(one)],
             views=views,
             xml_tokens=self.snapshot.xml_tokens,
             filters=self._filters,
@@ -234,7 +255,7 @@ class DictionaryFollower:
         )
         known = [(v.since, key, v) for one in self._containers.values()
                  for obj, versions in one.versions.items() for v in versions
-                 if (key := self._key(one, obj)) in self._subscribed.objects]  # fmt: skip
+                 if self._subscribed.concerns(key := self._key(one, obj), v)]  # fmt: skip
         for _, key, version in sorted(known, key=itemgetter(0, 1)):
             # In the order in which `apply` adds them, so that tables have the same numbers.
             self._subscribed.add(key, version)
@@ -296,8 +317,7 @@ class DictionaryFollower:
             versions = container.take(transaction, transactions[number + 1 :])
             for obj, version in versions.items():
                 key = self._key(container, obj)
-                if self._is_subscribed(key):
-                    assert self._subscribed is not None
+                if self._subscribed is not None and self._subscribed.concerns(key, version):
                     self._subscribed.add(key, version)
                     changed = version.since if changed is None else changed
         return changed

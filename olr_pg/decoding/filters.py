@@ -7,7 +7,8 @@ load and verification see the same:
   left out is not decoded;
 - columns of a single target, rows and operations: in the decoding tasks, before messages are built;
 - transactions: where splits are merged, because only there the session of every transaction is
-  known. A transaction whose session's attributes are not in the redo that was read is delivered.
+  known. A transaction whose session's attributes are not in the redo that was read is delivered;
+- transactions of the way back (`fallback`): where they are whole, by their change of its ledger.
 
 What rows, operations and transactions leave out is counted (`Account.rows_filtered`,
 `transactions_filtered`).
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from olr_pg.capture.logs import LogScan
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.conditions.tree import Condition
+    from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.filter import Filter
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Column, Database, Snapshot, Table
@@ -66,6 +68,8 @@ class Filters:
         xids: packed XIDs of transactions that are left out.
         include_too: as `include`; a table must fit both.
         rows: (pattern of ``OWNER.NAME``, what the tables' rows must fulfil); all that fit count.
+        ledger: ``OWNER.NAME`` of the ledger of the way back: transactions that change it brought
+            changes of the target into the source, and are left out; empty = there is no way back.
     """
 
     include: tuple[str, ...] = ()
@@ -76,12 +80,24 @@ class Filters:
     xids: frozenset[int] = frozenset()
     include_too: tuple[str, ...] = ()
     rows: tuple[tuple[str, Condition], ...] = ()
+    ledger: str = ""
+
+    def is_ledger(self, table: Table) -> bool:
+        """Tell whether a table is the ledger of the way back."""
+        return bool(self.ledger) and self.ledger in table.names
+
+    def ledgers(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
+        """Tell which of the tables are ledgers of the way back; None: none is."""
+        found = np.array([self.is_ledger(table) for table in tables], np.bool_)
+        return found if found.any() else None
 
     def wants(self, table: Table) -> bool:
         """Tell whether a table is not left out."""
         lists = (self.include, self.include_too)
-        return all(not one or _fits_table(table, one) for one in lists) and not _fits_table(
-            table, self.exclude
+        return (
+            not self.is_ledger(table)
+            and all(not one or _fits_table(table, one) for one in lists)
+            and not _fits_table(table, self.exclude)
         )
 
     def chosen(
@@ -312,8 +328,12 @@ def charsets_of(database: Database | None) -> Charsets:
     return DEFAULT_CHARSETS if database is None else (database.charset, database.ncharset)
 
 
-def filters_of(section: Filter) -> Filters:
-    """Read the filters of the configuration."""
+def filters_of(section: Filter, fallback: Fallback | None = None) -> Filters:
+    """Read the filters of the configuration.
+
+    Args:
+        fallback: the way back, whose transactions are left out.
+    """
     transactions = section.transactions
     named = {
         "login_user": transactions.login_users,
@@ -333,6 +353,7 @@ def filters_of(section: Filter) -> Filters:
         {name: patterns for name, patterns in named.items() if patterns},
         frozenset(map(parse_xid, transactions.xids)),
         rows=tuple((one.table, parse_condition(one.where)) for one in section.rows),
+        ledger="" if fallback is None else fallback.ledger,
     )
 
 
@@ -341,7 +362,7 @@ def filters_of_target(config: Config) -> Filters:
     # A process without a configuration does not wait until all of its models are made.
     from olr_pg.config.model import NamedTarget
 
-    common = filters_of(config.filter)
+    common = filters_of(config.filter, config.fallback)
     if not isinstance(config.target, NamedTarget):
         return common
     own = filters_of(config.target.filter)

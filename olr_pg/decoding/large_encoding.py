@@ -34,7 +34,10 @@ def encode_large(
         views = range(len(subscription.views))
         encoders = [_ViewEncoder(subscription, number, storage, faults) for number in views]
         known = len(large.faults), len(faults)
+        is_way_back = False
         for part in large.parts():
+            if subscription.ledgers is not None:
+                is_way_back |= bool(subscription.ledgers[part.table].any())
             dml = _without_rows(subscription, large, part)
             dml = _without_dropped(subscription, large, dml)
             for encoder in encoders:
@@ -43,10 +46,22 @@ def encode_large(
                 break  # what was encoded of the tables that are left out now is void
         if large.is_whole and (len(large.faults), len(faults)) == known:
             break
+    if is_way_back:
+        return _left_out(large), []
     if large.account.committed and not large.account.rows:
         large.account.committed = 0
         large.account.transactions_filtered = 1
     return [encoder.finish(large.columns) for encoder in encoders if encoder.rows], faults
+
+
+def _left_out(large: LargeTransaction) -> list[Encoded]:
+    """Leave the whole transaction out, with its faults, and count its changes."""
+    account = large.account
+    account.rows, account.rows_filtered = 0, account.rows_filtered + account.rows
+    account.committed, account.transactions_filtered = 0, 1
+    large.table_rows[:] = 0
+    large.faults, large.lob_faults = (), ()
+    return []
 
 
 def _without_rows(

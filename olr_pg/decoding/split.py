@@ -31,8 +31,8 @@ from olr_pg.redo.walk import Objects, Tally
 from olr_pg.redo.window import Log, blocks_in_use
 from olr_pg.transactions.assembler import Assembler
 from olr_pg.transactions.finished import Account, Finished
-from olr_pg.transactions.finished_columns import TransactionColumns
-from olr_pg.transactions.left_out import leave_columns_out, leave_out
+from olr_pg.transactions.finished_columns import DmlKind, TransactionColumns
+from olr_pg.transactions.left_out import kept_changes, leave_columns_out, leave_out
 from olr_pg.transactions.lobs.assembly import LobLosses
 from olr_pg.transactions.row_conditions import Conditions, fulfil
 from olr_pg.wire.chunks import CHUNK_BYTES
@@ -103,6 +103,8 @@ class Subscription(NamedTuple):
         dropped: shape (tables, 3); whether inserts, deletes, updates are left out for everyone;
             None = none.
         conditions: which rows anyone gets; None: all.
+        ledgers: shape (tables); the ledgers of the way back (`Filters.ledger`): nobody gets a
+            transaction that changes one; None = there are none.
     """
 
     tables: tuple[Table, ...]
@@ -111,6 +113,7 @@ class Subscription(NamedTuple):
     views: tuple[View, ...]
     dropped: npt.NDArray[np.bool_] | None = None
     conditions: Conditions | None = None
+    ledgers: npt.NDArray[np.bool_] | None = None
 
     @property
     def widths(self) -> npt.NDArray[np.int64]:
@@ -147,6 +150,7 @@ def subscribe(
     dropped: npt.NDArray[np.bool_] | None = None,
     views: Sequence[View] = (),
     conditions: Conditions | None = None,
+    ledgers: npt.NDArray[np.bool_] | None = None,
 ) -> Subscription:
     """Prepare the subscription to `tables`.
 
@@ -165,6 +169,7 @@ def subscribe(
         tuple(views) or (View(big_endian, chunk_bytes),),
         dropped,
         conditions,
+        ledgers,
     )
 
 
@@ -406,6 +411,7 @@ def remaining(subscription: Subscription, finished: Finished, assembler: Assembl
 
     Operations are as they are delivered: an update that moves a row is an insert or a delete.
     """
+    finished = _without_way_back(subscription, finished, assembler)
     finished = _fulfilling(subscription, finished, assembler)
     if subscription.dropped is None or finished.transactions.xid.size == 0:
         return finished
@@ -418,6 +424,35 @@ def remaining(subscription: Subscription, finished: Finished, assembler: Assembl
     account.transactions_filtered += emptied
     assembler.table_rows -= left.rows
     return finished._replace(transactions=left.transactions, dml=left.dml)
+
+
+def _without_way_back(
+    subscription: Subscription, finished: Finished, assembler: Assembler
+) -> Finished:
+    """Take the transactions of the way back from finished ones, with their faults, and count them.
+
+    What they changed in the source came from the target, which must not get it again.
+    """
+    transactions, dml = finished.transactions, finished.dml
+    if subscription.ledgers is None or transactions.xid.size == 0:
+        return finished
+    owner = np.repeat(np.arange(transactions.xid.size), np.diff(transactions.dml_first))
+    ours = np.zeros(transactions.xid.size, np.bool_)
+    ours[owner[subscription.ledgers[dml.table]]] = True
+    if not ours.any():
+        return finished
+    gone = ours[owner]
+    kind = dml.kind.astype(np.int64) - DmlKind.INSERT
+    np.subtract.at(assembler.table_rows, (dml.table[gone], kind[gone]), 1)
+    account, rows = assembler.account, int(gone.sum())
+    account.rows -= rows
+    account.rows_filtered += rows
+    account.committed -= int(ours.sum())
+    account.transactions_filtered += int(ours.sum())
+    theirs = set(transactions.xid[ours].tolist())
+    transactions, dml = kept_changes(transactions, dml, ~gone)
+    faults = tuple(fault for fault in finished.faults if fault.xid not in theirs)
+    return finished._replace(transactions=transactions, dml=dml, faults=faults)
 
 
 def _fulfilling(subscription: Subscription, finished: Finished, assembler: Assembler) -> Finished:

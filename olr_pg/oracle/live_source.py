@@ -76,6 +76,8 @@ class LiveDatabase:
         vault: copies of the logs.
         online: reads the logs that are not archived yet; None: only archived logs are read.
         join: makes one of the dictionaries of several containers.
+        ledger: owner and name of the ledger of the way back, which may not be there yet; None:
+            there is no way back.
 
     Raises:
         OlrPgError: 7001 to 7009, the database cannot be asked.
@@ -92,6 +94,7 @@ class LiveDatabase:
         vault: LogVault | None = None,
         online: OnlineLogs | None = None,
         join: Callable[[Sequence[Snapshot]], Snapshot] = join_containers,
+        ledger: tuple[str, str] | None = None,
     ) -> None:
         self._online = online
         self._join = join
@@ -111,6 +114,10 @@ class LiveDatabase:
         self._blocked: dict[int, tuple[int, int, int]] = {}
         self._snapshot: Snapshot | None = None
         self._names: tuple[tuple[str, str], ...] = ()
+        if ledger is not None:
+            owner, name = ledger
+            pdbs = self._containers.names
+            self._names = tuple((f"{one}.{owner}", name) for one in pdbs) or (ledger,)
         self._vault_scn: int | None = None
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]

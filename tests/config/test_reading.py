@@ -484,6 +484,7 @@ def test_the_schema_names_every_section_and_is_json() -> None:
         "target",
         "apply",
         "prove",
+        "fallback",
         "spark",
         "status",
         "log",

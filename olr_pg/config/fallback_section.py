@@ -1,0 +1,125 @@
+"""`fallback`: the way back from PostgreSQL to Oracle after the cut-over (fallback.md)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field
+
+from olr_pg.config.fields import OracleServer, Secret, problem
+from olr_pg.config.section import Section
+
+LEDGER: Final = "OLR_PG_FALLBACK"
+"""The table in the account's schema that says what has arrived in Oracle. Every transaction of the
+way back changes it, which tells these transactions from all others in Oracle's redo."""
+
+_SLOT: Final = re.compile(r"[a-z0-9_]{1,63}")
+_REPLACED: Final = re.compile(r"[^a-z0-9_]")
+
+
+def _slot_name(name: str) -> str:
+    if not _SLOT.fullmatch(name):
+        raise problem("1 to 63 lower-case letters, digits and _")
+    return name
+
+
+class FallbackPolicies(Section):
+    """`fallback.policies`: what becomes of values that Oracle cannot hold as they are.
+
+    `refuse` stops the table with an error that names the row and the column. The other policies
+    change the value, and record that they did.
+    """
+
+    empty_text: Literal["null", "blank", "refuse"] = Field(
+        default="null",
+        description="an empty text or bytea, which Oracle stores as NULL: `null`, or `blank`: one"
+        " blank (of text). A column that is NOT NULL, or of a key, refuses it unless it is `blank`",
+    )
+    length: Literal["refuse", "cut", "null"] = Field(
+        default="refuse",
+        description="a value that is longer than its column in Oracle's bytes or characters",
+    )
+    characters: Literal["refuse", "cut", "null"] = Field(
+        default="refuse",
+        description="characters that Oracle's character set lacks; `cut` leaves them out",
+    )
+    digits: Literal["refuse", "cut", "null"] = Field(
+        default="refuse",
+        description="numbers with more digits than their column: `cut` rounds what lies behind the"
+        " point or the 38th digit, as Oracle does; too large a number is refused then",
+    )
+    infinity: Literal["refuse", "null"] = Field(
+        default="refuse", description="infinity and NaN, of numbers and of dates"
+    )
+    years: Literal["refuse", "null"] = Field(
+        default="refuse", description="dates out of Oracle's years, 4712 BC to 9999"
+    )
+    fraction: Literal["refuse", "cut"] = Field(
+        default="refuse",
+        description="a time that is finer than its column: microseconds where Oracle keeps fewer"
+        " digits, a time of day where a date is wanted",
+    )
+    interval: Literal["refuse", "null"] = Field(
+        default="refuse",
+        description="intervals with months and days, which Oracle keeps in different types, or"
+        " beyond the column's digits",
+    )
+    document: Literal["refuse", "null"] = Field(
+        default="refuse",
+        description="a text that is no XML, JSON, hexadecimal, row address or flag, as its column"
+        " in Oracle wants it",
+    )
+
+
+class Fallback(Section):
+    """`fallback`: which account brings changes of PostgreSQL into Oracle, and how."""
+
+    user: str = Field(min_length=1, description="the account that writes (sql/oracle/fallback.sql)")
+    password: Secret = Field(description="as `source.password`: of this user")
+    server: OracleServer | None = Field(
+        default=None,
+        description="where this user logs on, if that is another service than `source.server`;"
+        " required with an offline source",
+    )
+    slot: Annotated[str, AfterValidator(_slot_name)] | None = Field(
+        default=None,
+        description="the replication slot in the target; null is olr_pg_fallback_ and"
+        " `apply.subscription`",
+    )
+    publication: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=63,
+        description="the publication in the target; null is the name of the slot",
+    )
+    max_wal_mb: int = Field(
+        default=16_384,
+        ge=16,
+        description="MiB of PostgreSQL's log that the slot may keep back before an alert",
+    )
+    policies: FallbackPolicies = Field(
+        default_factory=FallbackPolicies,
+        description="an object: values that Oracle cannot hold as they are",
+    )
+
+    @property
+    def owner(self) -> str:
+        """The schema of the ledger: the user, as Oracle's dictionary has it."""
+        quoted = len(self.user) > 2 and self.user[0] == self.user[-1] == '"'
+        return self.user[1:-1] if quoted else self.user.upper()
+
+    @property
+    def ledger(self) -> str:
+        """``OWNER.NAME`` of the ledger, as Oracle's dictionary has it."""
+        return f"{self.owner}.{LEDGER}"
+
+    def slot_of(self, subscription: str) -> str:
+        """Return the slot's name for a subscription."""
+        if self.slot is not None:
+            return self.slot
+        return f"olr_pg_fallback_{_REPLACED.sub('_', subscription.lower())}"[:63]
+
+    def publication_of(self, subscription: str) -> str:
+        """Return the publication's name for a subscription."""
+        return self.publication or self.slot_of(subscription)

@@ -1,0 +1,1 @@
+"""The way back: what PostgreSQL commits after the cut-over is brought into Oracle."""

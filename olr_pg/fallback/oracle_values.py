@@ -1,0 +1,1111 @@
+"""Values on the way back: PostgreSQL's binary form → what python-oracledb binds for a column.
+
+The inverse of `datatypes.convert`, with every choice of the configuration (`datatypes.choices`): a
+flag becomes its text or number again, a uuid its bytes. PostgreSQL holds values that Oracle does
+not (type-mapping §4). Each of them has a cause, and the configuration a policy for each cause
+(`config.fallback_section.FallbackPolicies`): the value is refused, which stops its table, or it is
+changed, and the change is recorded. Nothing is changed silently: what Oracle would round, cut or
+store as NULL by itself is found here, before it gets there.
+
+Text is compared with the column in characters and in bytes of Oracle's character set. Dates are
+calendar labels, as on the way forward: those of before October 1582 are the Julian ones in Oracle,
+and ten days of that month do not exist there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+from xml.parsers import expat
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import oracledb
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
+
+from olr_pg.datatypes.charsets import Charset, charset, column_charset
+from olr_pg.datatypes.choices import Choices
+from olr_pg.datatypes.mapping import OracleType, PgKind, oracle_type_name, pg_kind
+from olr_pg.datatypes.temporal import offset_minutes
+from olr_pg.datatypes.text import encode_text
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from olr_pg.config.fallback_section import FallbackPolicies
+    from olr_pg.config.model import Apply
+    from olr_pg.datatypes.policies import BooleanPairs, Policies
+    from olr_pg.dictionary.model import Column, Database
+
+PLAIN: Final = "{}"
+"""The expression of a bind that stands for itself."""
+
+_NUMBER_DIGITS: Final = 38
+_NUMBER_EXPONENT_MAX: Final = 125
+_NUMBER_EXPONENT_MIN: Final = -130
+_ROUNDING: Final = Context(prec=2000, rounding=ROUND_HALF_UP)
+_BITS_PER_DIGIT: Final = math.log10(2)
+_EPOCH: Final = datetime(2000, 1, 1)  # noqa: DTZ001 - a label without a zone
+_EPOCH_DAYS: Final = _EPOCH.toordinal()
+_DAY: Final = 86_400_000_000
+_YEAR_MAX: Final = 9999
+_YEAR_MIN: Final = -4712
+_GAP: Final = (datetime(1582, 10, 5).toordinal(), datetime(1582, 10, 14).toordinal())  # noqa: DTZ001
+"""The days that Oracle's calendar leaves out."""
+
+_ROW_ADDRESS: Final = re.compile(r"[A-Za-z0-9+/*=.]{1,4000}")
+_TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
+_DOCUMENTS: Final = frozenset({PgKind.JSON, PgKind.JSONB, PgKind.XML})
+_BEFORE_CHRIST: Final = "'SYYYY-MM-DD HH24:MI:SS"
+_AS_DATE: Final = f"TO_DATE({{}}, {_BEFORE_CHRIST}')"
+_AS_TIMESTAMP: Final = f"TO_TIMESTAMP({{}}, {_BEFORE_CHRIST}.FF6')"
+
+
+class Cause(StrEnum):
+    """Why a value cannot go back as it is; the name of its policy."""
+
+    EMPTY_TEXT = "empty_text"
+    LENGTH = "length"
+    CHARACTERS = "characters"
+    DIGITS = "digits"
+    INFINITY = "infinity"
+    YEARS = "years"
+    FRACTION = "fraction"
+    INTERVAL = "interval"
+    DOCUMENT = "document"
+
+    @property
+    def key(self) -> str:
+        """The policy's key in the configuration."""
+        return self.value.replace("_", "-")
+
+
+class Altered(NamedTuple):
+    """A value that a policy has changed.
+
+    Attributes:
+        row: index in the values that were given.
+        cause: what did not fit.
+        policy: what was done, as in the configuration.
+    """
+
+    row: int
+    cause: Cause
+    policy: str
+
+
+class RefusedValueError(OlrPgError):
+    """A value that its policy refuses.
+
+    Attributes:
+        row: index in the values that were given.
+        column: the name of Oracle's column.
+        cause: what does not fit.
+    """
+
+    def __init__(self, table: str, column: str, row: int, cause: Cause, detail: str) -> None:
+        super().__init__(
+            Code.VALUE_NOT_FOR_ORACLE,
+            detail,
+            table=table,
+            column=column,
+            row=row,
+            policy=f"fallback.policies.{cause.key}",
+        )
+        self.table, self.row, self.column, self.cause = table, row, column, cause
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.table, self.column, self.row, self.cause, self.detail)
+
+
+class Bound(NamedTuple):
+    """A column of some rows, ready to be bound.
+
+    Attributes:
+        values: for `executemany`, one for each row.
+        db_type: for `setinputsizes`.
+        expression: the SQL around the bind, which stands for ``{}``.
+        altered: what policies have changed.
+    """
+
+    values: list[object | None]
+    db_type: oracledb.DbType
+    expression: str
+    altered: list[Altered]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSettings:
+    """What converting back takes beside the column.
+
+    Attributes:
+        policies: by cause.
+        choices, values: of the way forward: what stands for true, in which zone dates are taken.
+        charset, ncharset: Oracle's names of the database's character sets.
+    """
+
+    policies: FallbackPolicies
+    choices: Choices
+    values: Policies
+    charset: str = "AL32UTF8"
+    ncharset: str = "AL16UTF16"
+
+    @classmethod
+    def of(cls, policies: FallbackPolicies, apply: Apply, database: Database) -> ValueSettings:
+        """Collect them from the configuration and the dictionary."""
+        return cls(
+            policies, apply.choices, apply.value_policies, database.charset, database.ncharset
+        )
+
+
+class _MadeNull(Exception):  # noqa: N818 - not an error: the value is NULL
+    """Raised inside of a conversion whose policy makes the value NULL."""
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Applies the policies to the values of one column, and records what they changed.
+
+    Args:
+        counting: nothing is refused; what would be is recorded, under its policy.
+    """
+
+    table: str
+    column: Column
+    policies: FallbackPolicies
+    counting: bool = False
+    row: int = 0
+    altered: list[Altered] = field(default_factory=list)
+
+    def unfit(self, cause: Cause, detail: str, cut: object = None) -> Any:
+        """Return what is to be bound in the place of a value that does not fit.
+
+        Args:
+            cut: the value that is cut or padded to fit; None where there is no such value.
+
+        Raises:
+            RefusedValueError: the policy says so, or what it says cannot be done in this column.
+            _MadeNull: the value is NULL.
+        """
+        policy: str = getattr(self.policies, cause.value)
+        if policy == "null" and self.column.nullable:
+            self.altered.append(Altered(self.row, cause, policy))
+            raise _MadeNull
+        if policy in ("cut", "blank") and cut is not None:
+            self.altered.append(Altered(self.row, cause, policy))
+            return cut
+        if self.counting:
+            self.altered.append(Altered(self.row, cause, "refuse"))
+            raise _MadeNull
+        raise RefusedValueError(self.table, self.column.name, self.row, cause, detail)
+
+
+_Convert = Callable[[bytes, _Judge], object]
+_Bind = Callable[[list[object | None]], tuple[oracledb.DbType, str]]
+
+
+class _Plan(NamedTuple):
+    """How a column is converted.
+
+    Attributes:
+        convert: one value, which is not NULL.
+        bind: the bind's type and the SQL around it, for the values that were converted.
+        causes: what can keep a value from going back.
+        note: what comes back in another form than it had.
+    """
+
+    convert: _Convert
+    bind: _Bind
+    causes: tuple[Cause, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OracleColumn:
+    """A column of Oracle that values of PostgreSQL are bound for.
+
+    Attributes:
+        table: ``OWNER.NAME``.
+        column: as in the dictionary.
+        causes: what can keep a value of it from going back.
+        note: what comes back in another form than it had; empty where nothing does.
+    """
+
+    table: str
+    column: Column
+    _settings: ValueSettings
+    _plan: _Plan
+
+    @property
+    def name(self) -> str:
+        """The name of Oracle's column."""
+        return self.column.name
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """What can keep a value of the column from going back."""
+        return self._plan.causes
+
+    @property
+    def note(self) -> str:
+        """What comes back in another form than it had; empty where nothing does."""
+        return self._plan.note
+
+    def bind(self, raw: Sequence[bytes | None]) -> Bound:
+        """Convert values of PostgreSQL's binary form.
+
+        Args:
+            raw: one for each row; None is NULL. Text is UTF-8.
+
+        Raises:
+            RefusedValueError: 7350, a policy refuses a value.
+        """
+        judge = self._judge(counting=False)
+        values = self._converted(raw, judge)
+        return Bound(values, *self._plan.bind(values), judge.altered)
+
+    def unfit(self, raw: Sequence[bytes | None]) -> list[Altered]:
+        """Tell which values do not fit, and what would become of each, also where refused."""
+        judge = self._judge(counting=True)
+        self._converted(raw, judge)
+        return judge.altered
+
+    def _judge(self, *, counting: bool) -> _Judge:
+        return _Judge(self.table, self.column, self._settings.policies, counting)
+
+    def _converted(self, raw: Sequence[bytes | None], judge: _Judge) -> list[object | None]:
+        convert = self._plan.convert
+        values: list[object | None] = []
+        for row, value in enumerate(raw):
+            judge.row = row
+            try:
+                values.append(None if value is None else convert(value, judge))
+            except _MadeNull:
+                values.append(None)
+        return values
+
+
+def oracle_column(
+    table: str, column: Column, target: PgKind | int | str, settings: ValueSettings
+) -> OracleColumn:
+    """Choose how values of a target column become those of Oracle's column.
+
+    Args:
+        table: ``OWNER.NAME``.
+        target: the target column's type: its OID, or its name with or without modifiers.
+
+    Raises:
+        OlrPgError: 7351, such values cannot go back into this column.
+    """
+    kind = pg_kind(target)
+    maker = _PLANS.get(OracleType(column.type_code)) if column.type_code in _KNOWN else None
+    if kind is not None and maker is not None:
+        plan = maker(_Request(table, column, kind, settings))
+        if plan is not None:
+            return OracleColumn(table, column, settings, plan)
+    wanted = target if kind is None else kind.name.lower()
+    raise OlrPgError(
+        Code.COLUMN_NOT_FOR_ORACLE,
+        f"{wanted} to {oracle_type_name(column)}",
+        table=table,
+        column=column.name,
+    )
+
+
+class _Request(NamedTuple):
+    """A column, and the type that its values have in PostgreSQL."""
+
+    table: str
+    column: Column
+    kind: PgKind
+    settings: ValueSettings
+
+    @property
+    def pairs(self) -> BooleanPairs:
+        """What stands for true and false."""
+        of_column = self.settings.choices.policies(
+            self.table, self.column.name, self.settings.values
+        )
+        return of_column.boolean_pairs
+
+
+def _always(db_type: oracledb.DbType, expression: str = PLAIN) -> _Bind:
+    return lambda _: (db_type, expression)
+
+
+def _text_of(raw: bytes, kind: PgKind) -> str:
+    """Decode the text of a value; that of jsonb has a version in front."""
+    return raw[1:].decode() if kind is PgKind.JSONB else raw.decode()
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def _loader(kind: PgKind) -> Callable[[bytes], Any]:
+    """Return psycopg's loader of the binary form of a type that it has one for."""
+    return Transformer().get_loader(int(kind), Format.BINARY).load
+
+
+def _float32(raw: bytes) -> Decimal:
+    """Read the shortest decimal that is this float of 4 bytes."""
+    return Decimal(str(np.float32(struct.unpack(">f", raw)[0])))
+
+
+def _decimals(kind: PgKind) -> Callable[[bytes], Decimal] | None:
+    """Return what reads a number as a decimal, which may be no finite one."""
+    if kind is PgKind.FLOAT4:
+        return _float32
+    if kind in (PgKind.INT2, PgKind.INT4, PgKind.INT8):
+        return lambda raw: Decimal(int.from_bytes(raw, "big", signed=True))
+    if kind is PgKind.FLOAT8:
+        return lambda raw: Decimal(repr(struct.unpack(">d", raw)[0]))
+    if kind is PgKind.NUMERIC:
+        return _loader(kind)
+    return (lambda raw: Decimal(raw.decode().strip())) if kind in _TEXTS else None
+
+
+def _number(request: _Request) -> _Plan | None:
+    column, kind = request.column, request.kind
+    if kind is PgKind.BOOL:
+        return _flag_number(request)
+    read = _decimals(kind)
+    if read is None:
+        return None
+    fit = _fitting(column)
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        try:
+            number = read(raw)
+        except InvalidOperation:
+            return judge.unfit(Cause.DOCUMENT, "the text is no number")
+        if not number.is_finite():
+            return judge.unfit(Cause.INFINITY, f"{number} is no number that Oracle has")
+        return fit(number, judge)
+
+    causes = [Cause.DIGITS]
+    if kind in (PgKind.NUMERIC, PgKind.FLOAT4, PgKind.FLOAT8) or kind in _TEXTS:
+        causes.append(Cause.INFINITY)
+    if kind in _TEXTS:
+        causes.append(Cause.DOCUMENT)
+    return _Plan(convert, _always(oracledb.DB_TYPE_NUMBER), tuple(causes))
+
+
+def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
+    """Return what makes a finite number one that the column stores without changing it."""
+    precision, scale = column.precision, column.scale
+    digits, is_float = _NUMBER_DIGITS, precision is not None and scale is None
+    if is_float and precision is not None:
+        digits = min(digits, math.ceil(precision * _BITS_PER_DIGIT))
+
+    def fit(number: Decimal, judge: _Judge) -> object:
+        kept = number
+        if scale is not None:
+            kept = _rounded(kept, -scale)
+        if precision is None or is_float:
+            kept = _rounded(kept, kept.adjusted() - digits + 1)
+        limit = _NUMBER_EXPONENT_MAX
+        if precision is not None and scale is not None:
+            limit = precision - scale - 1
+        if kept and kept.adjusted() > limit:
+            return judge.unfit(Cause.DIGITS, f"the number is too large for {_named(column)}")
+        if kept and kept.adjusted() < _NUMBER_EXPONENT_MIN:
+            kept = Decimal(0)
+        if kept != number:
+            detail = f"the number has more digits than {_named(column)} keeps"
+            kept = judge.unfit(Cause.DIGITS, detail, kept)
+        return int(kept) if kept == kept.to_integral_value() and kept.adjusted() < 19 else kept
+
+    return fit
+
+
+def _rounded(number: Decimal, exponent: int) -> Decimal:
+    """Round half up at a power of ten, unless the number has nothing below it."""
+    own = number.as_tuple().exponent
+    assert isinstance(own, int)
+    return number if own >= exponent else number.quantize(Decimal((0, (1,), exponent)),
+                                                          context=_ROUNDING)  # fmt: skip
+
+
+def _named(column: Column) -> str:
+    return oracle_type_name(column)
+
+
+def _binary_float(width: int) -> Callable[[_Request], _Plan | None]:
+    db_type = oracledb.DB_TYPE_BINARY_FLOAT if width == 4 else oracledb.DB_TYPE_BINARY_DOUBLE
+
+    def plan(request: _Request) -> _Plan | None:
+        kind = request.kind
+        if kind not in (PgKind.FLOAT4, PgKind.FLOAT8) and kind not in _TEXTS:
+            return None
+
+        def convert(raw: bytes, judge: _Judge) -> object:
+            if kind in _TEXTS:
+                try:
+                    number = float(raw.decode())
+                except ValueError:
+                    return judge.unfit(Cause.DOCUMENT, "the text is no number")
+            else:
+                number = struct.unpack(">f" if kind is PgKind.FLOAT4 else ">d", raw)[0]
+            if width == 8 or math.isnan(number) or math.isinf(number):
+                return number
+            with np.errstate(over="ignore"):
+                nearest = float(np.float32(number))
+            if nearest == number:
+                return number
+            cut = None if math.isinf(nearest) else nearest
+            return judge.unfit(Cause.DIGITS, "a float of 4 bytes does not hold the number", cut)
+
+        causes = (Cause.DIGITS,) if width == 4 and kind is not PgKind.FLOAT4 else ()
+        return _Plan(convert, _always(db_type), causes)
+
+    return plan
+
+
+# --- true and false ------------------------------------------------------------------------------
+
+
+def _boolean(request: _Request) -> _Plan | None:
+    if request.kind is PgKind.BOOL:
+        return _Plan(lambda raw, _: raw == b"\x01", _always(oracledb.DB_TYPE_BOOLEAN))
+    if request.kind not in _TEXTS:
+        return None
+    known = {"true": True, "false": False}
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        found = known.get(raw.decode().strip().lower())
+        if found is None:
+            return judge.unfit(Cause.DOCUMENT, "the text is neither true nor false")
+        return found
+
+    return _Plan(convert, _always(oracledb.DB_TYPE_BOOLEAN), (Cause.DOCUMENT,))
+
+
+def _flag_number(request: _Request) -> _Plan:
+    numbers = [pair for pair in request.pairs if all(one.lstrip("-").isdigit() for one in pair)]
+    true, false = (int(one) for one in (numbers or [("1", "0")])[0])
+    return _Plan(
+        lambda raw, _: true if raw == b"\x01" else false,
+        _always(oracledb.DB_TYPE_NUMBER),
+        note=_pairs_note(len(numbers), true, false),
+    )
+
+
+def _flag_text(request: _Request) -> _Plan | None:
+    column = request.column
+    longest = column.length if column.char_length is None else column.char_length
+    fitting = [pair for pair in request.pairs if all(len(one) <= longest for one in pair)]
+    if not fitting:
+        return None
+    true, false = fitting[0]
+    note = _pairs_note(len(fitting), true, false)
+    return _Plan(lambda raw, _: true if raw == b"\x01" else false, _characters(column), note=note)
+
+
+def _pairs_note(count: int, true: object, false: object) -> str:
+    """Say which pair is written, where another one may have been read."""
+    if count < 2:
+        return ""
+    return (
+        f"true becomes {true}, false {false}: if the column has other values for them, name its"
+        " own pair in `boolean-values`"
+    )
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _characters(column: Column) -> _Bind:
+    national = column.charset_form == 2
+    if column.type_code == OracleType.CHAR:
+        return _always(oracledb.DB_TYPE_NCHAR if national else oracledb.DB_TYPE_CHAR)
+    return _always(oracledb.DB_TYPE_NVARCHAR if national else oracledb.DB_TYPE_VARCHAR)
+
+
+@dataclass(frozen=True, slots=True)
+class _TextFit:
+    """Makes a text one that a column stores without changing it.
+
+    Attributes:
+        charset: the column's.
+        bytes_max, units_max: what it takes, in bytes and in characters, which are UTF-16 code units
+            in AL16UTF16; 0: as long as they like.
+        padded: CHAR: blanks at the end mean nothing, and an empty text is one blank.
+        keeps_empty: LOBs.
+    """
+
+    charset: Charset
+    bytes_max: int
+    units_max: int
+    padded: bool = False
+    keeps_empty: bool = False
+
+    def __call__(self, text: str, judge: _Judge) -> object:
+        if self.padded:
+            text = text.rstrip(" ") or " "
+        if not text and not self.keeps_empty:
+            return judge.unfit(Cause.EMPTY_TEXT, "Oracle stores an empty text as NULL", " ")
+        if self.charset.structure not in ("utf-8", "cesu-8", "utf-16-be") or not text.isascii():
+            lacking = self._lacking(text)
+            if lacking:
+                kept = "".join(one for one in text if one not in lacking)
+                codes = ", ".join(sorted(f"U+{ord(one):04X}" for one in lacking)[:3])
+                detail = f"{self.charset.name} lacks {codes}"
+                text = judge.unfit(Cause.CHARACTERS, detail, kept or None)
+        if self._is_too_long(text):
+            limit = f"{self.units_max or self.bytes_max} characters, {self.bytes_max} bytes"
+            detail = f"the text has {len(text)} characters, the column takes {limit}"
+            text = judge.unfit(Cause.LENGTH, detail, self._cut(text))
+        return text
+
+    def _lacking(self, text: str) -> set[str]:
+        """Return the characters that the character set does not have."""
+        try:
+            encode_text(text, self.charset)
+        except OlrPgError:
+            return {one for one in set(text) if not self._has(one)}
+        return set()
+
+    def _has(self, character: str) -> bool:
+        try:
+            encode_text(character, self.charset)
+        except OlrPgError:
+            return False
+        return True
+
+    def _size(self, text: str) -> tuple[int, int]:
+        """Return bytes and characters as the column counts them."""
+        size = len(text) if text.isascii() and self.charset.ascii_superset else len(
+            encode_text(text, self.charset)
+        )  # fmt: skip
+        wide = self.charset.structure == "utf-16-be"
+        return size, size // 2 if wide else len(text)
+
+    def _is_too_long(self, text: str) -> bool:
+        if not self.bytes_max and not self.units_max:
+            return False
+        size, units = self._size(text)
+        return bool(
+            (self.bytes_max and size > self.bytes_max)
+            or (self.units_max and units > self.units_max)
+        )
+
+    def _cut(self, text: str) -> str | None:
+        size = units = 0
+        for at, character in enumerate(text):
+            more, wider = self._size(character)
+            size, units = size + more, units + wider
+            if (self.bytes_max and size > self.bytes_max) or (
+                self.units_max and units > self.units_max
+            ):
+                return text[:at] or None
+        return text
+
+
+def _text(request: _Request) -> _Plan | None:
+    column, kind, settings = request.column, request.kind, request.settings
+    if kind is PgKind.BOOL:
+        return _flag_text(request)
+    found = column_charset(
+        column.charset_form, column.charset_id, settings.charset, settings.ncharset
+    )
+    is_long = column.type_code == OracleType.LONG
+    padded = column.type_code == OracleType.CHAR
+    fit = _TextFit(found, 0 if is_long else column.length,
+                   0 if is_long else column.char_length or 0, padded=padded)  # fmt: skip
+    read = _text_reader(kind)
+    if read is None:
+        return None
+    causes = () if is_long else (Cause.LENGTH,)
+    if not padded:
+        causes = (Cause.EMPTY_TEXT, *causes)
+    if found.structure in ("single-byte", "multi-byte"):
+        causes = (*causes, Cause.CHARACTERS)
+    if kind is PgKind.BYTEA:
+        causes = (*causes, Cause.DOCUMENT)
+    bind = _characters(column)
+    if is_long:
+        bind = _always(oracledb.DB_TYPE_LONG)
+    return _Plan(lambda raw, judge: fit(read(raw, judge), judge), bind, causes, _form_note(kind))
+
+
+_Read = Callable[[bytes, _Judge], str]
+
+
+def _text_reader(kind: PgKind) -> _Read | None:
+    """Return what reads a text as Oracle had it; bytea is the text in UTF-8."""
+    if kind in _TEXTS or kind in _DOCUMENTS:
+        return lambda raw, _: _text_of(raw, kind)
+    if kind is PgKind.UUID:
+        return lambda raw, _: str(UUID(bytes=raw))
+    return _text_of_bytea if kind is PgKind.BYTEA else None
+
+
+def _text_of_bytea(raw: bytes, judge: _Judge) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        text: str = judge.unfit(Cause.DOCUMENT, "the bytes are no text in UTF-8")
+        return text
+
+
+def _form_note(kind: PgKind) -> str:
+    """Say what of a document is not as it was written."""
+    if kind is PgKind.JSONB:
+        return "blanks and the order of keys are those of jsonb, not those of the source"
+    if kind is PgKind.UUID:
+        return "the text is in the form of uuid: lower case, with hyphens"
+    return "the declaration names no encoding" if kind is PgKind.XML else ""
+
+
+def _clob(request: _Request) -> _Plan | None:
+    column, kind, settings = request.column, request.kind, request.settings
+    if column.xml:
+        return _xml(request)
+    if kind is PgKind.BOOL:
+        return _flag_text(request)
+    read = _text_reader(kind)
+    if read is None:
+        return None
+    found = charset(settings.ncharset if column.charset_form == 2 else settings.charset)
+    fit = _TextFit(found, 0, 0, keeps_empty=True)
+    causes: tuple[Cause, ...] = ()
+    if found.structure in ("single-byte", "multi-byte"):
+        causes = (Cause.CHARACTERS,)
+    if kind is PgKind.BYTEA:
+        causes = (*causes, Cause.DOCUMENT)
+    lob = oracledb.DB_TYPE_NCLOB if column.charset_form == 2 else oracledb.DB_TYPE_CLOB
+    direct = oracledb.DB_TYPE_LONG_NVARCHAR if column.charset_form == 2 else oracledb.DB_TYPE_LONG
+    return _Plan(
+        lambda raw, judge: fit(read(raw, judge), judge),
+        _lob_bind(lob, direct),
+        causes,
+        _form_note(kind),
+    )
+
+
+def _lob_bind(lob: oracledb.DbType, direct: oracledb.DbType) -> _Bind:
+    """Bind contents directly; as LOBs where one is empty, which would be NULL else."""
+
+    def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
+        return (lob if any(value in ("", b"") for value in values) else direct), PLAIN
+
+    return bind
+
+
+def _xml(request: _Request) -> _Plan | None:
+    kind = request.kind
+    if kind not in _TEXTS and kind is not PgKind.XML:
+        return None
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        text = raw.decode()
+        try:
+            expat.ParserCreate().Parse(text.encode(), True)
+        except expat.ExpatError:
+            return judge.unfit(Cause.DOCUMENT, "the value is no whole XML document")
+        return text
+
+    bind = _always(oracledb.DB_TYPE_CLOB, "XMLTYPE({})")
+    return _Plan(convert, bind, (Cause.DOCUMENT,), "the declaration names no encoding")
+
+
+def _json(request: _Request) -> _Plan | None:
+    kind = request.kind
+    if kind not in (PgKind.JSON, PgKind.JSONB) and kind not in _TEXTS:
+        return None
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        try:
+            return _Document(json.loads(_text_of(raw, kind), parse_float=Decimal))
+        except ValueError:
+            return judge.unfit(Cause.DOCUMENT, "the value is no JSON")
+
+    def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
+        for at, value in enumerate(values):
+            if isinstance(value, _Document):
+                values[at] = value.content
+        return oracledb.DB_TYPE_JSON, PLAIN
+
+    causes = () if kind in (PgKind.JSON, PgKind.JSONB) else (Cause.DOCUMENT,)
+    note = "dates and other types that only Oracle's JSON has are strings"
+    return _Plan(convert, bind, causes, note)
+
+
+class _Document(NamedTuple):
+    """A JSON document: one that is null is no NULL."""
+
+    content: object
+
+
+# --- bytes ---------------------------------------------------------------------------------------
+
+
+def _bytes_reader(kind: PgKind) -> Callable[[bytes, _Judge], bytes] | None:
+    """Return what reads bytes as Oracle had them; text is hexadecimal."""
+    if kind in (PgKind.BYTEA, PgKind.UUID):
+        return lambda raw, _: raw
+    return _from_hexadecimal if kind in _TEXTS else None
+
+
+def _from_hexadecimal(raw: bytes, judge: _Judge) -> bytes:
+    try:
+        return bytes.fromhex(raw.decode())
+    except ValueError:
+        found: bytes = judge.unfit(Cause.DOCUMENT, "the text is not hexadecimal")
+        return found
+
+
+def _raw(request: _Request) -> _Plan | None:
+    column, read = request.column, _bytes_reader(request.kind)
+    if read is None:
+        return None
+    is_long = column.type_code == OracleType.LONG_RAW
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        value = read(raw, judge)
+        if not value:
+            return judge.unfit(Cause.EMPTY_TEXT, "Oracle stores no bytes as NULL")
+        if not is_long and column.length and len(value) > column.length:
+            detail = f"the value has {len(value)} bytes, the column takes {column.length}"
+            return judge.unfit(Cause.LENGTH, detail, value[: column.length])
+        return value
+
+    causes = [Cause.DOCUMENT] if request.kind in _TEXTS else []
+    if request.kind is not PgKind.UUID:
+        causes += [Cause.EMPTY_TEXT] if is_long else [Cause.EMPTY_TEXT, Cause.LENGTH]
+    bind = _always(oracledb.DB_TYPE_LONG_RAW if is_long else oracledb.DB_TYPE_RAW)
+    return _Plan(convert, bind, tuple(causes))
+
+
+def _blob(request: _Request) -> _Plan | None:
+    kind = request.kind
+    if request.column.xml:
+        return _xml(request)
+    bind = _lob_bind(oracledb.DB_TYPE_BLOB, oracledb.DB_TYPE_LONG_RAW)
+    if kind in (PgKind.JSON, PgKind.JSONB):
+        return _Plan(lambda raw, _: _text_of(raw, kind).encode(), bind, note=_form_note(kind))
+    read = _bytes_reader(kind)
+    causes = (Cause.DOCUMENT,) if kind in _TEXTS else ()
+    return None if read is None else _Plan(read, bind, causes)
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+class _Label(NamedTuple):
+    """A moment of the calendar, of any year that PostgreSQL has: microseconds since 2000."""
+
+    micros: int
+
+    @property
+    def day(self) -> int:
+        """The day's number, as `datetime.toordinal` counts; not above 0 before year 1."""
+        return self.micros // _DAY + _EPOCH_DAYS
+
+    @property
+    def year(self) -> int:
+        """Oracle's year, which is never 0: the one before 1 is -1."""
+        year = _year_of(self.day)
+        return year if year > 0 else year - 1
+
+    def moment(self) -> datetime:
+        """Return it as Python has it, for years from 1 to 9999."""
+        return _EPOCH + timedelta(microseconds=self.micros)
+
+    def text(self, *, fraction: bool) -> str:
+        """Write it as Oracle's SYYYY-MM-DD HH24:MI:SS."""
+        cycles, _ = divmod(self.day - 1, 146_097)
+        moved = _EPOCH + timedelta(microseconds=self.micros - cycles * 146_097 * _DAY)
+        rest = f".{moved.microsecond:06d}" if fraction else ""
+        year = self.year
+        sign = "-" if year < 0 else " "
+        return f"{sign}{abs(year):04d}{moved:-%m-%d %H:%M:%S}{rest}"
+
+
+def _year_of(day: int) -> int:
+    """Return the astronomical year of a day's number."""
+    cycles, rest = divmod(day - 1, 146_097)
+    return datetime.fromordinal(rest + 1).year + 400 * cycles
+
+
+_INFINITE: Final = (2**63 - 1, -(2**63))
+_INFINITE_DAYS: Final = (2**31 - 1, -(2**31))
+
+
+def _zone_of(name: str) -> timezone | ZoneInfo:
+    """Return a zone that is named as in the configuration: an offset or a region."""
+    minutes = offset_minutes(name)
+    return ZoneInfo(name) if minutes is None else timezone(timedelta(minutes=minutes))
+
+
+def _moments(
+    request: _Request, *, zoned: bool
+) -> tuple[Callable[[bytes, _Judge], _Label], tuple[Cause, ...]] | None:
+    """Return what reads moments as labels: of UTC where the column has a zone; and the causes."""
+    kind = request.kind
+    zone = request.settings.values.local_timezone
+    if kind is PgKind.DATE and not zoned:
+        return _read_days, (Cause.INFINITY, Cause.YEARS)
+    if kind is (PgKind.TIMESTAMPTZ if zoned else PgKind.TIMESTAMP):
+        return _read_micros, (Cause.INFINITY, Cause.YEARS, Cause.FRACTION)
+    if kind is PgKind.TIMESTAMPTZ and zone is not None:
+        there = _zone_of(zone)
+
+        def read(raw: bytes, judge: _Judge) -> _Label:
+            label = _read_micros(raw, judge)
+            if not 1 < label.year < _YEAR_MAX:
+                return label
+            local = label.moment().replace(tzinfo=UTC).astimezone(there).replace(tzinfo=None)
+            return _label_of(local)
+
+        return read, (Cause.INFINITY, Cause.YEARS, Cause.FRACTION)
+    if kind in _TEXTS:
+        return _read_text, (Cause.DOCUMENT, Cause.YEARS, Cause.FRACTION)
+    return None
+
+
+def _label_of(moment: datetime) -> _Label:
+    return _Label((moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def _read_days(raw: bytes, judge: _Judge) -> _Label:
+    days = int.from_bytes(raw, "big", signed=True)
+    if days in _INFINITE_DAYS:
+        judge.unfit(Cause.INFINITY, "Oracle has no infinite dates")
+    return _Label(days * _DAY)
+
+
+def _read_micros(raw: bytes, judge: _Judge) -> _Label:
+    micros = int.from_bytes(raw, "big", signed=True)
+    if micros in _INFINITE:
+        judge.unfit(Cause.INFINITY, "Oracle has no infinite dates")
+    return _Label(micros)
+
+
+def _read_text(raw: bytes, judge: _Judge) -> _Label:
+    try:
+        moment = datetime.fromisoformat(raw.decode().strip())
+    except ValueError:
+        label: _Label = judge.unfit(Cause.DOCUMENT, "the text is no date of ISO 8601")
+        return label
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return _label_of(moment)
+
+
+def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
+    """Plan DATE and TIMESTAMP, or those with a zone, whose instants are bound in UTC."""
+
+    def plan(request: _Request) -> _Plan | None:
+        found = _moments(request, zoned=zoned)
+        if found is None:
+            return None
+        (read, causes), column = found, request.column
+        is_date = column.type_code == OracleType.DATE
+        digits = 0 if is_date else 6 if column.scale is None else min(column.scale, 6)
+        unit = 10 ** (6 - digits)
+
+        def convert(raw: bytes, judge: _Judge) -> object:
+            label = read(raw, judge)
+            year = label.year
+            if not _YEAR_MIN <= year <= _YEAR_MAX:
+                return judge.unfit(Cause.YEARS, f"the year {year} is not among Oracle's")
+            if _GAP[0] <= label.day <= _GAP[1]:
+                return judge.unfit(Cause.YEARS, "Oracle's calendar lacks these days of 1582")
+            rest = label.micros % unit
+            if rest:
+                detail = f"{_named(column)} keeps {digits} digits of a second"
+                label = judge.unfit(Cause.FRACTION, detail, _Label(label.micros - rest))
+            return label.moment() if year > 0 else label
+
+        return _Plan(convert, _temporal_bind(is_date, zoned=zoned), causes, _zone_note(request))
+
+    return plan
+
+
+def _zone_note(request: _Request) -> str:
+    if request.column.type_code != OracleType.TIMESTAMP_TZ:
+        return ""
+    return "the zone of a changed value is UTC; the instant is kept"
+
+
+def _temporal_bind(is_date: bool, *, zoned: bool) -> _Bind:
+    """Bind moments as such; where one is before year 1, which Python lacks, all as text."""
+    db_type = oracledb.DB_TYPE_DATE if is_date else oracledb.DB_TYPE_TIMESTAMP
+    wrap = "FROM_TZ({}, '+00:00')" if zoned else PLAIN
+
+    def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
+        if not any(isinstance(value, _Label) for value in values):
+            return db_type, wrap
+        for at, value in enumerate(values):
+            label = _label_of(value) if isinstance(value, datetime) else value
+            if isinstance(label, _Label):
+                values[at] = label.text(fraction=not is_date)
+        return oracledb.DB_TYPE_VARCHAR, wrap.format(_AS_DATE if is_date else _AS_TIMESTAMP)
+
+    return bind
+
+
+_INTERVAL: Final = struct.Struct(">qii")
+_INTERVAL_INFINITE: Final = (
+    (2**63 - 1, 2**31 - 1, 2**31 - 1),
+    (-(2**63), -(2**31), -(2**31)),
+)
+
+
+def _interval_parts(raw: bytes, judge: _Judge) -> tuple[int, int, int]:
+    micros, days, months = _INTERVAL.unpack(raw)
+    if (micros, days, months) in _INTERVAL_INFINITE:
+        judge.unfit(Cause.INFINITY, "Oracle has no infinite intervals")
+    return micros, days, months
+
+
+def _year_month(request: _Request) -> _Plan | None:
+    if request.kind is not PgKind.INTERVAL:
+        return None
+    column = request.column
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        micros, days, months = _interval_parts(raw, judge)
+        if micros or days:
+            detail = "the interval has days, which INTERVAL YEAR TO MONTH has not"
+            return judge.unfit(Cause.INTERVAL, detail)
+        years, rest = divmod(abs(months), 12)
+        if column.precision is not None and years >= 10**column.precision:
+            return judge.unfit(Cause.INTERVAL, f"{years} years are too many for the column")
+        sign = -1 if months < 0 else 1
+        return oracledb.IntervalYM(sign * years, sign * rest)
+
+    bind = _always(oracledb.DB_TYPE_INTERVAL_YM)
+    return _Plan(convert, bind, (Cause.INTERVAL, Cause.INFINITY))
+
+
+def _day_second(request: _Request) -> _Plan | None:
+    if request.kind is not PgKind.INTERVAL:
+        return None
+    column = request.column
+    unit = 10 ** (6 - (6 if column.scale is None else min(column.scale, 6)))
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        micros, days, months = _interval_parts(raw, judge)
+        if months:
+            detail = "the interval has months, which INTERVAL DAY TO SECOND has not"
+            return judge.unfit(Cause.INTERVAL, detail)
+        total = days * _DAY + micros
+        sign = -1 if total < 0 else 1
+        rest = abs(total) % unit
+        if rest:
+            detail = f"the column keeps {column.scale} digits of a second"
+            total = judge.unfit(Cause.FRACTION, detail, total - sign * rest)
+        whole = abs(total) // _DAY
+        if whole >= 10 ** (9 if column.precision is None else column.precision):
+            return judge.unfit(Cause.INTERVAL, f"{whole} days are too many for the column")
+        return timedelta(microseconds=total)
+
+    bind = _always(oracledb.DB_TYPE_INTERVAL_DS)
+    return _Plan(convert, bind, (Cause.INTERVAL, Cause.INFINITY, Cause.FRACTION))
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+def _row_address(request: _Request) -> _Plan | None:
+    if request.kind not in _TEXTS:
+        return None
+
+    def convert(raw: bytes, judge: _Judge) -> object:
+        text = raw.decode().strip()
+        if not _ROW_ADDRESS.fullmatch(text):
+            return judge.unfit(Cause.DOCUMENT, "the text is no row address")
+        return text
+
+    bind = _always(oracledb.DB_TYPE_VARCHAR, "CHARTOROWID({})")
+    return _Plan(convert, bind, (Cause.DOCUMENT,))
+
+
+_ARRAY_HEAD: Final = struct.Struct(">iiI")
+_ELEMENTS: Final = {
+    PgKind.INT2_ARRAY: (">i2", "b"),
+    PgKind.FLOAT4_ARRAY: (">f4", "f"),
+    PgKind.FLOAT8_ARRAY: (">f8", "d"),
+}
+
+
+def _vector(request: _Request) -> _Plan | None:
+    kind = request.kind
+    vector = _always(oracledb.DB_TYPE_VECTOR)
+    if kind in _ELEMENTS:
+        return _Plan(lambda raw, judge: _from_array(raw, kind, judge), vector,
+                     (Cause.DIGITS, Cause.DOCUMENT))  # fmt: skip
+    if kind in (PgKind.VECTOR, PgKind.HALFVEC):
+        stored = ">f4" if kind is PgKind.VECTOR else ">f2"
+        return _Plan(
+            lambda raw, _: array("f", np.frombuffer(raw, stored, offset=4).tolist()), vector
+        )
+    if kind is PgKind.SPARSEVEC:
+        return _Plan(lambda raw, _: _from_sparse(raw), vector)
+    if kind in (PgKind.BIT, PgKind.VARBIT):
+        return _Plan(lambda raw, _: array("B", raw[4:]), vector)
+    if kind in _TEXTS:
+        bind = _always(oracledb.DB_TYPE_CLOB, "TO_VECTOR({})")
+        return _Plan(lambda raw, _: raw.decode(), bind, note="the text is Oracle's to judge")
+    return None
+
+
+def _from_array(raw: bytes, kind: PgKind, judge: _Judge) -> object:
+    """Read an array of one dimension, whose elements are all there."""
+    stored, code = _ELEMENTS[kind]
+    dimensions, has_null, _ = _ARRAY_HEAD.unpack_from(raw)
+    if dimensions != 1 or has_null:
+        return judge.unfit(Cause.DOCUMENT, "a vector has one dimension, and no element is NULL")
+    width = np.dtype(stored).itemsize
+    items = np.frombuffer(raw, [("size", ">i4"), ("value", stored)], offset=20)["value"]
+    assert raw[20:24] == width.to_bytes(4, "big")
+    if code == "b" and (np.abs(items + 0.5) > 128).any():
+        return judge.unfit(Cause.DIGITS, "an element of a vector is -128 to 127")
+    return array(code, items.tolist())
+
+
+def _from_sparse(raw: bytes) -> object:
+    count, filled, _ = struct.unpack_from(">iii", raw)
+    values = np.zeros(count, np.float32)
+    places = np.frombuffer(raw, ">i4", filled, 12)
+    values[places] = np.frombuffer(raw, ">f4", filled, 12 + 4 * filled)
+    return array("f", values.tolist())
+
+
+_PLANS: Final[dict[OracleType, Callable[[_Request], _Plan | None]]] = {
+    OracleType.NUMBER: _number,
+    OracleType.VARCHAR2: _text,
+    OracleType.VARCHAR: _text,
+    OracleType.CHAR: _text,
+    OracleType.LONG: _text,
+    OracleType.RAW: _raw,
+    OracleType.LONG_RAW: _raw,
+    OracleType.CLOB: _clob,
+    OracleType.BLOB: _blob,
+    OracleType.JSON: _json,
+    OracleType.VECTOR: _vector,
+    OracleType.DATE: _temporal(zoned=False),
+    OracleType.TIMESTAMP: _temporal(zoned=False),
+    OracleType.TIMESTAMP_TZ: _temporal(zoned=True),
+    OracleType.TIMESTAMP_LTZ: _temporal(zoned=True),
+    OracleType.INTERVAL_YM: _year_month,
+    OracleType.INTERVAL_DS: _day_second,
+    OracleType.BINARY_FLOAT: _binary_float(4),
+    OracleType.BINARY_DOUBLE: _binary_float(8),
+    OracleType.ROWID: _row_address,
+    OracleType.UROWID: _row_address,
+    OracleType.BOOLEAN: _boolean,
+}
+_KNOWN: Final = frozenset(_PLANS)

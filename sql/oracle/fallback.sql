@@ -1,0 +1,55 @@
+-- The account of the way back from PostgreSQL (`fallback.user`; 12.1 to 26ai), with the least rights that it
+-- needs. Run as SYS in the container that holds your tables, after the tables exist; the last argument is the
+-- schema of the tables. Run it once more for each further schema:
+--
+--   sqlplus sys@host:1521/orclpdb1 as sysdba @fallback.sql OLR_PG_FALLBACK "a password" SHOP
+--
+-- The account may read and change the rows of that schema's tables, set their triggers and foreign keys aside,
+-- and let their sequences go on. In its own schema it keeps one table, OLR_PG_FALLBACK: which transactions of
+-- PostgreSQL have arrived. Grant it nothing else there, and let nobody else use the account: the forward way drops
+-- every transaction that changes this table.
+-- When the way back has ended (`olr-pg fallback end`), DROP USER OLR_PG_FALLBACK CASCADE.
+-- This script has not been run against a real database by the project.
+
+SET VERIFY OFF
+SET SERVEROUTPUT ON
+DEFINE fallback_user = &1
+DEFINE fallback_password = &2
+DEFINE table_owner = &3
+
+DECLARE
+  known NUMBER;
+  space VARCHAR2(128);
+BEGIN
+  SELECT COUNT(*) INTO known FROM dba_users WHERE username = UPPER('&fallback_user');
+  IF known = 0 THEN
+    EXECUTE IMMEDIATE 'CREATE USER &fallback_user IDENTIFIED BY "&fallback_password"';
+  END IF;
+  SELECT default_tablespace INTO space FROM dba_users WHERE username = UPPER('&fallback_user');
+  EXECUTE IMMEDIATE 'ALTER USER &fallback_user QUOTA 100M ON ' || space;
+END;
+/
+
+GRANT CREATE SESSION, CREATE TABLE TO &fallback_user;
+-- Triggers and foreign keys of the tables: which there are, and whether they are on.
+GRANT SELECT ON SYS.DBA_TRIGGERS TO &fallback_user;
+GRANT SELECT ON SYS.DBA_CONSTRAINTS TO &fallback_user;
+
+BEGIN
+  FOR one IN (
+    SELECT table_name AS name FROM dba_tables
+    WHERE owner = UPPER('&table_owner') AND nested = 'NO' AND secondary = 'N'
+      AND NOT REGEXP_LIKE(table_name, '^(BIN\$|MLOG\$_|RUPD\$_|SYS_)')
+  ) LOOP
+    EXECUTE IMMEDIATE 'GRANT SELECT, INSERT, UPDATE, DELETE, ALTER ON "' || UPPER('&table_owner') || '"."'
+      || one.name || '" TO &fallback_user';
+  END LOOP;
+  FOR one IN (
+    SELECT sequence_name AS name FROM dba_sequences
+    WHERE sequence_owner = UPPER('&table_owner') AND sequence_name NOT LIKE 'ISEQ$$%'
+  ) LOOP
+    EXECUTE IMMEDIATE 'GRANT SELECT, ALTER ON "' || UPPER('&table_owner') || '"."'
+      || one.name || '" TO &fallback_user';
+  END LOOP;
+END;
+/
