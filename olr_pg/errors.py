@@ -329,6 +329,21 @@ class Code(IntEnum):
     SCRATCH_SCHEMA_IN_USE = 7201
     SCENARIO_REDO_MISSING = 7202
     SCENARIO_DIFFERS = 7203
+    PGOUTPUT_MALFORMED = 7300
+    FALLBACK_SLOT_LOST = 7301
+    FALLBACK_SLOT_IN_USE = 7302
+    FALLBACK_LEDGER_LOST = 7303
+    FALLBACK_SLOT_AHEAD = 7304
+    FALLBACK_LEDGER_MOVED = 7305
+    FALLBACK_CONFLICT = 7306
+    FALLBACK_TABLES_STOPPED = 7307
+    FALLBACK_WAL_LEVEL = 7308
+    FALLBACK_OTHER_CLUSTER = 7309
+    FALLBACK_TABLE_UNFIT = 7310
+    FALLBACK_ROW_WITHOUT_KEY = 7311
+    FALLBACK_ROW_UNREADABLE = 7312
+    FALLBACK_TABLE_CHANGED = 7313
+    FALLBACK_NOT_BEGUN = 7314
     VALUE_NOT_FOR_ORACLE = 7350
     COLUMN_NOT_FOR_ORACLE = 7351
     # simulator and benchmarks
@@ -1801,6 +1816,79 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         " standby",
     ),
     # 8xxx simulator (exit code 9)
+    Code.PGOUTPUT_MALFORMED: ErrorEntry(
+        "PostgreSQL's replication stream cannot be read",
+        "keep the slot, and report this as a defect with the message and PostgreSQL's version",
+    ),
+    Code.FALLBACK_SLOT_LOST: ErrorEntry(
+        "the replication slot of the way back is lost",
+        "changes that committed since are missing in Oracle, and nobody can say which: compare with"
+        " `olr-pg fallback verify`, then remove the rest with `olr-pg fallback end`. For the next"
+        " time, raise max_slot_wal_keep_size, or keep a slot through failovers (PostgreSQL 17)",
+    ),
+    Code.FALLBACK_SLOT_IN_USE: ErrorEntry(
+        "the replication slot of the way back is in use",
+        "end the other `olr-pg fallback run`; pg_replication_slots names its process",
+    ),
+    Code.FALLBACK_LEDGER_LOST: ErrorEntry(
+        "the ledger of the way back is missing in Oracle",
+        "check `fallback.user`, and whether Oracle was restored from a backup. Without the ledger"
+        " nobody can say what Oracle has: compare with `olr-pg fallback verify`",
+    ),
+    Code.FALLBACK_SLOT_AHEAD: ErrorEntry(
+        "the replication slot is ahead of Oracle's ledger",
+        "somebody else has read the slot, or Oracle was restored from a backup: changes between"
+        " both positions are missing in Oracle. Compare with `olr-pg fallback verify`",
+    ),
+    Code.FALLBACK_LEDGER_MOVED: ErrorEntry(
+        "another process has moved the ledger of the way back",
+        "end the other `olr-pg fallback run`, then start this one again. Nothing was applied twice",
+    ),
+    Code.FALLBACK_CONFLICT: ErrorEntry(
+        "a change does not find its row in Oracle",
+        "somebody has written to Oracle. Correct the row there, then run `olr-pg fallback resume"
+        " --table OWNER.NAME`",
+    ),
+    Code.FALLBACK_TABLES_STOPPED: ErrorEntry(
+        "tables of the way back have stopped",
+        "correct the cause, then run `olr-pg fallback resume --table OWNER.NAME`. PostgreSQL keeps"
+        " the WAL until they are up to date",
+        exit_code=1,
+    ),
+    Code.FALLBACK_WAL_LEVEL: ErrorEntry(
+        "PostgreSQL does not write what a replication slot needs",
+        "set wal_level = logical in postgresql.conf (on managed services: the parameter of logical"
+        " replication) and restart PostgreSQL before the cut-over",
+    ),
+    Code.FALLBACK_OTHER_CLUSTER: ErrorEntry(
+        "PostgreSQL is not the cluster that the way back began with",
+        "check `apply.connect-string`. After a failover or a restore, changes may be missing or"
+        " undone: compare with `olr-pg fallback verify` before you go back",
+    ),
+    Code.FALLBACK_TABLE_UNFIT: ErrorEntry(
+        "a table cannot go back to Oracle",
+        "give it a key on both sides, or leave it out of the way back",
+    ),
+    Code.FALLBACK_ROW_WITHOUT_KEY: ErrorEntry(
+        "a change of PostgreSQL lacks its key",
+        "run `ALTER TABLE … REPLICA IDENTITY FULL` in PostgreSQL. Rows that changed before must be"
+        " corrected in Oracle by hand",
+    ),
+    Code.FALLBACK_ROW_UNREADABLE: ErrorEntry(
+        "a row of PostgreSQL cannot be read",
+        "its column has a type without a binary form; leave the table out of the way back, and"
+        " report the type",
+    ),
+    Code.FALLBACK_TABLE_CHANGED: ErrorEntry(
+        "a table has changed in PostgreSQL since the cut-over",
+        "make the same change in Oracle and export the dictionary anew, or undo it in PostgreSQL;"
+        " then run `olr-pg fallback resume --table OWNER.NAME`",
+    ),
+    Code.FALLBACK_NOT_BEGUN: ErrorEntry(
+        "the way back has not begun",
+        "run `olr-pg cutover --fallback`, or `olr-pg fallback begin`, before applications write to"
+        " PostgreSQL",
+    ),
     Code.WORKLOAD_UNKNOWN: ErrorEntry(
         "the workload is not known",
         "choose one of the workloads named above",

@@ -97,6 +97,7 @@ CONNECTING: Final = {
     "applier/target/pooler.py": "bounded by itself (_WAIT_SECONDS)",
     "applier/target/statement_watch.py": "the watch's own, with answer_seconds",
     "applier/target_health.py": "with answer_seconds",
+    "fallback/slot_stream.py": "reads what comes, looks up within STATUS_SECONDS, and TCP's own",
     "monitor/exporter.py": "with answer_seconds",
     "postgres/embedded.py": "the embedded PostgreSQL, on this machine",
 }

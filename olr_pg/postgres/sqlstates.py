@@ -193,6 +193,8 @@ _LOST: Final = "08006"
 _LOCKED: Final = "55P03"
 _OUT_OF_MEMORY: Final = "53200"
 _FORBIDDEN: Final = "42501"
+_IN_USE: Final = "55006"
+_UNUSABLE: Final = "55000"
 _NOT_MADE: Final = "08001"
 _REFUSED_BY_SERVER: Final = "08004"
 
@@ -337,6 +339,16 @@ def is_out_of_memory(error: psycopg.Error) -> bool:
 def is_forbidden(error: psycopg.Error) -> bool:
     """Tell whether the role lacks a privilege."""
     return error.sqlstate == _FORBIDDEN
+
+
+def is_in_use(error: psycopg.Error) -> bool:
+    """Tell whether another session uses what can be used by one only, such as a slot."""
+    return error.sqlstate == _IN_USE
+
+
+def is_unusable(error: psycopg.Error) -> bool:
+    """Tell whether an object is not in the state that is needed: of a slot, that WAL is gone."""
+    return error.sqlstate == _UNUSABLE
 
 
 def is_of_statement(error: psycopg.Error, connection: psycopg.Connection[object]) -> bool:

@@ -1,0 +1,507 @@
+"""Brings the transactions that commit in PostgreSQL into Oracle, in commit order.
+
+Several transactions go into one of Oracle, as net changes per table. If that fails, the batch is
+applied again change by change, each transaction by itself: so the change that Oracle refuses is
+known, and nothing depends on the order within a batch. The table of that change stops, the others
+continue. PostgreSQL keeps the WAL from where the first table stopped: nothing else holds changes.
+
+The ledger in Oracle moves in the transaction of the rows; the slot is confirmed after that commit.
+A process that was killed between both is sent what Oracle has already, and passes over it.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+import psycopg
+import structlog
+
+from olr_pg.applier.target.connection import connect
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.net_rows import NetRows
+from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, TableStop
+from olr_pg.fallback.oracle_writer import OracleWriter
+from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_text
+from olr_pg.fallback.preparation import (
+    begin,
+    read_beginning,
+    read_slot,
+    remove_target,
+    wait_until_free,
+)
+from olr_pg.fallback.relation_plans import RelationPlans
+from olr_pg.fallback.slot_stream import SlotStream
+from olr_pg.fallback.transactions import TransactionReader
+from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.postgres.sqlstates import is_transient, target_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.fallback.preparation import Prepared, Slot
+    from olr_pg.fallback.relation_plans import RelationPlan
+    from olr_pg.fallback.slot_stream import System
+    from olr_pg.fallback.transactions import Transaction
+    from olr_pg.fallback.way_back import WayBack
+
+POLL_SECONDS: Final = 0.5
+BATCH_BYTES: Final = 8 << 20
+IDLE_SECONDS: Final = 30.0
+"""After so long the ledger follows WAL that has nothing for Oracle, so that it can go."""
+
+FIRST_WAIT_SECONDS: Final = 0.2
+LAST_WAIT_SECONDS: Final = 10.0
+
+_OF_TABLE: Final = frozenset(
+    {
+        *(Code.FALLBACK_CONFLICT, Code.FALLBACK_ROW_WITHOUT_KEY, Code.FALLBACK_ROW_UNREADABLE),
+        *(Code.FALLBACK_TABLE_UNFIT, Code.FALLBACK_TABLE_CHANGED, Code.ORACLE_ERROR),
+        *(Code.ORACLE_PRIVILEGE,),
+    }
+)
+"""Stop the table whose change met them."""
+
+_PASSING_NUMBERS: Final = ("ORA-00054", "ORA-00060", "ORA-02049", "ORA-08177", "ORA-30006")
+"""Locks and deadlocks: the batch is tried again."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Status(NamedTuple):
+    """How far a way back is.
+
+    Attributes:
+        begun: what the target notes of its beginning; None: it has not begun.
+        slot: None if it is missing.
+        ledger: None if it is missing.
+        lag_bytes: of WAL that Oracle does not have yet.
+    """
+
+    begun: str | None
+    slot: Slot | None
+    ledger: LedgerState | None
+    lag_bytes: int | None
+
+
+def prepare(way: WayBack) -> Prepared:
+    """Make what the way back needs on both sides; again changes nothing.
+
+    Raises:
+        OlrPgError: see `preparation.begin`.
+    """
+    with ExitStack() as stack:
+        target = _open_target(way, stack)
+        stream = _open_stream(way, stack)
+        ledger = OracleLedger(_open_oracle(way, stack), way.subscription)
+        return begin(way, target, ledger, stream.identify())
+
+
+def status(way: WayBack) -> Status:
+    """Tell how far the way back is."""
+    with ExitStack() as stack:
+        target = _open_target(way, stack)
+        ledger = OracleLedger(_open_oracle(way, stack), way.subscription).read()
+        lag = None
+        if ledger is not None:
+            row = target.execute(
+                "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), %s::pg_lsn)::int8",
+                (lsn_text(ledger.lsn),),
+            ).fetchone()
+            lag = None if row is None else max(0, row[0])
+        return Status(read_beginning(target, way), read_slot(target, way.slot), ledger, lag)
+
+
+def resume_table(way: WayBack, table: str) -> bool:
+    """Let a stopped table catch up with the next `run`; tell whether it had stopped."""
+    with ExitStack() as stack:
+        connection = _open_oracle(way, stack)
+        resumed = OracleLedger(connection, way.subscription).resume_table(table)
+        connection.commit()
+        return resumed
+
+
+def end(way: WayBack) -> None:
+    """Remove slot and publication in PostgreSQL and the ledger in Oracle.
+
+    Raises:
+        OlrPgError: 7302, a process still reads the slot.
+    """
+    with ExitStack() as stack:
+        connection = _open_oracle(way, stack)
+        remove_target(way, _open_target(way, stack))
+        OracleLedger(connection, way.subscription).remove()
+
+
+def run(
+    way: WayBack, *, once: bool = False, progress: Callable[[LedgerState], None] = lambda _: None
+) -> None:
+    """Apply what commits in PostgreSQL, until the process is ended.
+
+    A side that cannot be reached is tried again, as long as it takes.
+
+    Args:
+        once: end when everything is in Oracle that had committed at the beginning.
+        progress: called after each commit in Oracle.
+
+    Raises:
+        OlrPgError: 7301 to 7305 it cannot continue, 7307 tables have stopped (with `once`).
+    """
+    wait, mark, was_connected = FIRST_WAIT_SECONDS, None, False
+    while True:
+        try:
+            with ExitStack() as stack:
+                session = _Session(way, stack, progress)
+                was_connected = True
+                if once and mark is None:
+                    mark = session.mark()
+                try:
+                    session.follow(mark)
+                finally:
+                    if session.has_progress:
+                        wait = FIRST_WAIT_SECONDS
+                _raise_stopped(session.state)
+                return
+        except OlrPgError as error:
+            if error.code != Code.FALLBACK_SLOT_IN_USE or not was_connected:
+                raise
+            # PostgreSQL still believes in the connection that this process has lost.
+            _log.warning("the way back tries again", reason=str(error), seconds=wait)
+        except _PassingError as error:
+            _log.warning("the way back tries again", reason=str(error), seconds=wait)
+        time.sleep(wait)
+        wait = min(2 * wait, LAST_WAIT_SECONDS)
+
+
+class _PassingError(Exception):
+    """Either side cannot be reached, or something of the moment is in the way."""
+
+
+def _raise_stopped(state: LedgerState) -> None:
+    stopped = {name: one for name, one in state.stops.items() if one.is_stopped}
+    if stopped:
+        reasons = "; ".join(f"{name}: {one.reason}" for name, one in sorted(stopped.items()))
+        raise OlrPgError(Code.FALLBACK_TABLES_STOPPED, reasons)
+
+
+class _Session:
+    """One connection to each side, and a stream.
+
+    Attributes:
+        state: of the ledger.
+        has_progress: something was committed.
+    """
+
+    def __init__(
+        self, way: WayBack, stack: ExitStack, progress: Callable[[LedgerState], None]
+    ) -> None:
+        self._way = way
+        self._progress = progress
+        with _passing():
+            self._target = _open_target(way, stack)
+            self._stream = _open_stream(way, stack)
+            self._oracle = _open_oracle(way, stack)
+            self._ledger = OracleLedger(self._oracle, way.subscription)
+            self.state = self._checked_state(self._stream.identify())
+            self._start()
+        self._reader = TransactionReader(way.directory)
+        stack.callback(self._reader.close)
+        self._plans = RelationPlans(way, self._target)
+        self._writer = OracleWriter(self._oracle)
+        self._idle_since = time.monotonic()
+        self.has_progress = False
+
+    def mark(self) -> int:
+        """Write a mark into PostgreSQL's WAL; what committed before is sent before it."""
+        with _passing():
+            found = self._target.execute(
+                "SELECT pg_logical_emit_message(true, 'olr_pg', '')::text"
+            ).fetchone()
+        assert found is not None
+        high, _, low = str(found[0]).partition("/")
+        return int(high, 16) << 32 | int(low, 16)
+
+    def follow(self, mark: int | None) -> None:
+        """Apply what comes; return once what ended behind `mark` is in Oracle."""
+        batch: list[Transaction] = []
+        while mark is None or self.state.lsn < mark:
+            with _passing():
+                data = self._stream.next_message(0 if batch else POLL_SECONDS)
+            ended = None if data is None else self._reader.feed(data)
+            if ended is not None:
+                if batch and self._is_known(batch[0]) != self._is_known(ended):
+                    self._apply(batch)  # one that catches up stands by itself
+                    batch = []
+                batch.append(ended)
+            if batch and (data is None or self._is_full(batch)):
+                self._apply(batch)
+                batch = []
+            elif data is None:
+                self._rest()
+
+    def _is_full(self, batch: Sequence[Transaction]) -> bool:
+        changes = sum(one.changes for one in batch)
+        size = sum(one.size for one in batch)
+        return changes >= self._way.batch_changes or size >= BATCH_BYTES
+
+    def _is_known(self, transaction: Transaction) -> bool:
+        return transaction.end_lsn <= self.state.lsn
+
+    def _checked_state(self, system: System) -> LedgerState:
+        """Compare ledger, slot and cluster.
+
+        Raises:
+            OlrPgError: 7301 and 7303 to 7304 they do not belong together.
+        """
+        way = self._way
+        known, slot = self._ledger.read(), read_slot(self._target, way.slot)
+        if known is None:
+            begun = read_beginning(self._target, way)
+            code = Code.FALLBACK_NOT_BEGUN if begun is None else Code.FALLBACK_LEDGER_LOST
+            raise OlrPgError(code, "Oracle has no row for this subscription", slot=way.slot)
+        if known.system_id != system.identifier:
+            raise OlrPgError(
+                Code.FALLBACK_OTHER_CLUSTER,
+                f"the ledger is of the system {known.system_id}, this one is {system.identifier}",
+            )
+        if known.timeline != system.timeline:
+            raise OlrPgError(
+                Code.FALLBACK_OTHER_CLUSTER,
+                f"the ledger is of timeline {known.timeline}, PostgreSQL is on {system.timeline}",
+            )
+        if slot is None or slot.wal_status == "lost":
+            what = "it does not exist" if slot is None else "PostgreSQL has removed WAL it needs"
+            raise OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=way.slot)
+        if slot.lsn > known.needed_lsn:
+            raise OlrPgError(
+                Code.FALLBACK_SLOT_AHEAD,
+                f"it was confirmed up to {lsn_text(slot.lsn)}, Oracle has"
+                f" {lsn_text(known.needed_lsn)}",
+                slot=way.slot,
+            )
+        return known
+
+    def _start(self) -> None:
+        wait_until_free(self._target, self._way.slot)
+        self._stream.start(self._way.slot, self._way.publication, self.state.needed_lsn)
+
+    def _rest(self) -> None:
+        """Follow WAL without changes, now and then, so that PostgreSQL can remove it."""
+        now = time.monotonic()
+        if now - self._idle_since < IDLE_SECONDS or self._stream.sent_lsn <= self.state.lsn:
+            return
+        self._commit(self._stream.sent_lsn, 0)
+
+    def _apply(self, batch: Sequence[Transaction]) -> None:
+        known = self._plans.known()
+        try:
+            try:
+                with _passing():
+                    self._apply_together(batch)
+            except OlrPgError as error:
+                if error.code not in _OF_TABLE and error.code // 10 != _VALUE_CODES:
+                    raise
+                self._roll_back()
+                self._plans.restore(known)
+                for one in batch:
+                    self._apply_alone(one)
+        finally:
+            for one in batch:
+                one.close()
+        with _passing():
+            self._stream.confirm(self.state.needed_lsn)
+
+    def _apply_together(self, batch: Sequence[Transaction]) -> None:
+        pending = _Pending(self._writer)
+        for one in batch:
+            for plan, change in self._changes(one, pending.flush):
+                if isinstance(change, Truncate):
+                    pending.flush()
+                    self._writer.empty(plan)
+                elif pending.add(plan, change) >= self._way.batch_changes:
+                    pending.flush()
+        pending.flush()
+        self._commit(batch[-1].end_lsn, len(batch))
+
+    def _apply_alone(self, transaction: Transaction) -> None:
+        """Apply one transaction change by change; stop the tables whose changes are refused."""
+        while True:
+            table = ""
+            try:
+                with _passing():
+                    for plan, change in self._changes(transaction, lambda: None):
+                        table = plan.name
+                        _write_one(self._writer, plan, change)
+                    table = ""
+                    self._commit(transaction.end_lsn, 1)
+            except OlrPgError as error:
+                failed = table or str(error.where.get("table", ""))
+                is_of_table = error.code in _OF_TABLE or error.code // 10 == _VALUE_CODES
+                if not is_of_table or not failed or failed in self._stopped():
+                    raise
+                self._roll_back()
+                with _passing():
+                    self._stop(failed, error)
+            else:
+                return
+
+    def _stopped(self) -> set[str]:
+        return {name for name, one in self.state.stops.items() if one.is_stopped}
+
+    def _stop(self, table: str, error: OlrPgError) -> None:
+        before = self.state.stops.get(table)
+        lsn = self.state.lsn if before is None else before.lsn
+        reason = f"{error.label}: {error.title}: {error.detail}"
+        self._ledger.stop_table(table, lsn, reason)
+        self._oracle.commit()
+        stops = {**self.state.stops, table: TableStop(lsn, is_stopped=True, reason=reason)}
+        self.state = self.state._replace(stops=stops)
+        _log.error("a table of the way back has stopped", table=table, reason=reason)
+
+    def _changes(
+        self, transaction: Transaction, before_description: Callable[[], None]
+    ) -> Iterator[tuple[RelationPlan, Any]]:
+        """Read the changes of a transaction that Oracle does not have yet."""
+        is_own: bool | None = None
+        for message in transaction.read():
+            if isinstance(message, Relation):
+                before_description()
+                self._plans.describe(message)
+                continue
+            if is_own is None:
+                is_own = any(map(self._plans.is_own, transaction.changed()))
+            relations = message.relations if isinstance(message, Truncate) else (message.relation,)
+            for oid in relations:
+                name = self._plans.table_name(oid)
+                if is_own or name is None or not self._is_wanted(name, transaction.end_lsn):
+                    continue
+                try:
+                    plan = self._plans.plan(oid)
+                except OlrPgError as error:
+                    error.where.setdefault("table", name)
+                    raise
+                if plan is not None:
+                    yield plan, message
+
+    def _is_wanted(self, table: str, end_lsn: int) -> bool:
+        stop = self.state.stops.get(table)
+        if stop is None:
+            return end_lsn > self.state.lsn
+        return not stop.is_stopped and end_lsn > stop.lsn
+
+    def _commit(self, lsn: int, transactions: int) -> None:
+        """Move the ledger and commit."""
+        with _passing():
+            state = self.state
+            late = {name: one for name, one in state.stops.items() if not one.is_stopped}
+            stops = dict(state.stops)
+            if lsn > state.lsn:
+                self._ledger.advance(state.lsn, lsn, transactions)
+                for name in late:
+                    self._ledger.forget_table(name)
+                    del stops[name]
+                total = state.transactions + transactions
+                after = state._replace(lsn=lsn, transactions=total, stops=stops)
+            else:
+                for name, one in late.items():
+                    if lsn > one.lsn:
+                        self._ledger.catch_up(name, one.lsn, lsn)
+                        stops[name] = one._replace(lsn=lsn)
+                after = state._replace(stops=stops)
+            self._oracle.commit()
+        self.state = after
+        self.has_progress = True
+        self._idle_since = time.monotonic()
+        self._progress(after)
+
+    def _roll_back(self) -> None:
+        with _passing():
+            self._oracle.rollback()
+
+
+_VALUE_CODES: Final = 735
+"""Errors of values that cannot go to Oracle are 7350 to 7359."""
+
+
+class _Pending:
+    """Net changes that are not written yet."""
+
+    def __init__(self, writer: OracleWriter) -> None:
+        self._writer = writer
+        self._rows: dict[str, tuple[RelationPlan, NetRows]] = {}
+        self._changes = 0
+
+    def add(self, plan: RelationPlan, change: Any) -> int:
+        """Take a change; return how many wait."""
+        if plan.name not in self._rows:
+            self._rows[plan.name] = plan, _no_rows(plan)
+        self._rows[plan.name][1].add(change)
+        self._changes += 1
+        return self._changes
+
+    def flush(self) -> None:
+        """Write them."""
+        for plan, rows in self._rows.values():
+            self._writer.write(plan, rows)
+        self._rows.clear()
+        self._changes = 0
+
+
+def _no_rows(plan: RelationPlan) -> NetRows:
+    return NetRows(plan.key, len(plan.columns), plan.name)
+
+
+def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:
+    if isinstance(change, Truncate):
+        writer.empty(plan)
+        return
+    rows = _no_rows(plan)
+    rows.add(change)
+    writer.write(plan, rows)
+
+
+@contextmanager
+def _passing() -> Iterator[None]:
+    """Tell errors that pass by themselves from others, which get their code."""
+    try:
+        yield
+    except oracledb.Error as error:
+        coded = oracle_error(error, "writing to Oracle")
+        if coded.code in PASSING or any(one in str(error) for one in _PASSING_NUMBERS):
+            raise _PassingError(str(coded)) from error
+        raise coded from error
+    except psycopg.Error as error:
+        if is_transient(error):
+            raise _PassingError(str(target_error(error))) from error
+        raise target_error(error) from error
+    except OlrPgError as error:
+        if error.code in PASSING:
+            raise _PassingError(str(error)) from error
+        raise
+
+
+def _open_target(way: WayBack, stack: ExitStack) -> Connection[Any]:
+    return stack.enter_context(connect(way.connect_string, replica=False))
+
+
+def _open_stream(way: WayBack, stack: ExitStack) -> SlotStream:
+    return stack.enter_context(closing(SlotStream(way.connect_string)))
+
+
+def _open_oracle(way: WayBack, stack: ExitStack) -> oracledb.Connection:
+    try:
+        connection = open_connection(way.source)
+    except oracledb.Error as error:
+        raise oracle_error(error, "opening a connection for the way back") from error
+
+    def close() -> None:
+        with suppress(oracledb.Error):
+            connection.close()
+
+    stack.callback(close)
+    return connection

@@ -1,0 +1,203 @@
+"""The net change of each row of a table within a batch, from pgoutput's messages.
+
+Rows are known by the bytes of their key. Oracle's array binds need no order between rows, so a
+batch is deletes, then updates, then inserts. An update that moves a key ends what came before it:
+it is a segment of its own, whose rows are applied in their order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.pgoutput import NULL, TEXT, UNCHANGED, Delete, Insert, Row, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Key = tuple[bytes | None, ...]
+
+
+class RowWrite(NamedTuple):
+    """Rows that one statement writes.
+
+    Attributes:
+        columns: numbers of the columns that are set; none of a DELETE.
+        keys: finds each row; none of an INSERT.
+        rows: the values of all columns of each row.
+    """
+
+    operation: str
+    columns: tuple[int, ...]
+    keys: list[Key]
+    rows: list[tuple[bytes | None, ...]]
+
+
+class _Net:
+    """What becomes of one row.
+
+    Attributes:
+        is_deleted: the row that was there before the batch is deleted.
+        is_new: `row` is inserted; else it is updated.
+    """
+
+    __slots__ = ("is_deleted", "is_new", "row")
+
+    def __init__(self, row: Row | None, *, is_deleted: bool, is_new: bool) -> None:
+        self.row = row
+        self.is_deleted = is_deleted
+        self.is_new = is_new
+
+
+class NetRows:
+    """Changes of one table, folded by key.
+
+    Args:
+        key: numbers of the key's columns, in the relation's row.
+        count: columns of the relation.
+        name: ``OWNER.NAME``, for errors.
+
+    Attributes:
+        changes: how many were taken.
+    """
+
+    def __init__(self, key: Sequence[int], count: int, name: str) -> None:
+        self._key = tuple(key)
+        self._count = count
+        self._name = name
+        self._segments: list[RowWrite | dict[Key, _Net]] = []
+        self.changes = 0
+
+    def add(self, change: Insert | Update | Delete) -> None:
+        """Take one more change.
+
+        Raises:
+            OlrPgError: 7311 the row's key is not in it, 7312 a value is not in binary form.
+        """
+        self.changes += 1
+        if isinstance(change, Insert):
+            self._insert(self._checked(change.new))
+        elif isinstance(change, Delete):
+            self._delete(self._key_of(self._checked(change.old)))
+        else:
+            self._update(change)
+
+    def writes(self) -> Iterator[RowWrite]:
+        """Return what is to be written, in this order."""
+        for segment in self._segments:
+            if isinstance(segment, RowWrite):
+                yield segment
+            else:
+                yield from self._folded(segment)
+
+    def _insert(self, row: Row) -> None:
+        key, nets = self._key_of(row), self._nets()
+        before = nets.get(key)
+        deleted = before is not None and before.is_deleted
+        nets[key] = _Net(row, is_deleted=deleted, is_new=True)
+
+    def _delete(self, key: Key) -> None:
+        nets = self._nets()
+        before = nets.get(key)
+        if before is not None and before.is_new and not before.is_deleted:
+            del nets[key]
+        else:
+            nets[key] = _Net(None, is_deleted=True, is_new=False)
+
+    def _update(self, change: Update) -> None:
+        new = self._checked(change.new)
+        old = None if change.old is None else self._checked(change.old)
+        if old is not None:
+            new = _filled(new, old, self._key)
+        key = self._key_of(new)
+        old_key = key if old is None else self._key_of(old)
+        if old_key != key:
+            self._move(old_key, new)
+            return
+        nets = self._nets()
+        before = nets.get(key)
+        if before is not None and before.row is not None:
+            row = _merged(new, before.row)
+            nets[key] = _Net(row, is_deleted=before.is_deleted, is_new=before.is_new)
+        else:
+            nets[key] = _Net(new, is_deleted=False, is_new=False)
+
+    def _move(self, old_key: Key, row: Row) -> None:
+        columns = _sent(row)
+        last = self._segments[-1] if self._segments else None
+        if isinstance(last, RowWrite) and last.columns == columns:
+            last.keys.append(old_key)
+            last.rows.append(row.values)
+        else:
+            self._segments.append(RowWrite("UPDATE", columns, [old_key], [row.values]))
+
+    def _nets(self) -> dict[Key, _Net]:
+        if not self._segments or isinstance(self._segments[-1], RowWrite):
+            self._segments.append({})
+        last = self._segments[-1]
+        assert isinstance(last, dict)
+        return last
+
+    def _folded(self, nets: dict[Key, _Net]) -> Iterator[RowWrite]:
+        deleted = [key for key, net in nets.items() if net.is_deleted]
+        if deleted:
+            yield RowWrite("DELETE", (), deleted, [])
+        for operation in ("UPDATE", "INSERT"):
+            groups: dict[tuple[int, ...], RowWrite] = {}
+            for key, net in nets.items():
+                if net.row is None or net.is_new != (operation == "INSERT"):
+                    continue
+                columns = _sent(net.row)
+                if operation == "UPDATE":
+                    columns = tuple(one for one in columns if one not in self._key) or self._key
+                group = groups.setdefault(columns, RowWrite(operation, columns, [], []))
+                group.keys.append(key)
+                group.rows.append(net.row.values)
+            yield from groups.values()
+
+    def _key_of(self, row: Row) -> Key:
+        if any(row.kinds[number] in (NULL, UNCHANGED) for number in self._key):
+            raise OlrPgError(
+                Code.FALLBACK_ROW_WITHOUT_KEY,
+                "a change does not have the key's values",
+                table=self._name,
+            )
+        return tuple(row.values[number] for number in self._key)
+
+    def _checked(self, row: Row) -> Row:
+        if len(row.values) != self._count or TEXT in row.kinds:
+            raise OlrPgError(
+                Code.FALLBACK_ROW_UNREADABLE,
+                "a value is not in binary form, or a row has more or fewer columns than its table",
+                table=self._name,
+            )
+        return row
+
+
+def _sent(row: Row) -> tuple[int, ...]:
+    """Return the numbers of the columns whose values are in the row."""
+    if UNCHANGED not in row.kinds:
+        return tuple(range(len(row.values)))
+    return tuple(number for number, kind in enumerate(row.kinds) if kind != UNCHANGED)
+
+
+def _merged(new: Row, old: Row) -> Row:
+    """Take what `new` does not have from the row before it."""
+    if UNCHANGED not in new.kinds:
+        return new
+    kept = [kind == UNCHANGED for kind in new.kinds]
+    return Row(
+        tuple(o if keep else n for keep, n, o in zip(kept, new.values, old.values, strict=True)),
+        bytes(o if keep else n for keep, n, o in zip(kept, new.kinds, old.kinds, strict=True)),
+    )
+
+
+def _filled(new: Row, old: Row, key: Sequence[int]) -> Row:
+    """Take unchanged values of the key from the old image, which has them."""
+    if not any(new.kinds[number] == UNCHANGED for number in key):
+        return new
+    values, kinds = list(new.values), bytearray(new.kinds)
+    for number in key:
+        if kinds[number] == UNCHANGED:
+            values[number], kinds[number] = old.values[number], old.kinds[number]
+    return Row(tuple(values), bytes(kinds))

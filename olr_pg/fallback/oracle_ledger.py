@@ -1,0 +1,207 @@
+"""The ledger of the way back, in the schema of the account that writes in Oracle.
+
+Its row moves in the transaction that changes the tables' rows, and only from where this process
+knows it to be: so each transaction of PostgreSQL is applied exactly once, whichever side is killed,
+and a second process that still works on the same slot fails instead of applying anything. The
+forward way recognises our transactions in the redo by this table.
+
+One row (`ALL_TABLES`) says how far all tables are. A table that has stopped, or catches up, has a
+row of its own: what commits after its LSN has not been applied to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.driver.driver_failures import oracle_error
+
+if TYPE_CHECKING:
+    from olr_pg.fallback.slot_stream import System
+
+TABLE: Final = "OLR_PG_FALLBACK"
+ALL_TABLES: Final = "-"
+
+_CREATE: Final = """
+CREATE TABLE OLR_PG_FALLBACK (
+    subscription VARCHAR2(128) NOT NULL,
+    source_table VARCHAR2(400) NOT NULL,
+    slot VARCHAR2(64),
+    system_id VARCHAR2(32),
+    timeline NUMBER(10),
+    lsn NUMBER(20) NOT NULL,
+    transactions NUMBER(20) NOT NULL,
+    stopped NUMBER(1) NOT NULL,
+    reason VARCHAR2(2000),
+    CONSTRAINT OLR_PG_FALLBACK_KEY PRIMARY KEY (subscription, source_table)
+)
+"""
+_READ: Final = """
+SELECT source_table, slot, system_id, timeline, lsn, transactions, stopped, reason
+FROM OLR_PG_FALLBACK WHERE subscription = :1
+"""
+_INSERT: Final = """
+INSERT INTO OLR_PG_FALLBACK (subscription, source_table, slot, system_id, timeline, lsn,
+    transactions, stopped, reason)
+VALUES (:1, :2, :3, :4, :5, :6, 0, :7, :8)
+"""
+_ADVANCE: Final = """
+UPDATE OLR_PG_FALLBACK SET lsn = :1, transactions = transactions + :2
+WHERE subscription = :3 AND source_table = '-' AND lsn = :4
+"""
+_CATCH_UP: Final = """
+UPDATE OLR_PG_FALLBACK SET lsn = :1
+WHERE subscription = :2 AND source_table = :3 AND lsn = :4 AND stopped = 0
+"""
+_REMOVE: Final = "DELETE FROM OLR_PG_FALLBACK WHERE subscription = :1"
+_REMOVE_TABLE: Final = "DELETE FROM OLR_PG_FALLBACK WHERE subscription = :1 AND source_table = :2"
+_RESUME: Final = """
+UPDATE OLR_PG_FALLBACK SET stopped = 0, reason = NULL WHERE subscription = :1 AND source_table = :2
+"""
+_COUNT: Final = "SELECT count(*) FROM OLR_PG_FALLBACK"
+
+_NO_TABLE: Final = "ORA-00942"
+_NAME_IN_USE: Final = "ORA-00955"
+_REASON_CHARACTERS: Final = 500
+
+
+class TableStop(NamedTuple):
+    """A table that is behind the others.
+
+    Attributes:
+        lsn: what ends after it has not been applied.
+        is_stopped: nothing is applied to it; else it catches up.
+    """
+
+    lsn: int
+    is_stopped: bool
+    reason: str | None
+
+
+class LedgerState(NamedTuple):
+    """The ledger's rows of one subscription."""
+
+    slot: str
+    system_id: str
+    timeline: int
+    lsn: int
+    transactions: int
+    stops: dict[str, TableStop]
+
+    @property
+    def needed_lsn(self) -> int:
+        """Return from where the slot must send again: the lowest of all."""
+        return min([self.lsn, *(stop.lsn for stop in self.stops.values())])
+
+
+class OracleLedger:
+    """The ledger over one connection, which is not in autocommit.
+
+    Args:
+        connection: as `oracle.oracle_connection.open_connection` opens it.
+    """
+
+    def __init__(self, connection: oracledb.Connection, subscription: str) -> None:
+        self._connection = connection
+        self._subscription = subscription
+
+    def create(self) -> None:
+        """Create the table if it is missing.
+
+        Raises:
+            OlrPgError: 7004 the account may not, and what else Oracle says.
+        """
+        try:
+            self._execute(_CREATE, ())
+        except oracledb.DatabaseError as error:
+            if _NAME_IN_USE not in str(error):
+                raise oracle_error(error, f"creating the table {TABLE}") from error
+
+    def read(self) -> LedgerState | None:
+        """Read it; None if this subscription has no way back.
+
+        Raises:
+            OlrPgError: what Oracle says.
+        """
+        try:
+            rows = self._execute(_READ, (self._subscription,))
+        except oracledb.Error as error:
+            if _NO_TABLE in str(error):
+                return None
+            raise oracle_error(error, f"reading the table {TABLE}") from error
+        whole = [row for row in rows if row[0] == ALL_TABLES]
+        if not whole:
+            return None
+        _, slot, system, timeline, lsn, transactions, _, _ = whole[0]
+        stops = {
+            row[0]: TableStop(int(row[4]), bool(row[6]), row[7])
+            for row in rows
+            if row[0] != ALL_TABLES
+        }
+        return LedgerState(slot, system, int(timeline), int(lsn), int(transactions), stops)
+
+    def begin(self, slot: str, system: System, lsn: int) -> None:
+        """Write the first row, and commit: everything that ended by `lsn` is in Oracle."""
+        values = (
+            self._subscription, ALL_TABLES, slot, system.identifier, system.timeline, lsn, 0, None,
+        )  # fmt: skip
+        self._execute(_INSERT, values)
+        self._connection.commit()
+
+    def advance(self, before: int, lsn: int, transactions: int) -> None:
+        """Move the ledger, in the transaction that is open.
+
+        Raises:
+            OlrPgError: 7305, it is not where this process left it.
+            oracledb.Error: what Oracle says.
+        """
+        self._move(_ADVANCE, (lsn, transactions, self._subscription, before))
+
+    def catch_up(self, table: str, before: int, lsn: int) -> None:
+        """Move the row of a table that catches up, as `advance` does."""
+        self._move(_CATCH_UP, (lsn, self._subscription, table, before))
+
+    def _move(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            moved = cursor.rowcount
+        if moved != 1:
+            raise OlrPgError(
+                Code.FALLBACK_LEDGER_MOVED,
+                "its row is not where this process left it",
+                table=TABLE,
+            )
+
+    def stop_table(self, table: str, lsn: int, reason: str) -> None:
+        """Note in the open transaction that a table stops behind `lsn`."""
+        self._execute(_REMOVE_TABLE, (self._subscription, table))
+        values = (self._subscription, table, None, None, None, lsn, 1, reason[:_REASON_CHARACTERS])
+        self._execute(_INSERT, values)
+
+    def resume_table(self, table: str) -> bool:
+        """Let a stopped table catch up; tell whether it had stopped. The caller commits."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(_RESUME, (self._subscription, table))
+            return bool(cursor.rowcount)
+
+    def forget_table(self, table: str) -> None:
+        """Note in the open transaction that a table is as far as the others."""
+        self._execute(_REMOVE_TABLE, (self._subscription, table))
+
+    def remove(self) -> None:
+        """Remove the rows of this subscription, and the table with the last of all; commits."""
+        try:
+            self._execute(_REMOVE, (self._subscription,))
+            self._connection.commit()
+            if self._execute(_COUNT, ()) == [(0,)]:
+                self._execute("DROP TABLE OLR_PG_FALLBACK PURGE", ())
+        except oracledb.Error as error:
+            if _NO_TABLE not in str(error):
+                raise oracle_error(error, f"removing the table {TABLE}") from error
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return list(cursor.fetchall()) if cursor.description else []

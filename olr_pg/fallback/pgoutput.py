@@ -1,0 +1,397 @@
+"""The messages of PostgreSQL's output plug-in pgoutput, protocol version 2, read from bytes.
+
+The formats are those of PostgreSQL's documentation, “Logical Replication Message Formats”. This
+module only reads one message at a time; it keeps nothing between two of them. Inside of a stream
+(between Stream Start and Stream Stop), most messages begin with the XID of their subtransaction.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VERSION: Final = 2
+"""Large transactions are streamed before they commit."""
+
+NULL: Final = ord("n")
+UNCHANGED: Final = ord("u")
+TEXT: Final = ord("t")
+BINARY: Final = ord("b")
+
+_CHANGES: Final = b"IUD"
+_IN_STREAM: Final = b"RYIUDTM"
+"""Begin with an XID inside of a stream."""
+
+_EPOCH_MICROSECONDS: Final = 946_684_800_000_000
+"""From 1970 to 2000, where PostgreSQL's times begin."""
+
+_U32: Final = struct.Struct("!I")
+_U64: Final = struct.Struct("!Q")
+_I16: Final = struct.Struct("!h")
+_BEGIN: Final = struct.Struct("!QqI")
+_COMMIT: Final = struct.Struct("!BQQq")
+_STREAM_COMMIT: Final = struct.Struct("!IBQQq")
+_COLUMN_TYPE: Final = struct.Struct("!Ii")
+_PAIR: Final = struct.Struct("!II")
+
+
+class Row(NamedTuple):
+    """The values of one row image.
+
+    Attributes:
+        values: the bytes of each column; None for NULL and for what is not sent.
+        kinds: one byte for each column: `NULL`, `UNCHANGED` (a TOAST value that was not sent),
+            `TEXT` or `BINARY`.
+    """
+
+    values: tuple[bytes | None, ...]
+    kinds: bytes
+
+
+class RelationColumn(NamedTuple):
+    """A column of a relation; `is_key`: it is part of the replica identity."""
+
+    name: str
+    type_oid: int
+    modifier: int
+    is_key: bool
+
+
+class Begin(NamedTuple):
+    """Begins a transaction that has committed at `lsn`; the time is in microseconds since 1970."""
+
+    lsn: int
+    committed_at: int
+    xid: int
+
+
+class Commit(NamedTuple):
+    """Ends a transaction; of a streamed one (`xid` is not None), the message is Stream Commit."""
+
+    lsn: int
+    end_lsn: int
+    committed_at: int
+    xid: int | None = None
+
+
+class Origin(NamedTuple):
+    """Names the replication origin of the transaction that has begun."""
+
+    lsn: int
+    name: str
+
+
+class Relation(NamedTuple):
+    """Describes a table before its first change, and after each DDL.
+
+    Attributes:
+        identity: of the replica identity: ``d`` default, ``n`` nothing, ``f`` full, ``i`` index.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    identity: str
+    columns: tuple[RelationColumn, ...]
+
+
+class Type(NamedTuple):
+    """Names a data type that is not built in."""
+
+    oid: int
+    schema: str
+    name: str
+
+
+class Insert(NamedTuple):
+    """An inserted row."""
+
+    relation: int
+    new: Row
+
+
+class Update(NamedTuple):
+    """An updated row; `old` is None unless its key changed, or the replica identity is full."""
+
+    relation: int
+    old: Row | None
+    new: Row
+
+
+class Delete(NamedTuple):
+    """A deleted row: its replica identity."""
+
+    relation: int
+    old: Row
+
+
+class Truncate(NamedTuple):
+    """Truncated tables."""
+
+    relations: tuple[int, ...]
+
+
+class Mark(NamedTuple):
+    """A message of pg_logical_emit_message."""
+
+    lsn: int
+    prefix: str
+
+
+class StreamStart(NamedTuple):
+    """Begins a piece of the streamed transaction `xid`."""
+
+    xid: int
+
+
+class StreamStop(NamedTuple):
+    """Ends that piece."""
+
+
+class StreamAbort(NamedTuple):
+    """Rolls back the subtransaction `subxid` of a streamed transaction, or all of it (equal)."""
+
+    xid: int
+    subxid: int
+
+
+Message = (
+    Begin | Commit | Origin | Relation | Type | Insert | Update | Delete | Truncate | Mark
+    | StreamStart | StreamStop | StreamAbort
+)  # fmt: skip
+
+
+class Header(NamedTuple):
+    """What a message says before it is read whole.
+
+    Attributes:
+        kind: its first byte.
+        subxid: inside of a stream, the subtransaction; else 0.
+        relation: of an Insert, Update or Delete; else 0.
+    """
+
+    kind: int
+    subxid: int
+    relation: int
+
+    @property
+    def is_change(self) -> bool:
+        """Tell whether it is one row change."""
+        return self.kind in _CHANGES
+
+
+def read_header(data: bytes, *, in_stream: bool) -> Header:
+    """Read how a message begins.
+
+    Raises:
+        OlrPgError: 7300, it is too short.
+    """
+    try:
+        kind, place, subxid = data[0], 1, 0
+        if in_stream and kind in _IN_STREAM:
+            (subxid,) = _U32.unpack_from(data, 1)
+            place = 5
+        relation = _U32.unpack_from(data, place)[0] if kind in _CHANGES else 0
+    except (struct.error, IndexError) as error:
+        raise _malformed("it is too short", data) from error
+    return Header(kind, subxid, relation)
+
+
+def read_message(data: bytes, *, in_stream: bool) -> Message:
+    """Read one message.
+
+    Args:
+        in_stream: it came between Stream Start and Stream Stop.
+
+    Raises:
+        OlrPgError: 7300, it is none that this version of the protocol has.
+    """
+    reader = _Reader(data)
+    try:
+        message = reader.message(in_stream=in_stream)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise _malformed("it is too short or damaged", data) from error
+    if reader.place != len(data):
+        raise _malformed("it has more bytes than it should", data)
+    return message
+
+
+def lsn_text(lsn: int) -> str:
+    """Write an LSN as PostgreSQL does."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFF_FFFF:X}"
+
+
+def lsn_number(text: str) -> int:
+    """Read an LSN as PostgreSQL writes it."""
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def _malformed(what: str, data: bytes) -> OlrPgError:
+    kind = chr(data[0]) if data else ""
+    return OlrPgError(Code.PGOUTPUT_MALFORMED, f"a message {kind!r} of {len(data)} bytes: {what}")
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.place = 0
+
+    def message(self, *, in_stream: bool) -> Message:
+        kind = self._byte()
+        if in_stream and kind in _IN_STREAM:
+            self._u32()  # the subtransaction, which `read_header` tells
+        read = _READERS.get(kind)
+        if read is None:
+            raise _malformed("its kind is unknown", self._data)
+        found: Message = read(self)
+        return found
+
+    def _unpack(self, form: struct.Struct) -> tuple[int, ...]:
+        found: tuple[int, ...] = form.unpack_from(self._data, self.place)
+        self.place += form.size
+        return found
+
+    def _byte(self) -> int:
+        self.place += 1
+        return self._data[self.place - 1]
+
+    def _u32(self) -> int:
+        return self._unpack(_U32)[0]
+
+    def _text(self) -> str:
+        end = self._data.find(b"\0", self.place)
+        if end < 0:
+            raise _malformed("a text does not end", self._data)
+        found = self._data[self.place : end].decode()
+        self.place = end + 1
+        return found
+
+    def _count(self) -> int:
+        (count,) = self._unpack(_I16)
+        if count < 0:
+            raise _malformed("a count is negative", self._data)
+        return count
+
+    def _bytes(self, size: int) -> bytes:
+        end = self.place + size
+        if end > len(self._data):
+            raise _malformed("a value is cut off", self._data)
+        found = self._data[self.place : end]
+        self.place = end
+        return found
+
+    def _row(self) -> Row:
+        count = self._count()
+        values: list[bytes | None] = []
+        kinds = bytearray()
+        for _ in range(count):
+            kind = self._byte()
+            kinds.append(kind)
+            if kind in (NULL, UNCHANGED):
+                values.append(None)
+            elif kind in (TEXT, BINARY):
+                values.append(self._bytes(self._u32()))
+            else:
+                raise _malformed("the kind of a value is unknown", self._data)
+        return Row(tuple(values), bytes(kinds))
+
+    def _begin(self) -> Begin:
+        lsn, at, xid = self._unpack(_BEGIN)
+        return Begin(lsn, at + _EPOCH_MICROSECONDS, xid)
+
+    def _commit(self) -> Commit:
+        _flags, lsn, end, at = self._unpack(_COMMIT)
+        return Commit(lsn, end, at + _EPOCH_MICROSECONDS)
+
+    def _origin(self) -> Origin:
+        return Origin(self._unpack(_U64)[0], self._text())
+
+    def _relation(self) -> Relation:
+        oid, schema, name = self._u32(), self._text(), self._text()
+        identity = chr(self._byte())
+        return Relation(oid, schema, name, identity, tuple(self._columns()))
+
+    def _columns(self) -> list[RelationColumn]:
+        found = []
+        for _ in range(self._count()):
+            flags, name = self._byte(), self._text()
+            oid, modifier = self._unpack(_COLUMN_TYPE)
+            found.append(RelationColumn(name, oid, modifier, bool(flags & 1)))
+        return found
+
+    def _type(self) -> Type:
+        return Type(self._u32(), self._text(), self._text())
+
+    def _insert(self) -> Insert:
+        relation = self._u32()
+        self._expect(b"N")
+        return Insert(relation, self._row())
+
+    def _update(self) -> Update:
+        relation, old = self._u32(), None
+        if self._expect(b"KON") != ord("N"):
+            old = self._row()
+            self._expect(b"N")
+        return Update(relation, old, self._row())
+
+    def _delete(self) -> Delete:
+        relation = self._u32()
+        self._expect(b"KO")
+        return Delete(relation, self._row())
+
+    def _truncate(self) -> Truncate:
+        count = self._u32()
+        self._byte()  # CASCADE, RESTART IDENTITY
+        return Truncate(tuple(self._u32() for _ in range(count)))
+
+    def _mark(self) -> Mark:
+        self._byte()  # transactional
+        lsn, prefix = self._unpack(_U64)[0], self._text()
+        self._bytes(self._u32())
+        return Mark(lsn, prefix)
+
+    def _stream_start(self) -> StreamStart:
+        xid = self._u32()
+        self._byte()  # whether it is the first piece
+        return StreamStart(xid)
+
+    def _stream_stop(self) -> StreamStop:
+        return StreamStop()
+
+    def _stream_commit(self) -> Commit:
+        xid, _flags, lsn, end, at = self._unpack(_STREAM_COMMIT)
+        return Commit(lsn, end, at + _EPOCH_MICROSECONDS, xid)
+
+    def _stream_abort(self) -> StreamAbort:
+        xid, subxid = self._unpack(_PAIR)
+        return StreamAbort(xid, subxid)
+
+    def _expect(self, wanted: bytes) -> int:
+        found = self._byte()
+        if found not in wanted:
+            raise _malformed("the kind of a row image is unknown", self._data)
+        return found
+
+
+_READERS: Final[dict[int, Callable[[_Reader], Message]]] = {
+    ord("B"): _Reader._begin,
+    ord("C"): _Reader._commit,
+    ord("O"): _Reader._origin,
+    ord("R"): _Reader._relation,
+    ord("Y"): _Reader._type,
+    ord("I"): _Reader._insert,
+    ord("U"): _Reader._update,
+    ord("D"): _Reader._delete,
+    ord("T"): _Reader._truncate,
+    ord("M"): _Reader._mark,
+    ord("S"): _Reader._stream_start,
+    ord("E"): _Reader._stream_stop,
+    ord("c"): _Reader._stream_commit,
+    ord("A"): _Reader._stream_abort,
+}

@@ -1,0 +1,247 @@
+"""What the way back needs on both sides: publication, slot, replica identities, and the ledger.
+
+The publication's comment says from which LSN the way back begins; it is written last. So a
+preparation that was killed is told from a way back whose ledger in Oracle was lost.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from olr_pg.applier.statements.target_plan import target_columns
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.pgoutput import lsn_number, lsn_text
+from olr_pg.fallback.relation_plans import OWN_TABLES, key_names, target_tables
+from olr_pg.postgres.sqlstates import is_forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.fallback.oracle_ledger import OracleLedger
+    from olr_pg.fallback.slot_stream import System
+    from olr_pg.fallback.way_back import WayBack
+
+FREE_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.05
+
+_SLOT: Final = """
+SELECT confirmed_flush_lsn::text, active, wal_status, restart_lsn::text,
+    pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8
+FROM pg_replication_slots WHERE slot_name = %s
+"""
+_COMMENT: Final = """
+SELECT obj_description(oid, 'pg_publication') FROM pg_publication WHERE pubname = %s
+"""
+_IDENTITY: Final = """
+SELECT c.relreplident::text,
+    coalesce(array_agg(a.attname::text) FILTER (WHERE a.attname IS NOT NULL), '{}')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisvalid AND (c.relreplident = 'd'
+    AND i.indisprimary OR c.relreplident = 'i' AND i.indisreplident)
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey)
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p') GROUP BY c.oid, c.relreplident
+"""
+_FULL: Final = "f"
+_LEAVES: Final = """
+SELECT n.nspname, c.relname FROM pg_partition_tree(%s::regclass) t
+JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+"""
+
+
+class Slot(NamedTuple):
+    """A slot as PostgreSQL shows it.
+
+    Attributes:
+        lsn: up to there it was confirmed; what ended before is not sent again.
+        wal_bytes: that PostgreSQL keeps for it; None if it has lost some.
+    """
+
+    lsn: int
+    is_active: bool
+    wal_status: str | None
+    wal_bytes: int | None
+
+
+class Prepared(NamedTuple):
+    """Where a way back begins."""
+
+    slot: str
+    publication: str
+    lsn: int
+
+
+def read_slot(connection: Connection[Any], name: str) -> Slot | None:
+    """Read the slot; None if it does not exist."""
+    found = connection.execute(_SLOT, (name,)).fetchone()
+    if found is None:
+        return None
+    confirmed, active, status, restart, kept = found
+    return Slot(
+        lsn_number(confirmed or "0/0"), active, status, None if restart is None else int(kept)
+    )
+
+
+def wait_until_free(connection: Connection[Any], name: str) -> None:
+    """Wait for the end of a process that read the slot: PostgreSQL notices it a moment later.
+
+    Raises:
+        OlrPgError: 7302, somebody reads it.
+    """
+    until = time.monotonic() + FREE_SECONDS
+    while (slot := read_slot(connection, name)) is not None and slot.is_active:
+        if time.monotonic() >= until:
+            raise OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads it", slot=name)
+        time.sleep(_LOOK_SECONDS)
+
+
+def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
+    """Make publication and slot where they are missing; return the slot's position.
+
+    Raises:
+        OlrPgError: 5004 the role may not, 7308 PostgreSQL does not keep what a slot needs, 7310 a
+            table cannot go back.
+    """
+    level = connection.execute("SHOW wal_level").fetchone()
+    if level != ("logical",):
+        raise OlrPgError(
+            Code.FALLBACK_WAL_LEVEL, f"wal_level is {level[0] if level else 'unknown'}"
+        )
+    tables = target_tables(way)
+    for (schema, name), table in tables.items():
+        _ensure_identity(way, connection, schema, name, table)
+    _ensure_publication(way, connection, [*tables, *OWN_TABLES])
+    if read_slot(connection, way.slot) is None:
+        with _refusals(f"SELECT pg_create_logical_replication_slot('{way.slot}', 'pgoutput')"):
+            connection.execute(
+                "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (way.slot,)
+            )
+    slot = read_slot(connection, way.slot)
+    assert slot is not None
+    return slot.lsn
+
+
+def begin(
+    way: WayBack, connection: Connection[Any], ledger: OracleLedger, system: System
+) -> Prepared:
+    """Make everything that is missing, on both sides; again changes nothing.
+
+    Raises:
+        OlrPgError: those of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost.
+    """
+    has_begun, known = read_beginning(connection, way) is not None, ledger.read()
+    if known is not None:
+        if read_slot(connection, way.slot) is None:
+            raise OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=way.slot)
+        # Tables may have been added since.
+        prepare_target(way, connection)
+        if not has_begun:
+            _note_beginning(connection, way, known.lsn)
+        return Prepared(way.slot, way.publication, known.lsn)
+    if has_begun:
+        raise OlrPgError(
+            Code.FALLBACK_LEDGER_LOST, "its row for this subscription is missing", slot=way.slot
+        )
+    ledger.create()
+    lsn = prepare_target(way, connection)
+    ledger.begin(way.slot, system, lsn)
+    _note_beginning(connection, way, lsn)
+    return Prepared(way.slot, way.publication, lsn)
+
+
+def read_beginning(connection: Connection[Any], way: WayBack) -> str | None:
+    """Return what is noted of the beginning; None if the way back has not begun."""
+    found = connection.execute(_COMMENT, (way.publication,)).fetchone()
+    return None if found is None else found[0]
+
+
+def remove_target(way: WayBack, connection: Connection[Any]) -> None:
+    """Remove slot and publication.
+
+    Raises:
+        OlrPgError: 7302, a process still reads the slot; 5004.
+    """
+    wait_until_free(connection, way.slot)
+    with _refusals(f"SELECT pg_drop_replication_slot('{way.slot}')"):
+        connection.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+            " WHERE slot_name = %s",
+            (way.slot,),
+        )
+        connection.execute(
+            sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(way.publication))
+        )
+
+
+def _note_beginning(connection: Connection[Any], way: WayBack, lsn: int) -> None:
+    connection.execute(
+        sql.SQL("COMMENT ON PUBLICATION {} IS {}").format(
+            sql.Identifier(way.publication),
+            sql.Literal(f"olr_pg: way back of {way.subscription} from {lsn_text(lsn)}"),
+        )
+    )
+
+
+def _ensure_publication(
+    way: WayBack, connection: Connection[Any], tables: Sequence[tuple[str, str]]
+) -> None:
+    """Let the publication have these tables."""
+    listed = sql.SQL(", ").join(sql.Identifier(*one) for one in tables)
+    name = sql.Identifier(way.publication)
+    exists = connection.execute(
+        "SELECT FROM pg_publication WHERE pubname = %s", (way.publication,)
+    ).fetchone()
+    form = (
+        "CREATE PUBLICATION {} FOR TABLE {} WITH (publish_via_partition_root = true)"
+        if exists is None
+        else "ALTER PUBLICATION {} SET TABLE {}"
+    )
+    statement = sql.SQL(form).format(name, listed)
+    with _refusals(statement.as_string(connection)):
+        connection.execute(statement)
+
+
+def _ensure_identity(
+    way: WayBack, connection: Connection[Any], schema: str, name: str, table: Table
+) -> None:
+    """Let the WAL have the values of the key that finds a row in Oracle."""
+    found = connection.execute(_IDENTITY, (schema, name)).fetchone()
+    if found is None:
+        raise OlrPgError(
+            Code.FALLBACK_TABLE_UNFIT,
+            f"PostgreSQL has no table {schema}.{name}",
+            table=table.full_name,
+        )
+    names = target_columns(way.settings, table)
+    identity, columns = found
+    if identity == _FULL or {names[one] for one in key_names(table)} <= set(columns):
+        return
+    place = sql.Identifier(schema, name)
+    whole = (place.as_string(connection),)
+    for leaf in [*connection.execute(_LEAVES, whole).fetchall()] or [(schema, name)]:
+        statement = sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(sql.Identifier(*leaf))
+        with _refusals(statement.as_string(connection)):
+            connection.execute(statement)
+
+
+@contextmanager
+def _refusals(statement: str) -> Iterator[None]:
+    """Say what an administrator can run instead, where this role may not."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not is_forbidden(error):
+            raise
+        raise OlrPgError(
+            Code.TARGET_PRIVILEGE,
+            "this role may not prepare the way back",
+            action=f"let the owner of the tables run: {statement}; then start the command again."
+            " The role itself needs REPLICATION",
+        ) from error

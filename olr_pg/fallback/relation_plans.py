@@ -1,0 +1,177 @@
+"""Which table of Oracle a relation of PostgreSQL goes back to, and by which columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from olr_pg.applier.statements.target_plan import target_columns, target_name
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from olr_pg.dictionary.model import Table
+    from olr_pg.fallback.pgoutput import Relation
+    from olr_pg.fallback.way_back import ValueColumn, WayBack
+
+OWN_TABLES: Final = (("olr_pg", "ledger"), ("olr_pg", "load_part"))
+"""A transaction that changes one of them is of the forward way: it came from Oracle."""
+
+
+class PlannedColumn(NamedTuple):
+    """A column on its way back; `name`: in Oracle."""
+
+    name: str
+    values: ValueColumn
+
+
+class RelationPlan(NamedTuple):
+    """How rows of one relation become rows of Oracle's table.
+
+    Attributes:
+        columns: of the relation's row, in its order.
+        key: numbers of the key's columns, in that row.
+    """
+
+    table: Table
+    columns: tuple[PlannedColumn, ...]
+    key: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """``OWNER.NAME``."""
+        return self.table.full_name
+
+    @property
+    def place(self) -> str:
+        """The table as Oracle's SQL names it."""
+        return f"{quoted(self.table.source_owner)}.{quoted(self.table.name)}"
+
+
+def quoted(name: str) -> str:
+    """Write an identifier of Oracle."""
+    return f'"{name}"'
+
+
+def key_names(table: Table) -> list[str]:
+    """Return the columns by which rows are found in Oracle, in key order.
+
+    Raises:
+        OlrPgError: 7310, there is no key.
+    """
+    names = {column.intcol: column.name for column in table.columns}
+    if not table.key:
+        raise OlrPgError(
+            Code.FALLBACK_TABLE_UNFIT,
+            "it has no primary or unique key in Oracle",
+            table=table.full_name,
+        )
+    return [names[number] for number in table.key]
+
+
+def target_tables(way: WayBack) -> dict[tuple[str, str], Table]:
+    """Return the tables by their (schema, name) in PostgreSQL."""
+    return {target_name(way.settings, one.owner, one.name): one for one in way.tables}
+
+
+class RelationPlans:
+    """The plans of a run.
+
+    Args:
+        connection: to PostgreSQL, in autocommit.
+    """
+
+    def __init__(self, way: WayBack, connection: Connection[Any]) -> None:
+        self._way = way
+        self._connection = connection
+        self._tables = target_tables(way)
+        self._relations: dict[int, Relation] = {}
+        self._plans: dict[int, RelationPlan | OlrPgError | None] = {}
+        names = [f"{schema}.{name}" for schema, name in OWN_TABLES]
+        own = connection.execute(
+            "SELECT to_regclass(n)::oid::int8 FROM unnest(%s::text[]) n", (names,)
+        )
+        self._own = {oid for (oid,) in own}  # a description comes with the first change only
+
+    def describe(self, relation: Relation) -> bool:
+        """Take a description; tell whether it differs from what was known."""
+        if self._relations.get(relation.oid) == relation:
+            return False
+        self._relations[relation.oid] = relation
+        if (relation.schema, relation.name) in OWN_TABLES:
+            self._own.add(relation.oid)
+        try:
+            self._plans[relation.oid] = self._plan(relation)
+        except OlrPgError as error:
+            self._plans[relation.oid] = error
+        return True
+
+    def known(self) -> tuple[dict[int, Any], dict[int, Any]]:
+        """Return what is known, for `restore`."""
+        return dict(self._relations), dict(self._plans)
+
+    def restore(self, known: tuple[dict[int, Any], dict[int, Any]]) -> None:
+        """Forget the descriptions that came since `known`: they come again."""
+        self._relations, self._plans = dict(known[0]), dict(known[1])
+
+    def is_own(self, oid: int) -> bool:
+        """Tell whether a relation is the forward way's bookkeeping."""
+        return oid in self._own
+
+    def table_name(self, oid: int) -> str | None:
+        """Return ``OWNER.NAME`` of a relation; None if it does not go back."""
+        found = self._relations.get(oid)
+        table = None if found is None else self._tables.get((found.schema, found.name))
+        return None if table is None else table.full_name
+
+    def plan(self, oid: int) -> RelationPlan | None:
+        """Return the plan of a relation; None if it does not go back.
+
+        Raises:
+            OlrPgError: 7300 it was not described, 7310 and 7313 why its changes cannot go back.
+        """
+        if oid not in self._relations:
+            raise OlrPgError(Code.PGOUTPUT_MALFORMED, f"relation {oid} was not described")
+        found = self._plans[oid]
+        if isinstance(found, OlrPgError):
+            raise found
+        return found
+
+    def _plan(self, relation: Relation) -> RelationPlan | None:
+        table = self._tables.get((relation.schema, relation.name))
+        if table is None:
+            return None
+        target = read_table(self._connection, relation.schema, relation.name)
+        types = {} if target is None else {one.name: one for one in target.columns}
+        sources = {column.name: column for column in table.delivered}
+        back = {pg: name for name, pg in target_columns(self._way.settings, table).items()}
+        columns = []
+        for one in relation.columns:
+            source, typed = sources.get(back.get(one.name, "")), types.get(one.name)
+            if source is None or typed is None or typed.type_oid != one.type_oid:
+                what = "Oracle has no such column" if source is None else "its type has changed"
+                raise OlrPgError(
+                    Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=one.name
+                )
+            made = self._way.value_column(table.full_name, source, typed)
+            columns.append(PlannedColumn(source.name, made))
+        there = {one.name for one in columns}
+        generated = {one.name for one in types.values() if one.generated}
+        for name in (name for pg, name in back.items() if pg not in generated):
+            if name not in there:
+                raise OlrPgError(
+                    Code.FALLBACK_TABLE_CHANGED,
+                    "PostgreSQL does not have the column any more",
+                    table=table.full_name,
+                    column=name,
+                )
+        numbers = {column.name: number for number, column in enumerate(columns)}
+        key = key_names(table)
+        if lacking := [name for name in key if name not in numbers]:
+            raise OlrPgError(
+                Code.FALLBACK_TABLE_UNFIT,
+                f"PostgreSQL does not have the key's columns {', '.join(lacking)}",
+                table=table.full_name,
+            )
+        return RelationPlan(table, tuple(columns), tuple(numbers[name] for name in key))

@@ -1,0 +1,196 @@
+"""A logical replication slot of the target, read as a stream of pgoutput's messages.
+
+libpq speaks the replication protocol (psycopg's `pgconn`): this module asks for the stream and
+reads the frames inside of it, `w` (a message) and `k` (keepalive), and answers with `r` (how far we
+are). Facts: PostgreSQL's documentation, “Streaming Replication Protocol”.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import ExecStatus
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.pgoutput import VERSION, lsn_text
+from olr_pg.postgres.keepalive import with_timeouts
+from olr_pg.postgres.sqlstates import is_in_use, is_missing, is_unusable
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+STATUS_SECONDS: Final = 10.0
+"""After so long the server is told how far we are, whether it asks or not."""
+
+_SERVER_TIMEOUT: Final = "10min"
+"""One array of changes may wait for a lock in Oracle; the server must not give us up meanwhile."""
+
+_WAL_DATA: Final = ord("w")
+_KEEPALIVE: Final = ord("k")
+_WAL_HEADER: Final = 25
+_ALIVE: Final = struct.Struct("!xQqB")
+_STATUS: Final = struct.Struct("!cQQQqB")
+_EPOCH_SECONDS: Final = 946_684_800
+
+
+class System(NamedTuple):
+    """Identifies the cluster and its history.
+
+    Attributes:
+        identifier: given when the cluster was made; a copy has the same.
+        timeline: a new one begins with each promotion.
+    """
+
+    identifier: str
+    timeline: int
+
+
+class SlotStream:
+    """A connection that reads a slot; belongs to one thread.
+
+    Args:
+        connect_string: of the target.
+
+    Attributes:
+        sent_lsn: everything that committed before it has come.
+    """
+
+    def __init__(self, connect_string: str) -> None:
+        self._connection = psycopg.connect(
+            with_timeouts(connect_string),
+            autocommit=True,
+            replication="database",
+            application_name="olr_pg fallback",
+        )
+        self._pgconn = self._connection.pgconn
+        self.sent_lsn = 0
+        self._confirmed = 0
+        self._told_at = 0.0
+
+    def close(self) -> None:
+        """Close the connection, which frees the slot."""
+        self._connection.close()
+
+    def identify(self) -> System:
+        """Ask which cluster this is.
+
+        Raises:
+            OlrPgError, psycopg.Error: what the server says.
+        """
+        result = self._command("IDENTIFY_SYSTEM")
+        return System(_cell(result, 0), int(_cell(result, 1)))
+
+    def start(self, slot: str, publication: str, lsn: int) -> None:
+        """Begin to read what committed at `lsn` or later.
+
+        Raises:
+            OlrPgError: 7301 the slot is lost, 7302 somebody else reads it.
+            psycopg.Error: the server cannot be reached.
+        """
+        self._command(f"SET wal_sender_timeout = '{_SERVER_TIMEOUT}'")
+        name = sql.Identifier(publication).as_string(self._connection)
+        names = sql.quote(name)
+        place = sql.Identifier(slot).as_string(self._connection)
+        try:
+            self._command(
+                f"START_REPLICATION SLOT {place} LOGICAL {lsn_text(lsn)} (proto_version"
+                f" '{VERSION}', publication_names {names}, binary 'true', streaming 'on',"
+                " messages 'true')",
+                expected=ExecStatus.COPY_BOTH,
+            )
+        except psycopg.Error as error:
+            raise _start_error(error, slot) from error
+        self._confirmed = lsn
+        self.tell(ask=True)
+
+    def next_message(self, seconds: float) -> bytes | None:
+        """Return the next message of pgoutput; None if none has come after `seconds`.
+
+        Raises:
+            psycopg.Error: the connection is lost, or the server ended the stream.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            size, data = self._pgconn.get_copy_data(1)
+            if size > 0:
+                frame = bytes(data)
+                if frame[0] == _WAL_DATA:
+                    return frame[_WAL_HEADER:]
+                if frame[0] == _KEEPALIVE:
+                    self._take_keepalive(frame)
+                continue
+            if size < 0:
+                self._raise_end()
+            now = time.monotonic()
+            if now - self._told_at >= STATUS_SECONDS:
+                self.tell()
+            left = max(0.0, until - now)
+            if select.select([self._pgconn.socket], [], [], min(left, STATUS_SECONDS))[0]:
+                self._pgconn.consume_input()
+            elif not left:
+                return None
+
+    def confirm(self, lsn: int) -> None:
+        """Let the server forget what committed before `lsn`."""
+        if lsn > self._confirmed:
+            self._confirmed = lsn
+            self.tell()
+
+    def tell(self, *, ask: bool = False) -> None:
+        """Tell the server how far we are.
+
+        Args:
+            ask: whether it is to answer with how far it has sent.
+        """
+        self._told_at = time.monotonic()
+        microseconds = int((time.time() - _EPOCH_SECONDS) * 1_000_000)
+        lsn = self._confirmed
+        self._pgconn.put_copy_data(_STATUS.pack(b"r", lsn, lsn, lsn, microseconds, int(ask)))
+        self._pgconn.flush()
+
+    def _take_keepalive(self, frame: bytes) -> None:
+        lsn, _at, wants_answer = _ALIVE.unpack_from(frame)
+        self.sent_lsn = max(self.sent_lsn, lsn)
+        if wants_answer:
+            self.tell()
+
+    def _command(self, command: str, expected: ExecStatus | None = None) -> PGresult:
+        result = self._pgconn.exec_(command.encode())
+        wanted = (expected,) if expected else (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+        if result.status not in wanted:
+            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+        return result
+
+    def _raise_end(self) -> None:
+        """Raise what ended the stream.
+
+        Raises:
+            psycopg.Error: always.
+        """
+        result = self._pgconn.get_result()
+        if result is not None and result.status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+        raise psycopg.OperationalError("the server has ended the replication stream")
+
+
+def _start_error(error: psycopg.Error, slot: str) -> OlrPgError | psycopg.Error:
+    """Return why a slot cannot be read."""
+    if is_in_use(error):
+        return OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads it", slot=slot)
+    if is_missing(error):
+        return OlrPgError(Code.FALLBACK_SLOT_LOST, "it does not exist", slot=slot)
+    if is_unusable(error):
+        what = "PostgreSQL has removed WAL that it needs"
+        return OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=slot)
+    return error
+
+
+def _cell(result: PGresult, column: int) -> str:
+    found = result.get_value(0, column)
+    assert found is not None
+    return found.decode()

@@ -1,0 +1,206 @@
+"""Whole transactions of the target, in commit order, from pgoutput's messages.
+
+What a transaction has is kept until its commit has come: in memory while it is small, else in a
+file without a name. A streamed transaction comes in pieces between those of others; subtransactions
+that rolled back meanwhile are left out when it is read.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import IO, TYPE_CHECKING, Final
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.pgoutput import (
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    Mark,
+    Origin,
+    Relation,
+    StreamAbort,
+    StreamStart,
+    StreamStop,
+    Truncate,
+    Type,
+    Update,
+    read_header,
+    read_message,
+)
+from olr_pg.files.sealed import nameless_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from olr_pg.fallback.pgoutput import Header
+
+Change = Insert | Update | Delete | Truncate
+
+MEMORY_BYTES: Final = 1 << 20
+"""Of one transaction; what is larger goes to a file."""
+
+_SIZE: Final = struct.Struct("!I")
+_KEPT: Final = b"RIUDT"
+
+
+class Transaction:
+    """One transaction of the target.
+
+    Attributes:
+        commit: where it ends; None while it is open.
+        changes: how many row changes came, rolled back ones included.
+        size: in bytes.
+        is_streamed: its messages have the XIDs of subtransactions.
+    """
+
+    def __init__(self, xid: int, directory: Path | None, *, is_streamed: bool) -> None:
+        self.xid = xid
+        self.commit: Commit | None = None
+        self.changes = 0
+        self.size = 0
+        self.is_streamed = is_streamed
+        self._directory = directory
+        self._memory: list[bytes] = []
+        self._file: IO[bytes] | None = None
+        self._rolled_back: set[int] = set()
+        self._relations: dict[int, set[int]] = {}
+
+    @property
+    def end_lsn(self) -> int:
+        """Where its commit ends: a slot confirmed up to there does not send it again."""
+        assert self.commit is not None
+        return self.commit.end_lsn
+
+    def add(self, data: bytes, header: Header) -> None:
+        """Keep one message."""
+        if header.is_change:
+            self.changes += 1
+            self._relations.setdefault(header.subxid, set()).add(header.relation)
+        self.size += len(data)
+        if self._file is None:
+            self._memory.append(data)
+            if self.size > MEMORY_BYTES:
+                self._to_file()
+        else:
+            self._file.write(_SIZE.pack(len(data)) + data)
+
+    def roll_back(self, subxid: int) -> None:
+        """Leave out what a subtransaction did."""
+        self._rolled_back.add(subxid)
+
+    def changed(self) -> set[int]:
+        """Return the relations of its row changes."""
+        kept = (oids for subxid, oids in self._relations.items() if subxid not in self._rolled_back)
+        return set[int]().union(*kept)
+
+    def read(self) -> Iterator[Relation | Change]:
+        """Read its changes in order, with the descriptions of relations that came between them."""
+        for data in self._messages():
+            header = read_header(data, in_stream=self.is_streamed)
+            is_relation = header.kind == ord("R")
+            if header.subxid in self._rolled_back and not is_relation:
+                continue  # a description holds for all subtransactions, and is sent once
+            message = read_message(data, in_stream=self.is_streamed)
+            assert isinstance(message, Relation | Insert | Update | Delete | Truncate)
+            yield message
+
+    def close(self) -> None:
+        """Let go of its file."""
+        self._memory.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def _to_file(self) -> None:
+        self._file = nameless_file(self._directory, "fallback-")
+        for data in self._memory:
+            self._file.write(_SIZE.pack(len(data)) + data)
+        self._memory.clear()
+
+    def _messages(self) -> Iterator[bytes]:
+        if self._file is None:
+            yield from self._memory
+            return
+        self._file.seek(0)
+        while head := self._file.read(_SIZE.size):
+            yield self._file.read(_SIZE.unpack(head)[0])
+
+
+class TransactionReader:
+    """Puts messages together to transactions.
+
+    Args:
+        directory: of the files for large transactions; None for the system's.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+        self._open: Transaction | None = None
+        self._piece: Transaction | None = None
+        self._streamed: dict[int, Transaction] = {}
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for one in (self._open, *self._streamed.values()):
+            if one is not None:
+                one.close()
+
+    def feed(self, data: bytes) -> Transaction | None:
+        """Take one message; return the transaction that it ends.
+
+        Raises:
+            OlrPgError: 7300, it is none, or not at its place.
+        """
+        in_stream = self._piece is not None
+        header = read_header(data, in_stream=in_stream)
+        if header.kind in _KEPT:
+            receiver = self._piece or self._open
+            if receiver is None:
+                raise _misplaced("a change stands outside of a transaction")
+            receiver.add(data, header)
+            return None
+        message = read_message(data, in_stream=in_stream)
+        match message:
+            case Begin():
+                self._open = Transaction(message.xid, self._directory, is_streamed=False)
+            case StreamStart():
+                self._piece = self._streamed.get(message.xid)
+                if self._piece is None:
+                    self._piece = Transaction(message.xid, self._directory, is_streamed=True)
+                    self._streamed[message.xid] = self._piece
+            case StreamStop():
+                self._piece = None
+            case StreamAbort():
+                self._abort(message)
+            case Commit():
+                return self._end(message)
+            case Mark() | Origin() | Type():
+                pass
+            case _:
+                raise _misplaced("a message is not at its place")
+        return None
+
+    def _abort(self, abort: StreamAbort) -> None:
+        known = self._streamed.get(abort.xid)
+        if known is None:
+            raise _misplaced("a transaction that rolls back is unknown")
+        if abort.xid == abort.subxid:
+            del self._streamed[abort.xid]
+            known.close()
+        else:
+            known.roll_back(abort.subxid)
+
+    def _end(self, commit: Commit) -> Transaction:
+        if commit.xid is None:
+            ended, self._open = self._open, None
+        else:
+            ended = self._streamed.pop(commit.xid, None)
+        if ended is None:
+            raise _misplaced("a transaction that commits is unknown")
+        ended.commit = commit
+        return ended
+
+
+def _misplaced(what: str) -> OlrPgError:
+    return OlrPgError(Code.PGOUTPUT_MALFORMED, what)

@@ -1,0 +1,63 @@
+"""A PostgreSQL that writes what replication slots need, and a stand-in that takes SQL."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from tests.proving.served import served_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.proving.served import Served
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def logical_cluster() -> Iterator[EmbeddedPostgres]:
+    """A cluster with wal_level = logical."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-", dir=memory if memory.is_dir() else None))
+    cluster = start_embedded(folder)
+    try:
+        with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
+            for setting in ("wal_level = logical", "fsync = off", "logical_decoding_work_mem = 64"):
+                connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+        cluster.stop()
+        cluster = start_embedded(folder)
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def logical_database(logical_cluster: EmbeddedPostgres) -> Iterator[str]:
+    """The connection string of a database of this test's own."""
+    name = f"way_{next(_numbers)}"
+    with psycopg.connect(logical_cluster.connect_string, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield make_conninfo(logical_cluster.connect_string, dbname=name)
+        connection.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+            " WHERE database = %s AND NOT active",
+            (name,),
+        )
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A stand-in that takes SQL."""
+    with served_source(tmp_path_factory.mktemp("stand-in") / "source") as found:
+        yield found

@@ -1,0 +1,111 @@
+"""A way back that a test makes by hand: tables on both sides, and how their values go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import oracledb
+import psycopg
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
+
+from olr_pg.applier.target.ledger import ensure_ledger
+from olr_pg.fallback.way_back import WayBack
+from olr_pg.schema.target_settings import settings_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.dictionary.model import Column
+    from tests.proving.served import Served
+
+
+class PlainBound(NamedTuple):
+    """Values as the driver binds them."""
+
+    values: list[object | None]
+    db_type: Any
+    expression: str = "{}"
+
+
+class PlainColumn:
+    """Plain types only."""
+
+    def __init__(self, oid: int) -> None:
+        self._load = Transformer().get_loader(oid, Format.BINARY).load
+        text = oid in (25, 1043, 1042)
+        self._type = oracledb.DB_TYPE_VARCHAR if text else oracledb.DB_TYPE_NUMBER
+
+    def bind(self, raw: Sequence[bytes | None]) -> PlainBound:
+        values = [None if one is None else self._load(one) for one in raw]
+        return PlainBound(values, self._type)
+
+
+def plain_column(_table: str, _column: Column, target: TargetColumn) -> PlainColumn:
+    return PlainColumn(target.base_oid)
+
+
+@dataclass
+class MadeWay:
+    """Both sides of one table ``APP.T…`` with the columns id, v, w and big."""
+
+    served: Served
+    database: str
+    name: str
+
+    def __post_init__(self) -> None:
+        self.served.execute(
+            f"CREATE TABLE {self.name} (id NUMBER(10) PRIMARY KEY, v VARCHAR2(40), w NUMBER(10),"
+            " big VARCHAR2(4000))"
+        )
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            ensure_ledger(connection)
+            connection.execute("CREATE SCHEMA IF NOT EXISTS app")
+            connection.execute(
+                f"CREATE TABLE app.{self.name} (id bigint PRIMARY KEY, v varchar(400), w bigint,"
+                " big text)".encode()
+            )
+        config = self.served.config(self.database)
+        server = self.served.server.database
+        snapshot = server.snapshot(server.current_scn())
+        table = snapshot.find("APP", self.name.upper())
+        assert table is not None
+        self.way = WayBack(
+            source=self.served.owner,
+            connect_string=self.database,
+            subscription=self.name,
+            slot=f"slot_{self.name}",
+            publication=f"publication_{self.name}",
+            tables=(table,),
+            settings=settings_for(config, snapshot, self.database),
+            value_column=plain_column,
+            batch_changes=50,
+        )
+
+    def sql(self, *statements: str) -> None:
+        """Carry statements out in PostgreSQL, in one transaction."""
+        with psycopg.connect(self.database) as connection:
+            for one in statements:
+                connection.execute(one.format(t=f"app.{self.name}").encode())
+
+    def oracle(self, statement: str) -> None:
+        """Carry a statement out in Oracle."""
+        self.served.execute(statement.format(t=self.name))
+
+    def rows(self) -> tuple[list[Any], list[Any]]:
+        """The rows of both sides."""
+        columns = f"SELECT id, v, w, big FROM {self.name} ORDER BY id"
+        with psycopg.connect(self.database, options="-c search_path=app") as connection:
+            there = connection.execute(columns.encode()).fetchall()
+        with (
+            oracledb.connect(user="app", password="olr", dsn=self.served.dsn) as oracle,
+            oracle.cursor() as cursor,
+        ):
+            here = cursor.execute(columns).fetchall()
+        return there, here
+
+    def same(self) -> bool:
+        there, here = self.rows()
+        return there == here

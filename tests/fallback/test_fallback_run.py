@@ -1,0 +1,189 @@
+"""The way back, with a real PostgreSQL and the stand-in for Oracle."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
+from olr_pg.fallback.preparation import wait_until_free
+from tests.fallback.made_way import MadeWay
+
+if TYPE_CHECKING:
+    from tests.proving.served import Served
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def made(served: Served, logical_database: str) -> MadeWay:
+    found = MadeWay(served, logical_database, f"t{next(_numbers)}")
+    prepare(found.way)
+    return found
+
+
+def test_all_kinds_of_changes_go_back(made: MadeWay) -> None:
+    made.sql(
+        "INSERT INTO {t} SELECT n, 'v' || n, n, repeat('x', 30) FROM generate_series(1, 200) n"
+    )
+    made.sql("UPDATE {t} SET v = v || '!' WHERE id % 2 = 0", "DELETE FROM {t} WHERE id % 5 = 0")
+    made.sql("UPDATE {t} SET id = id + 1000 WHERE id < 20", "INSERT INTO {t} (id) VALUES (5)")
+    made.sql("DELETE FROM {t} WHERE id = 5", "INSERT INTO {t} VALUES (5, 'again', NULL, NULL)")
+    run(made.way, once=True)
+    assert made.same()
+    made.sql("TRUNCATE {t}", "INSERT INTO {t} VALUES (1, 'one', 1, NULL)")
+    run(made.way, once=True)
+    assert made.rows() == ([(1, "one", 1, None)],) * 2
+
+
+def test_a_toasted_value_that_did_not_change_stays(made: MadeWay) -> None:
+    made.sql("ALTER TABLE {t} ALTER big SET STORAGE EXTERNAL")
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, repeat('long', 900))")
+    run(made.way, once=True)
+    made.sql("UPDATE {t} SET v = 'b'", "UPDATE {t} SET id = 2")
+    run(made.way, once=True)
+    assert made.same()
+    assert made.rows()[1][0][:2] == (2, "b")
+
+
+def test_streamed_transactions_leave_out_what_rolled_back(made: MadeWay) -> None:
+    """Large ones come in pieces before they commit, with their subtransactions."""
+    fill = "INSERT INTO {{t}} SELECT n, 'v', 1, repeat('x', 500) FROM generate_series({}, {}) n"
+    with psycopg.connect(made.database) as other:
+        # Beside it, another one stays open, and a third one rolls back as a whole.
+        other.execute(fill.format(5000, 5999).format(t=f"app.{made.name}").encode())
+        made.sql(
+            fill.format(1, 1000),
+            "SAVEPOINT a",
+            fill.format(1001, 2000),
+            "UPDATE {t} SET w = 7",
+            "ROLLBACK TO a",
+            "UPDATE {t} SET w = 3 WHERE id <= 500",
+        )
+        run(made.way, once=True)
+        other.rollback()
+    run(made.way, once=True)
+    there, here = made.rows()
+    assert len(there) == 1000
+    assert there == here
+
+
+def test_nothing_is_applied_twice_when_the_slot_was_not_confirmed(made: MadeWay) -> None:
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)", "UPDATE {t} SET w = w + 1")
+    run(made.way, once=True)
+    slot = made.way.slot
+    with psycopg.connect(made.database, autocommit=True) as connection:
+        copy = "SELECT pg_copy_logical_replication_slot(%s, %s)"
+        connection.execute(copy, (slot, f"{slot}_before"))
+        made.sql("UPDATE {t} SET w = w + 1", "INSERT INTO {t} VALUES (2, 'b', 1, NULL)")
+        run(made.way, once=True)
+        # As a kill leaves it between Oracle's commit and the confirmation.
+        wait_until_free(connection, slot)
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
+        connection.execute(copy, (f"{slot}_before", slot))
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (f"{slot}_before",))
+    made.sql("INSERT INTO {t} VALUES (3, 'c', 1, NULL)")
+    run(made.way, once=True)
+    assert made.same()
+
+
+def test_a_refused_change_stops_its_table_until_it_is_resumed(made: MadeWay) -> None:
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL), (2, 'b', 2, NULL)")
+    run(made.way, once=True)
+    made.oracle("DELETE FROM {t} WHERE id = 1")
+    made.sql("UPDATE {t} SET v = 'changed' WHERE id = 2")
+    made.sql("UPDATE {t} SET v = 'lost' WHERE id = 1")
+    made.sql("UPDATE {t} SET w = 9 WHERE id = 2")
+    with pytest.raises(OlrPgError) as caught:
+        run(made.way, once=True)
+    assert caught.value.code == Code.FALLBACK_TABLES_STOPPED
+    assert made.rows()[1] == [(2, "changed", 2, None)]
+    kept = status(made.way)
+    assert kept.ledger is not None
+    assert kept.slot is not None
+    assert kept.slot.lsn <= kept.ledger.needed_lsn < kept.ledger.lsn
+
+    with pytest.raises(OlrPgError):
+        run(made.way, once=True)  # still
+    made.oracle("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    assert resume_table(made.way, made.way.tables[0].full_name)
+    made.sql("INSERT INTO {t} VALUES (3, 'c', 3, NULL)")
+    run(made.way, once=True)
+    assert made.same()
+    after = status(made.way)
+    assert after.ledger is not None
+    assert after.ledger.stops == {}
+
+
+def test_ddl_in_postgresql_stops_the_table(made: MadeWay) -> None:
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    made.sql("ALTER TABLE {t} ADD extra int")
+    made.sql("INSERT INTO {t} VALUES (2, 'b', 2, NULL, 5)")
+    with pytest.raises(OlrPgError, match="7313"):
+        run(made.way, once=True)
+    assert made.rows()[1] == [(1, "a", 1, None)]
+
+
+def test_what_the_forward_way_wrote_does_not_go_back(made: MadeWay) -> None:
+    made.sql(
+        "INSERT INTO {t} VALUES (1, 'from Oracle', 1, NULL)",
+        "INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)"
+        " VALUES ('s', 'x', 'y', 1)",
+    )
+    made.sql("INSERT INTO {t} VALUES (2, 'from here', 1, NULL)")
+    run(made.way, once=True)
+    assert made.rows()[1] == [(2, "from here", 1, None)]
+
+
+def test_what_is_lost_is_said(made: MadeWay) -> None:
+    with psycopg.connect(made.database, autocommit=True) as connection:
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (made.way.slot,))
+    with pytest.raises(OlrPgError) as lost:
+        run(made.way, once=True)
+    assert lost.value.code == Code.FALLBACK_SLOT_LOST
+    with pytest.raises(OlrPgError) as again:
+        prepare(made.way)
+    assert again.value.code == Code.FALLBACK_SLOT_LOST
+    end(made.way)
+    with pytest.raises(OlrPgError) as ended:
+        run(made.way, once=True)
+    assert ended.value.code == Code.FALLBACK_NOT_BEGUN
+    prepare(made.way)
+    run(made.way, once=True)
+    made.oracle(f"DELETE FROM olr_pg_fallback WHERE subscription = '{made.way.subscription}'")
+    with pytest.raises(OlrPgError) as ledger:
+        run(made.way, once=True)
+    assert ledger.value.code == Code.FALLBACK_LEDGER_LOST
+    with pytest.raises(OlrPgError) as kept:
+        prepare(made.way)
+    assert kept.value.code == Code.FALLBACK_LEDGER_LOST
+
+
+def test_a_slot_that_was_read_by_others_is_noticed(made: MadeWay) -> None:
+    run(made.way, once=True)
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    with psycopg.connect(made.database, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_replication_slot_advance(%s, pg_current_wal_lsn())", (made.way.slot,)
+        )
+    with pytest.raises(OlrPgError) as ahead:
+        run(made.way, once=True)
+    assert ahead.value.code == Code.FALLBACK_SLOT_AHEAD
+
+
+def test_swapped_unique_values_go_change_by_change(made: MadeWay) -> None:
+    """What a batch cannot do in one order is done in PostgreSQL's."""
+    made.oracle("ALTER TABLE {t} ADD CONSTRAINT {t}_u UNIQUE (v)")
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL), (2, 'b', 2, NULL)")
+    run(made.way, once=True)
+    made.sql(
+        "UPDATE {t} SET v = 'x' WHERE id = 1",
+        "UPDATE {t} SET v = 'a' WHERE id = 2",
+        "UPDATE {t} SET v = 'b' WHERE id = 1",
+    )
+    run(made.way, once=True)
+    assert made.same()
