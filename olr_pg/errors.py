@@ -52,6 +52,7 @@ class Code(IntEnum):
     ROW_CONDITION_COLUMN_UNKNOWN = 1132
     ROW_CONDITION_COLUMN_INCOMPARABLE = 1133
     ROW_CONDITION_LITERAL_UNFIT = 1134
+    NO_WAY_BACK = 1135
     CONFIG_FILE_EXISTS = 1140
     CONFIG_UNWRITABLE = 1141
     ROWS_LEFT_BEHIND = 1150
@@ -527,6 +528,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "a condition of `filter.rows` compares a column that cannot be compared",
         "use a column of NUMBER, BINARY_FLOAT, BINARY_DOUBLE, DATE, TIMESTAMP, TIMESTAMP WITH TIME"
         " ZONE, VARCHAR2 or CHAR; docs/filters.md says what each can",
+    ),
+    Code.NO_WAY_BACK: ErrorEntry(
+        "there is no way back",
+        "add a `fallback` section with the account that may write to Oracle"
+        " (sql/oracle/fallback.sql, fallback.md)",
     ),
     Code.ROW_CONDITION_LITERAL_UNFIT: ErrorEntry(
         "a literal in a condition of `filter.rows` does not fit its column",

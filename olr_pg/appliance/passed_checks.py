@@ -117,6 +117,15 @@ TARGET: Final = (
     Check("postgres.firing", "nothing fires on replicated changes", _TARGET_TABLES),
     Check("postgres.publications", "publications let every row be changed", _TARGET_TABLES),
 )
+WAY_BACK: Final = (
+    Check("fallback.wal-level", "PostgreSQL logs what the way back reads", _POSTGRES),
+    Check("fallback.slots", "a replication slot and a sender are free", _POSTGRES),
+    Check("fallback.role", "the role may publish the tables and read a slot", _TARGET_TABLES),
+    Check("fallback.replica-identity", "each table tells which row changes", _TARGET_TABLES),
+    Check("fallback.slot", "the slot keeps its log, and not too much of it", _POSTGRES),
+    Check("fallback.account", "Oracle knows the account of the way back", _TARGET_TABLES),
+    Check("fallback.privileges", "it may change the tables", (*_TARGET_TABLES, "fallback.account")),
+)
 MACHINE: Final = (
     Check("directory", "the directories can be written to"),
     Check("disk", "they have room"),
@@ -152,4 +161,5 @@ def _made(config: Config, for_load: bool) -> Iterator[Check]:
         conditions = FILTER[1:]
     yield from conditions if config.filter != Filter() else ()
     yield from TARGET if apply is not None and not apply.embedded else ()
+    yield from WAY_BACK if apply is not None and config.fallback is not None else ()
     yield from MACHINE

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from olr_pg.appliance.passed_checks import Check
+    from olr_pg.config.model import Config
     from olr_pg.observability.findings import Finding
 
 EXIT_WARNINGS: Final = 10
@@ -44,12 +45,34 @@ def doctor(
 
     log_to_stderr()
     loaded = one_target(load_for_work(config), target_name)
-    findings = diagnose(loaded, for_load=for_load)
+    findings = [*diagnose(loaded, for_load=for_load), *_way_back(loaded)]
     if as_json:
         print_json([finding.as_json() for finding in findings])
     else:
         _print(findings, passed_checks(loaded, findings, for_load=for_load))
     raise typer.Exit(_exit_code(findings))
+
+
+def _way_back(config: Config) -> list[Finding]:
+    """Check what the way back to Oracle needs, if there is one."""
+    from olr_pg.appliance.opened_target import opened_target
+    from olr_pg.errors import OlrPgError
+    from olr_pg.fallback.way_back_checks import SLOTS, check_way_back
+    from olr_pg.load import sources
+    from olr_pg.observability.findings import coded
+
+    if config.fallback is None or config.apply is None:
+        return []
+    try:
+        with (
+            opened_target(config, ledger=False) as (connection, target),
+            sources.open_tables(config) as source,
+        ):
+            settings = sources.target_settings(config, source.snapshot, target)
+            tables, account = source.choose(()), config.fallback_source
+            return check_way_back(connection, tables, settings, config.fallback, account)
+    except OlrPgError as problem:
+        return [coded(SLOTS, problem)]
 
 
 def _print(findings: Sequence[Finding], passed: Sequence[Check]) -> None:

@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "errors": "errors:app",
     "tables": "tables:app",
     "schema": "migration.schema:app",
+    "fallback": "migration.fallback:app",
     "dictionary": "dictionary:app",
     "config": "config:app",
 }

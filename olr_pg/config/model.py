@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -46,10 +46,11 @@ from olr_pg.config.names import TableName, table_list_query
 from olr_pg.config.port_sections import ALLOW, Limits, Tls
 from olr_pg.config.process_sections import Log, Spark
 from olr_pg.config.section import Section
-from olr_pg.config.source_section import Prove, Source
+from olr_pg.config.source_section import OracleSource, Prove, Source
 from olr_pg.config.status_section import Metrics, Status
 from olr_pg.datatypes.choices import Choices
 from olr_pg.datatypes.policies import Policies
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.scalars import MAX_SCN
 
 if TYPE_CHECKING:
@@ -503,6 +504,27 @@ class Config(Section):
         if self.apply is not None and isinstance(self.target, tuple):
             raise problem("`apply` in each entry of `target`, not beside the list", show="nothing")
         return self
+
+    @property
+    def fallback_source(self) -> OracleSource:
+        """The source with the account of the way back.
+
+        Raises:
+            OlrPgError: 1135, `fallback` is missing, or does not say where Oracle is.
+        """
+        way, source = self.fallback, self.source
+        if way is None:
+            raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
+        account: dict[str, Any] = {"user": way.user, "password": way.password}
+        if isinstance(source, OracleSource):
+            own = {"server": way.server} if way.server is not None else {}
+            return source.model_copy(update={**account, **own, "redo": "archived"})
+        if way.server is None:
+            raise OlrPgError(
+                Code.NO_WAY_BACK, "an offline source does not say where Oracle is",
+                key="fallback.server",
+            )  # fmt: skip
+        return OracleSource.model_construct(**account, server=way.server)
 
     def changes_file(self) -> Path:
         """Return where the changes of `apply.tables` are, of one target by itself."""

@@ -1,0 +1,298 @@
+"""``olr-pg doctor`` on the way back: what PostgreSQL and Oracle's account lack for it.
+
+In PostgreSQL: logical decoding is on, a slot and a sender are free, the role may replicate, own the
+tables and publish them, each table tells which row an update changes (REPLICA IDENTITY), and the
+slot is not losing its log. In Oracle: the account may read and change each table; that is tried
+with statements that concern no row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+from psycopg import sql
+
+from olr_pg.applier.statements.target_plan import target_name
+from olr_pg.applier.target.catalogue import read_table
+from olr_pg.errors import OlrPgError
+from olr_pg.observability.findings import coded, error, warning
+from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from psycopg import Connection
+
+    from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.applier.target.catalogue import TargetTable
+    from olr_pg.config.fallback_section import Fallback
+    from olr_pg.config.source_section import OracleSource
+    from olr_pg.dictionary.model import Table
+    from olr_pg.observability.findings import Finding
+
+WAL: Final = "fallback.wal-level"
+SLOTS: Final = "fallback.slots"
+ROLE: Final = "fallback.role"
+IDENTITY: Final = "fallback.replica-identity"
+SLOT: Final = "fallback.slot"
+ACCOUNT: Final = "fallback.account"
+RIGHTS: Final = "fallback.privileges"
+
+_MIB: Final = 1 << 20
+_FORBIDDEN: Final = (942, 1031, 41900)
+"""No such table, as far as the account may see; insufficient, or missing, privileges."""
+
+_FACTS: Final = """
+SELECT current_setting('wal_level') AS wal_level,
+    current_setting('max_replication_slots')::int AS slots_max,
+    (SELECT count(*)::int FROM pg_replication_slots) AS slots,
+    current_setting('max_wal_senders')::int AS senders_max,
+    (SELECT count(*)::int FROM pg_stat_replication) AS senders,
+    current_user::text AS role, current_database()::text AS database,
+    r.rolsuper OR r.rolreplication OR EXISTS (SELECT FROM pg_roles m
+        WHERE m.rolname = 'rds_replication' AND pg_has_role(m.oid, 'MEMBER')) AS may_replicate,
+    EXISTS (SELECT FROM pg_roles WHERE rolname = 'rds_replication') AS is_rds,
+    has_database_privilege(current_database(), 'CREATE') AS may_publish,
+    (SELECT setting::bigint FROM pg_settings WHERE name = 'max_slot_wal_keep_size') AS kept_mb,
+    pg_is_in_recovery() AS is_standby
+FROM pg_roles r WHERE r.rolname = current_user
+"""
+_SLOT: Final = """
+SELECT wal_status, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint, active
+FROM pg_replication_slots WHERE slot_name = %s AND NOT pg_is_in_recovery()
+"""
+_TABLE: Final = """
+SELECT c.relreplident::text, pg_has_role(c.relowner, 'USAGE'),
+    EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indisvalid
+        AND i.indimmediate),
+    pg_get_userbyid(c.relowner)::text
+FROM pg_class c WHERE c.oid = %s
+"""
+_TRIALS: Final = (
+    ("SELECT", "SELECT 1 FROM {} WHERE 1 = 0"),
+    ("INSERT", "INSERT INTO {0} SELECT * FROM {0} WHERE 1 = 0"),
+    ("UPDATE", "UPDATE {} SET {} = {} WHERE 1 = 0"),
+    ("DELETE", "DELETE FROM {} WHERE 1 = 0"),
+)
+
+
+class _Facts(NamedTuple):
+    wal_level: str
+    slots_max: int
+    slots: int
+    senders_max: int
+    senders: int
+    role: str
+    database: str
+    may_replicate: bool
+    is_rds: bool
+    may_publish: bool
+    kept_mb: int | None
+    is_standby: bool
+
+
+class SlotState(NamedTuple):
+    """A replication slot of the way back.
+
+    Attributes:
+        wal_status: as PostgreSQL has it: reserved, extended, unreserved or lost.
+        retained_bytes: of PostgreSQL's log, which it keeps back; None: nothing is known of it.
+        is_active: somebody reads it.
+    """
+
+    wal_status: str
+    retained_bytes: int | None
+    is_active: bool
+
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether changes are gone that it was to keep."""
+        return self.wal_status == "lost"
+
+
+def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
+    """Read what PostgreSQL says of a slot; None: there is none, or this is a standby."""
+    row = connection.execute(_SLOT, (slot,)).fetchone()
+    return None if row is None else SlotState(str(row[0] or ""), row[1], bool(row[2]))
+
+
+def check_way_back(
+    connection: Connection[Any],
+    tables: Sequence[Table],
+    settings: ApplierSettings,
+    way: Fallback,
+    source: OracleSource,
+) -> list[Finding]:
+    """Find what the way back lacks.
+
+    Args:
+        connection: to PostgreSQL.
+        tables: those that go back.
+        settings: of the forward applier: what is called how in PostgreSQL.
+        source: Oracle, with the account of the way back.
+    """
+    found = list(_check_server(connection, way, settings.subscription))
+    for table in tables:
+        target = read_table(connection, *target_name(settings, table.owner, table.name))
+        if target is not None:
+            found += _check_table(connection, target)
+    return [*found, *_check_account(source, tables)]
+
+
+# --- PostgreSQL ----------------------------------------------------------------------------------
+
+
+def _check_server(
+    connection: Connection[Any], way: Fallback, subscription: str
+) -> Iterator[Finding]:
+    row = connection.execute(_FACTS).fetchone()
+    assert row is not None
+    facts, name = _Facts(*row), way.slot_of(subscription)
+    if facts.is_standby:
+        yield error(SLOTS, "the target is a standby: the way back reads the primary")
+        return
+    if facts.wal_level != "logical":
+        yield error(
+            WAL,
+            f"wal_level is {facts.wal_level}: PostgreSQL does not log what the way back reads",
+            "ALTER SYSTEM SET wal_level = 'logical'; -- then restart PostgreSQL",
+            "managed services: rds.logical_replication = 1 (Amazon RDS, Aurora),"
+            " cloudsql.logical_decoding = on (Cloud SQL), wal_level = logical (Azure)",
+        )
+    slot = slot_state(connection, name)
+    if slot is None:
+        yield from _check_room(facts)
+    else:
+        yield from _check_slot(slot, name, way)
+    yield from _check_role(connection, facts)
+    if facts.kept_mb is not None and 0 <= facts.kept_mb < way.max_wal_mb:
+        yield warning(
+            SLOT,
+            f"max_slot_wal_keep_size is {facts.kept_mb} MB: PostgreSQL drops the slot's log when"
+            " Oracle is away for longer than that takes, and the way back is lost",
+            "ALTER SYSTEM SET max_slot_wal_keep_size = -1; SELECT pg_reload_conf();",
+        )
+
+
+def _check_room(facts: _Facts) -> Iterator[Finding]:
+    for setting, used, most in (
+        ("max_replication_slots", facts.slots, facts.slots_max),
+        ("max_wal_senders", facts.senders, facts.senders_max),
+    ):
+        if used >= most:
+            yield error(
+                SLOTS,
+                f"{setting} is {most}, and {used} are in use: the way back needs one more",
+                f"ALTER SYSTEM SET {setting} = {used + 4}; -- then restart PostgreSQL",
+            )
+
+
+def _check_slot(slot: SlotState, name: str, way: Fallback) -> Iterator[Finding]:
+    if slot.is_lost:
+        yield error(
+            SLOT,
+            f"the slot {name} is lost: PostgreSQL removed changes that had not reached Oracle",
+            "end the way back (olr-pg fallback end); to have one again, load Oracle's tables from"
+            " PostgreSQL, or cut over anew",
+        )
+    elif slot.retained_bytes is not None and slot.retained_bytes > way.max_wal_mb * _MIB:
+        yield error(
+            SLOT,
+            f"the slot {name} keeps {slot.retained_bytes // _MIB:,} MB of PostgreSQL's log back,"
+            f" more than `fallback.max-wal-mb` ({way.max_wal_mb:,})",
+            "start olr-pg fallback run, or end the way back with olr-pg fallback end",
+        )
+
+
+def _check_role(connection: Connection[Any], facts: _Facts) -> Iterator[Finding]:
+    role, database = (
+        sql.Identifier(one).as_string(connection) for one in (facts.role, facts.database)
+    )
+    if not facts.may_replicate:
+        grant = f"GRANT rds_replication TO {role};" if facts.is_rds else ""
+        yield error(
+            ROLE,
+            f"{facts.role} may not use replication slots",
+            grant or f"ALTER ROLE {role} REPLICATION;",
+        )
+    if not facts.may_publish:
+        yield error(
+            ROLE,
+            f"{facts.role} may not create a publication in {facts.database}",
+            f"GRANT CREATE ON DATABASE {database} TO {role};",
+        )
+
+
+def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[Finding]:
+    row = connection.execute(_TABLE, (target.oid,)).fetchone()
+    assert row is not None
+    identity, is_owner, has_key, owner = row
+    table = target.identifier.as_string(connection)
+    if not is_owner:
+        yield error(
+            ROLE,
+            f"{target.full_name} belongs to {owner}: only its owner may publish it",
+            f"GRANT {sql.Identifier(owner).as_string(connection)} TO CURRENT_USER;",
+        )
+    if identity == "f" or identity == "i" or (identity == "d" and has_key):
+        return
+    if has_key:
+        yield error(
+            IDENTITY,
+            f"{target.full_name} has REPLICA IDENTITY NOTHING: PostgreSQL refuses updates and"
+            " deletes of applications once it is published",
+            f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT;",
+        )
+        return
+    yield error(
+        IDENTITY,
+        f"{target.full_name} has no primary key: PostgreSQL refuses updates and deletes of"
+        " applications once it is published",
+        f"ALTER TABLE {table} REPLICA IDENTITY FULL; -- or add a primary key",
+    )
+
+
+# --- Oracle --------------------------------------------------------------------------------------
+
+
+def _check_account(source: OracleSource, tables: Iterable[Table]) -> Iterator[Finding]:
+    """Try as the account what it has to be allowed; nothing is changed."""
+    try:
+        connection = open_connection(source)
+    except OlrPgError as problem:
+        yield coded(ACCOUNT, problem)
+        return
+    except oracledb.Error as problem:
+        yield coded(ACCOUNT, oracle_error(problem, "connecting as the account of the way back"))
+        return
+    with connection, connection.cursor() as cursor:
+        for table in tables:
+            lacking = [right for right, text in _statements(table) if not _may(cursor, text)]
+            if lacking:
+                rights, owner = ", ".join(lacking), table.source_owner
+                yield error(
+                    RIGHTS,
+                    f"{source.user} may not {rights} {table.full_name}",
+                    f'GRANT {rights} ON "{owner}"."{table.name}" TO {source.user};',
+                    "or run sql/oracle/fallback.sql again for the schema",
+                )
+        connection.rollback()
+
+
+def _statements(table: Table) -> Iterator[tuple[str, str]]:
+    name = f'"{table.source_owner}"."{table.name}"'
+    column = f'"{table.delivered[0].name}"' if table.delivered else "1"
+    for right, text in _TRIALS:
+        yield right, text.format(name, column, column)
+
+
+def _may(cursor: oracledb.Cursor, text: str) -> bool:
+    try:
+        cursor.execute(text)
+    except oracledb.DatabaseError as problem:
+        if problem.args[0].code in _FORBIDDEN:
+            return False
+        raise
+    return True

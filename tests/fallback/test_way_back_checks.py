@@ -1,0 +1,255 @@
+"""What report and doctor say of a way back; Oracle is a stand-in that takes SQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import oracledb
+import psycopg
+import pytest
+from psycopg import sql
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from olr_pg.cli.main import make_app
+from olr_pg.config.fallback_section import Fallback
+from olr_pg.config.reading import load_config
+from olr_pg.fallback.oracle_values import ValueSettings
+from olr_pg.fallback.value_report import TableReport, Unfit, report_lines, report_values
+from olr_pg.fallback.way_back_checks import check_way_back, slot_state
+from olr_pg.load import sources
+from olr_pg.observability.findings import Finding, Severity
+from tests.proving.served import Served, document_of, served_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ORACLE: Final = (
+    """CREATE TABLE items (id NUMBER(9) PRIMARY KEY, name VARCHAR2(5) NOT NULL,
+        note VARCHAR2(10), price NUMBER(7,2), made DATE, flag CHAR(1))""",
+    "CREATE TABLE plain (id NUMBER(4) PRIMARY KEY)",
+    "INSERT INTO items VALUES (1, 'one', NULL, 1.5, DATE '2024-01-01', 'Y')",
+)
+POSTGRES: Final = """
+CREATE SCHEMA app;
+CREATE TABLE app.items (id int PRIMARY KEY, name text, note text, price numeric,
+    made timestamp, flag boolean, extra int);
+CREATE TABLE app.plain (id smallint PRIMARY KEY);
+INSERT INTO app.items VALUES
+    (1, 'one', 'x', 1.5, '2024-01-01', true, 1),
+    (2, '', '', 1.555, 'infinity', false, 1),
+    (3, NULL, 'far too long a note', 123456.7, '2024-01-01 00:00:00.5', NULL, 1),
+    (4, 'longer', NULL, 'NaN', '20000-01-01', NULL, 1);
+INSERT INTO app.plain SELECT generate_series(1, 5);
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_source(tmp_path_factory.mktemp("way-back")) as made:
+        for statement in ORACLE:
+            made.execute(statement)
+        yield made
+
+
+@pytest.fixture
+def target(postgres_database: str) -> str:
+    with psycopg.connect(postgres_database, autocommit=True) as connection:
+        connection.execute(POSTGRES)
+    return postgres_database
+
+
+def config_file(served: Served, target: str, **fallback: Any) -> Path:
+    document = document_of(served.folder)
+    document["context"] = {"data": str(served.folder / "data")}
+    document["apply"] = {
+        "connect-string": target,
+        "tables": ["APP.ITEMS", "APP.PLAIN"],
+        "types": {"boolean": ["CHAR(1)"]},
+    }
+    document["fallback"] = {"user": "app", "password": "olr", **fallback}
+    path = served.folder / "way-back.json"
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+def reported(path: Path, *, count: bool = True) -> dict[str, TableReport]:
+    config = load_config(path)
+    assert config.fallback is not None
+    assert config.apply is not None
+    string = config.apply.connect_string.get_secret_value()
+    with psycopg.connect(string) as connection, sources.open_tables(config) as source:
+        settings = sources.target_settings(config, source.snapshot, string)
+        values = ValueSettings.of(config.fallback.policies, config.apply, source.snapshot.database)
+        found = report_values(connection, source.choose(()), settings, values, count=count)
+        return {one.name: one for one in found}
+
+
+def unfit(table: TableReport) -> dict[str, set[Unfit]]:
+    found = {one.name: {each for each in one.unfit if each.rows != 0} for one in table.columns}
+    return {name: each for name, each in found.items() if each}
+
+
+def test_the_report_counts_what_does_not_fit(served: Served, target: str) -> None:
+    found = reported(config_file(served, target))
+    items = found["APP.ITEMS"]
+    assert items.rows == 4
+    assert items.own == ("extra",)
+    assert unfit(items) == {
+        "NAME": {("empty-text", "refuse", 1), ("length", "refuse", 1), ("not-null", "refuse", 1)},
+        "NOTE": {("empty-text", "null", 1), ("length", "refuse", 1)},
+        "PRICE": {("digits", "refuse", 2), ("infinity", "refuse", 1)},
+        "MADE": {("infinity", "refuse", 1), ("fraction", "refuse", 1), ("years", "refuse", 1)},
+    }
+    assert not items.is_ready
+    (flag,) = (one for one in items.columns if one.name == "FLAG")
+    assert "true becomes Y, false N" in flag.note
+    plain = found["APP.PLAIN"]
+    assert (plain.rows, plain.is_ready, unfit(plain)) == (5, True, {})
+
+
+def test_the_policies_decide_what_is_refused(served: Served, target: str) -> None:
+    policies = {"empty-text": "blank", "length": "cut", "digits": "cut", "infinity": "null",
+                "years": "null", "fraction": "cut"}  # fmt: skip
+    with psycopg.connect(target) as connection:
+        connection.execute("UPDATE app.items SET name = 'x' WHERE name IS NULL")
+        connection.execute("UPDATE app.items SET price = 1.234 WHERE id = 3")
+    found = reported(config_file(served, target, policies=policies))
+    assert all(one.is_ready for one in found.values())
+    assert unfit(found["APP.ITEMS"])["PRICE"] == {("digits", "cut", 2), ("infinity", "null", 1)}
+
+
+def test_without_counting_nothing_is_read(served: Served, target: str) -> None:
+    items = reported(config_file(served, target), count=False)["APP.ITEMS"]
+    assert items.rows is None
+    (name,) = (one for one in items.columns if one.name == "NAME")
+    assert ("length", "refuse", None) in {tuple(one) for one in name.unfit}
+
+
+def test_a_table_that_is_missing_is_named(served: Served, target: str) -> None:
+    with psycopg.connect(target) as connection:
+        connection.execute("DROP TABLE app.plain; ALTER TABLE app.items DROP COLUMN note")
+    found = reported(config_file(served, target))
+    assert "does not exist" in found["APP.PLAIN"].error
+    note = next(one for one in found["APP.ITEMS"].columns if one.name == "NOTE")
+    assert "has no note" in note.error
+    lines = list(report_lines(list(found.values())))
+    assert lines[-1] == "2 of 2 tables have values that the way back refuses today"
+
+
+def test_the_command_ends_with_1_where_something_is_refused(served: Served, target: str) -> None:
+    arguments = ["fallback", "report", "--config", str(config_file(served, target)), "--json"]
+    found = CliRunner().invoke(make_app(["fallback"]), arguments)
+    assert found.exit_code == 1
+    document = json.loads(found.stdout)
+    assert (document["ready"], len(document["tables"])) == (False, 2)
+    with psycopg.connect(target) as connection:
+        connection.execute("DELETE FROM app.items WHERE id > 1")
+    assert CliRunner().invoke(make_app(["fallback"]), arguments[:-1]).exit_code == 0
+
+
+# --- doctor ---
+
+
+def checked(path: Path, *, user: str = "app", password: str = "olr") -> list[Finding]:
+    config = load_config(path)
+    assert config.fallback is not None
+    assert config.apply is not None
+    string = config.apply.connect_string.get_secret_value()
+    account = config.fallback_source.model_copy(
+        update={"user": user, "password": SecretStr(password)}
+    )
+    with (
+        psycopg.connect(string, autocommit=True) as connection,
+        sources.open_tables(config) as source,
+    ):
+        settings = sources.target_settings(config, source.snapshot, string)
+        return check_way_back(connection, source.choose(()), settings, config.fallback, account)
+
+
+def names(findings: list[Finding]) -> set[str]:
+    assert all(one.severity is Severity.ERROR and one.mend for one in findings)
+    return {one.check for one in findings}
+
+
+def test_wal_level_and_identities_are_checked(served: Served, target: str) -> None:
+    with psycopg.connect(target, autocommit=True) as connection:
+        row = connection.execute("SHOW wal_level").fetchone()
+        expected = set() if row == ("logical",) else {"fallback.wal-level"}
+        path = config_file(served, target)
+        assert names(checked(path)) == expected
+        connection.execute("ALTER TABLE app.items DROP CONSTRAINT items_pkey")
+        connection.execute("ALTER TABLE app.plain REPLICA IDENTITY NOTHING")
+        found = checked(path)
+        assert names(found) == expected | {"fallback.replica-identity"}
+        for one in found:
+            if one.check == "fallback.replica-identity":
+                connection.execute(one.mend[0].encode())
+        assert names(checked(path)) == expected
+
+
+def test_a_role_without_rights_gets_its_grants(served: Served, target: str) -> None:
+    role = sql.Identifier("way_back_role")
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'x'").format(role))
+        try:
+            grant = (
+                "GRANT USAGE ON SCHEMA app TO {0}; GRANT SELECT ON ALL TABLES IN SCHEMA app TO {0}"
+            )
+            connection.execute(sql.SQL(grant).format(role))
+            own = psycopg.conninfo.make_conninfo(target, user="way_back_role", password="x")
+            found = checked(config_file(served, own))
+            roles = [one for one in found if one.check == "fallback.role"]
+            assert len(roles) == 4  # replication, publication, and two tables
+            for one in roles:
+                mend = one.mend[0].replace("CURRENT_USER", '"way_back_role"')
+                connection.execute(mend.encode())
+            left = checked(config_file(served, own))
+            assert [one for one in left if one.check == "fallback.role"] == []
+        finally:
+            connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+
+
+def test_an_account_that_is_not_known_is_found(served: Served, target: str) -> None:
+    found = checked(config_file(served, target), user="nobody", password="wrong")
+    assert "fallback.account" in {one.check for one in found}
+
+
+def test_an_account_without_rights_gets_its_grants(served: Served, target: str) -> None:
+    """The stand-in knows no rights: a dropped table looks as one that nobody may see."""
+    with psycopg.connect(target) as connection:
+        connection.execute("CREATE TABLE app.gone (id int PRIMARY KEY)")
+    path = config_file(served, target)
+    served.execute("CREATE TABLE gone (id NUMBER PRIMARY KEY)")
+    document = json.loads(path.read_text("utf-8"))
+    document["apply"]["tables"] = ["APP.GONE"]
+    path.write_text(json.dumps(document), "utf-8")
+    config = load_config(path)
+    assert config.fallback is not None
+    with psycopg.connect(target) as connection, sources.open_tables(config) as source:
+        settings = sources.target_settings(config, source.snapshot, target)
+        tables = source.choose(())
+        served.execute("DROP TABLE gone")
+        account = config.fallback_source
+        found = check_way_back(connection, tables, settings, config.fallback, account)
+    (rights,) = [one for one in found if one.check == "fallback.privileges"]
+    assert rights.what == "app may not SELECT, INSERT, UPDATE, DELETE APP.GONE"
+    assert rights.mend[0] == 'GRANT SELECT, INSERT, UPDATE, DELETE ON "APP"."GONE" TO app;'
+
+
+def test_no_slot_is_no_state(postgres: str) -> None:
+    way = Fallback.model_validate({"user": "U", "password": "p"})
+    with psycopg.connect(postgres) as connection:
+        assert slot_state(connection, way.slot_of("olr_pg")) is None
+    assert way.slot_of("A-b") == "olr_pg_fallback_a_b"
+    assert way.publication_of("A-b") == "olr_pg_fallback_a_b"
+
+
+def test_the_account_s_statements_change_nothing(served: Served, target: str) -> None:
+    checked(config_file(served, target))
+    with oracledb.connect(user="app", password="olr", dsn=served.dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT COUNT(*) FROM items")
+        assert cursor.fetchone() == (1,)
