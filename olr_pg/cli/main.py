@@ -48,8 +48,8 @@ COMMANDS: Final = {
     "errors": "errors:app",
     "tables": "tables:app",
     "schema": "migration.schema:app",
-    "fallback": "migration.fallback:app",
     "dictionary": "dictionary:app",
+    "fallback": "migration.fallback:app",
     "config": "config:app",
 }
 """Each command's module below `cli`, and its function, or the group of those below it; groups are

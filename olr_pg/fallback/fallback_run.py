@@ -417,9 +417,15 @@ class _Session:
         self.state = after
         self.has_progress = True
         self._idle_since = time.monotonic()
+        for (table, column, cause, policy), count in self._writer.take_altered().items():
+            _log.warning(
+                "values were changed on the way back",
+                table=table, column=column, cause=cause, policy=policy, values=count,
+            )  # fmt: skip
         self._progress(after)
 
     def _roll_back(self) -> None:
+        self._writer.take_altered()
         with _passing():
             self._oracle.rollback()
 

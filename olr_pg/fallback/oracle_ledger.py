@@ -60,6 +60,7 @@ _REMOVE_TABLE: Final = "DELETE FROM OLR_PG_FALLBACK WHERE subscription = :1 AND 
 _RESUME: Final = """
 UPDATE OLR_PG_FALLBACK SET stopped = 0, reason = NULL WHERE subscription = :1 AND source_table = :2
 """
+_DROP: Final = "DROP TABLE OLR_PG_FALLBACK PURGE"
 _COUNT: Final = "SELECT count(*) FROM OLR_PG_FALLBACK"
 
 _NO_TABLE: Final = "ORA-00942"
@@ -110,14 +111,23 @@ class OracleLedger:
     def create(self) -> None:
         """Create the table if it is missing.
 
+        One without rows is made anew: so the forward way, whose dictionary may be older, finds its
+        DDL in the redo.
+
         Raises:
             OlrPgError: 7004 the account may not, and what else Oracle says.
         """
         try:
-            self._execute(_CREATE, ())
-        except oracledb.DatabaseError as error:
-            if _NAME_IN_USE not in str(error):
-                raise oracle_error(error, f"creating the table {TABLE}") from error
+            try:
+                self._execute(_CREATE, ())
+            except oracledb.DatabaseError as error:
+                if _NAME_IN_USE not in str(error):
+                    raise
+                if self._execute(_COUNT, ()) == [(0,)]:
+                    self._execute(_DROP, ())
+                    self._execute(_CREATE, ())
+        except oracledb.Error as error:
+            raise oracle_error(error, f"creating the table {TABLE}") from error
 
     def read(self) -> LedgerState | None:
         """Read it; None if this subscription has no way back.
@@ -196,7 +206,7 @@ class OracleLedger:
             self._execute(_REMOVE, (self._subscription,))
             self._connection.commit()
             if self._execute(_COUNT, ()) == [(0,)]:
-                self._execute("DROP TABLE OLR_PG_FALLBACK PURGE", ())
+                self._execute(_DROP, ())
         except oracledb.Error as error:
             if _NO_TABLE not in str(error):
                 raise oracle_error(error, f"removing the table {TABLE}") from error

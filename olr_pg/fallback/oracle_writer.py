@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import oracledb
@@ -22,6 +23,12 @@ class OracleWriter:
 
     def __init__(self, connection: oracledb.Connection) -> None:
         self._connection = connection
+        self._altered: Counter[tuple[str, str, str, str]] = Counter()
+
+    def take_altered(self) -> Counter[tuple[str, str, str, str]]:
+        """Return how many values policies have changed, by (table, column, cause, policy)."""
+        taken, self._altered = self._altered, Counter()
+        return taken
 
     def write(self, plan: RelationPlan, rows: NetRows) -> None:
         """Write the net changes of one table.
@@ -44,6 +51,7 @@ class OracleWriter:
             text = statement.text(write)
         except OlrPgError as error:
             raise located(error, table=plan.name) from error
+        self._altered.update(statement.altered)
         with self._connection.cursor() as cursor:
             cursor.setinputsizes(*statement.types)
             cursor.executemany(text, list(zip(*statement.values, strict=True)))
@@ -63,6 +71,7 @@ class _Statement:
         self._plan = plan
         self.types: list[Any] = []
         self.values: list[Sequence[object | None]] = []
+        self.altered: list[tuple[str, str, str, str]] = []
 
     def text(self, write: RowWrite) -> str:
         """Bind the values; return the SQL."""
@@ -91,6 +100,8 @@ class _Statement:
 
     def _bind(self, number: int, raw: Sequence[bytes | None]) -> str:
         bound: BoundValues = self._plan.columns[number].values.bind(raw)
+        name = self._plan.columns[number].name
+        self.altered += [(self._plan.name, name, one.cause, one.policy) for one in bound.altered]
         self.types.append(bound.db_type)
         self.values.append(bound.values)
         return bound.expression.format(f":{len(self.values)}")

@@ -30,6 +30,22 @@ class BoundValues(Protocol):
     def expression(self) -> str:
         """SQL around the bind, with ``{}`` in its place."""
 
+    @property
+    def altered(self) -> Sequence[AlteredValue]:
+        """What a policy has changed."""
+
+
+class AlteredValue(Protocol):
+    """A value that a policy has changed; `oracle_values.Altered` is one."""
+
+    @property
+    def cause(self) -> str:
+        """What did not fit."""
+
+    @property
+    def policy(self) -> str:
+        """What was done."""
+
 
 class ValueColumn(Protocol):
     """Turns a column's values in PostgreSQL's binary form into Oracle's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +14,11 @@ from psycopg.pq import Format
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.fallback.way_back import WayBack
 from olr_pg.schema.target_settings import settings_for
+from tests.proving.served import document_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from olr_pg.applier.target.catalogue import TargetColumn
     from olr_pg.dictionary.model import Column
@@ -28,6 +31,7 @@ class PlainBound(NamedTuple):
     values: list[object | None]
     db_type: Any
     expression: str = "{}"
+    altered: tuple[Any, ...] = ()
 
 
 class PlainColumn:
@@ -83,6 +87,19 @@ class MadeWay:
             value_column=plain_column,
             batch_changes=50,
         )
+
+    def config_file(self, folder: Path) -> Path:
+        """Write a configuration of this way back."""
+        document = document_of(self.served.folder)
+        document["context"] = {"data": str(folder / "data")}
+        document["apply"] = {
+            "connect-string": self.database,
+            "tables": [f"APP.{self.name.upper()}"],
+        }
+        document["fallback"] = {"user": "app", "password": "olr"}
+        path = folder / "olr-pg.json"
+        path.write_text(json.dumps(document), "utf-8")
+        return path
 
     def sql(self, *statements: str) -> None:
         """Carry statements out in PostgreSQL, in one transaction."""

@@ -1,27 +1,52 @@
-"""``olr-pg fallback``: the way back from PostgreSQL to Oracle after the cut-over."""
+"""``olr-pg fallback``: the way back, from PostgreSQL to Oracle, after the cut-over."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from olr_pg.cli.completion import table_names
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.shared_options import JsonOption, read_config
+from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from olr_pg.config.model import Config
+    from olr_pg.fallback.fallback_run import Status
+    from olr_pg.fallback.oracle_ledger import LedgerState
     from olr_pg.fallback.value_report import TableReport
+    from olr_pg.fallback.way_back import WayBack
 
 EXIT_REFUSED: Final = 1
 
-app = typer.Typer(help="The way back to Oracle after the cut-over.", no_args_is_help=True)
+app = typer.Typer(
+    help="The way back: what commits in PostgreSQL after the cut-over, into Oracle.",
+    no_args_is_help=True,
+)
+
+StoppedOption = Annotated[
+    list[str],
+    typer.Option(
+        "--table",
+        metavar="OWNER.NAME",
+        help="The table; may be repeated.",
+        autocompletion=table_names,
+    ),
+]
 
 
 @app.callback()
 def fallback() -> None:
-    """Bring what PostgreSQL commits after the cut-over into Oracle."""
+    """Bring what commits in PostgreSQL after the cut-over into Oracle: the way back.
+
+    `begin` before applications write to PostgreSQL, then `run`; `end` when nobody goes back any
+    more. The account that writes in Oracle is that of the section `fallback`.
+    """
 
 
 @app.command("report")
@@ -49,6 +74,204 @@ def report(
             print_line(line)
     if not all(table.is_ready for table in tables):
         raise typer.Exit(EXIT_REFUSED)
+
+
+@app.command("begin")
+def begin_command(
+    config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
+) -> None:
+    """Begin the way back: publication and slot in PostgreSQL, the ledger in Oracle.
+
+    What commits from then on goes to Oracle. Again changes nothing.
+    """
+    from olr_pg.fallback.fallback_run import prepare
+    from olr_pg.fallback.pgoutput import lsn_text
+
+    with _way(config, target_name) as way:
+        found = prepare(way)
+    if as_json:
+        print_json({**found._asdict(), "lsn": lsn_text(found.lsn)})
+        return
+    print_line(f"The way back begins at {lsn_text(found.lsn)}, with the slot {found.slot}.")
+
+
+@app.command("run")
+def run_command(
+    config: ConfigOption,
+    *,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when Oracle has what had committed by now.")
+    ] = False,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Apply what commits in PostgreSQL in Oracle, in commit order, until Ctrl-C or SIGTERM.
+
+    Start it again at any time, also after a kill: nothing is applied twice, nothing is left out.
+    With --once, exit code 1 if tables have stopped.
+    """
+    from olr_pg.fallback.fallback_run import run
+    from olr_pg.fallback.pgoutput import lsn_text
+
+    last: list[LedgerState] = []
+
+    def follow(state: LedgerState) -> None:
+        last[:] = [state]
+
+    with _way(config, target_name) as way:
+        if not as_json:
+            print_line(f"From {way.slot} to Oracle …", at_once=True)
+        try:
+            run(way, once=once, progress=follow)
+        finally:
+            for state in last:
+                lsn = lsn_text(state.lsn)
+                if as_json:
+                    print_json({"lsn": lsn, "transactions": state.transactions})
+                else:
+                    print_line(f"Oracle has what committed by {lsn}.")
+
+
+@app.command("status")
+def status_command(
+    config: ConfigOption, *, target_name: TargetOption = None, as_json: JsonOption = False
+) -> None:
+    """Show how far the way back is, and what PostgreSQL keeps for it."""
+    from olr_pg.fallback.fallback_run import status
+
+    with _way(config, target_name) as way:
+        found = status(way)
+    if as_json:
+        print_json(_status_json(found))
+    else:
+        for line in _status_lines(found):
+            print_line(line)
+
+
+@app.command("resume")
+def resume_command(
+    config: ConfigOption, *, table: StoppedOption, target_name: TargetOption = None
+) -> None:
+    """Let stopped tables catch up, once the cause is corrected: the next `run` applies them.
+
+    A `run` that is under way takes it over when it is started again.
+    """
+    from olr_pg.fallback.fallback_run import resume_table
+
+    with _way(config, target_name) as way:
+        for name in table:
+            resumed = resume_table(way, name)
+            print_line(f"{name}: {'catches up' if resumed else 'has not stopped'}")
+
+
+@app.command("verify")
+def verify_command(
+    config: ConfigOption,
+    *,
+    table: TableOption = None,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the tables of both sides as they are now; exit code 1 if they differ.
+
+    Run `olr-pg fallback run --once` before, while nobody writes: what is on its way differs.
+    """
+    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.cli.migration.verify import print_verification
+    from olr_pg.load import sources
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.load.verification.verification import verify
+    from olr_pg.spark.session import stop_session
+
+    loaded = read_config(config, target_name)
+    try:
+        with ExitStack() as stack:
+            source = stack.enter_context(sources.open_tables(loaded))
+            target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
+            settings = sources.target_settings(loaded, source.snapshot, target)
+            work = source.sources(source.choose(table or ()))
+            found = verify(
+                settings, work, lambda: spark_session_of(loaded, PRELOAD), at_position=False
+            )
+            print_verification(settings, found, as_json=as_json)
+    finally:
+        stop_session()
+    if found.failures:
+        raise found.failures[0]
+    if not found.identical:
+        raise typer.Exit(1)
+
+
+@app.command("end")
+def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> None:
+    """End the way back: remove slot and publication in PostgreSQL, the ledger in Oracle.
+
+    What has not been applied by then does not reach Oracle any more.
+    """
+    from olr_pg.fallback.fallback_run import end
+
+    with _way(config, target_name) as way:
+        end(way)
+    print_line("The way back has ended.")
+
+
+@contextmanager
+def _way(config: Path, target_name: str | None) -> Iterator[WayBack]:
+    from olr_pg.load.fallback_way import open_way_back
+
+    with open_way_back(read_config(config, target_name)) as way:
+        yield way
+
+
+def _status_json(found: Status) -> dict[str, Any]:
+    from olr_pg.fallback.pgoutput import lsn_text
+
+    slot, ledger = found.slot, found.ledger
+    return {
+        "begun": found.begun,
+        "slot": None if slot is None else {**slot._asdict(), "lsn": lsn_text(slot.lsn)},
+        "lag_bytes": found.lag_bytes,
+        "ledger": None
+        if ledger is None
+        else {"lsn": lsn_text(ledger.lsn), "transactions": ledger.transactions},
+        "tables": []
+        if ledger is None
+        else [
+            {
+                "table": name,
+                "lsn": lsn_text(one.lsn),
+                "stopped": one.is_stopped,
+                "reason": one.reason,
+            }
+            for name, one in sorted(ledger.stops.items())
+        ],
+    }
+
+
+def _status_lines(found: Status) -> Iterator[str]:
+    from olr_pg.fallback.pgoutput import lsn_text
+
+    slot, ledger = found.slot, found.ledger
+    if found.begun is None and ledger is None:
+        yield "The way back has not begun: `olr-pg fallback begin`."
+        return
+    if ledger is None:
+        yield "Oracle has no ledger of this way back."
+    else:
+        yield (
+            f"Oracle has what committed by {lsn_text(ledger.lsn)}:"
+            f" {ledger.transactions:,} transactions, {found.lag_bytes:,} bytes of WAL behind"
+        )
+    if slot is None:
+        yield "The slot does not exist."
+    else:
+        kept = "unknown" if slot.wal_bytes is None else f"{slot.wal_bytes:,} bytes"
+        reader = "it is read" if slot.is_active else "nobody reads it"
+        yield f"Slot: WAL {slot.wal_status or 'unknown'}, {kept} kept, {reader}"
+    for name, one in sorted(ledger.stops.items() if ledger else ()):
+        state = f"STOPPED: {one.reason}" if one.is_stopped else "catches up"
+        yield f"{name}: {state}, behind {lsn_text(one.lsn)}"
 
 
 def _reports(config: Config, *, count: bool) -> list[TableReport]:

@@ -129,17 +129,25 @@ def verify(
                 at_position=at_scn is None,
                 progress=progress.advance,
             )
-        lines = _describe(settings, found.tables)
-    if as_json:
-        print_json(_json(found))
-    else:
-        _print(found, lines)
+        lines = print_verification(settings, found, as_json=as_json)
     if differences is not None:
         write_differences(differences, lines)
     if found.failures:
         raise found.failures[0]
     if not found.identical:
         raise typer.Exit(1)
+
+
+def print_verification(
+    settings: ApplierSettings, found: Verification, *, as_json: bool
+) -> list[dict[str, Any]]:
+    """Print what a comparison found; return the lines of the rows that differ."""
+    lines = _describe(settings, found.tables)
+    if as_json:
+        print_json(_json(found))
+    else:
+        _print(found, lines)
+    return lines
 
 
 def _verify_continuously(

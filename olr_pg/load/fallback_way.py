@@ -1,0 +1,94 @@
+"""The way back of a configuration: its account in Oracle, its tables, and how values go back."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from olr_pg.appliance.appliance import open_target
+from olr_pg.appliance.target import target_directory
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
+from olr_pg.fallback.way_back import WayBack
+from olr_pg.load import sources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from olr_pg.applier.target.catalogue import TargetColumn
+    from olr_pg.config.fallback_section import Fallback
+    from olr_pg.config.model import Config
+    from olr_pg.dictionary.model import Column
+    from olr_pg.fallback.way_back import ValueColumn
+    from olr_pg.load.table_data import TableSource
+
+SPOOL: Final = "fallback"
+"""The directory of large transactions, below the target's."""
+
+
+@contextmanager
+def open_way_back(config: Config) -> Iterator[WayBack]:
+    """Open the way back of a configuration of one target.
+
+    Raises:
+        OlrPgError: 1091 there is no target, 1135 no account for it, 3xxx and 7xxx the dictionary.
+    """
+    with ExitStack() as stack:
+        source = stack.enter_context(sources.open_tables(config))
+        target = open_target(sources.apply_section(config), target_directory(config), stack)
+        yield way_back(config, source, target)
+
+
+def way_back(config: Config, source: TableSource, target: str) -> WayBack:
+    """Make the way back.
+
+    Args:
+        target: the connect string.
+    """
+    apply, fallback = sources.apply_section(config), fallback_section(config)
+    settings = ValueSettings.of(fallback.policies, apply, source.snapshot.database)
+
+    def value_column(table: str, column: Column, typed: TargetColumn) -> ValueColumn:
+        return oracle_column(table, column, typed.kind, settings)
+
+    directory = target_directory(config) / SPOOL
+    directory.mkdir(parents=True, exist_ok=True)
+    return WayBack(
+        source=writing_source(config, fallback),
+        connect_string=target,
+        subscription=apply.subscription,
+        slot=fallback.slot_of(apply.subscription),
+        publication=fallback.publication_of(apply.subscription),
+        tables=source.choose(()),
+        settings=sources.target_settings(config, source.snapshot, target),
+        value_column=value_column,
+        directory=directory,
+        batch_changes=apply.batch_changes,
+    )
+
+
+def fallback_section(config: Config) -> Fallback:
+    """Return the configuration's `fallback`.
+
+    Raises:
+        OlrPgError: 1135, there is none.
+    """
+    if config.fallback is None:
+        raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
+    return config.fallback
+
+
+def writing_source(config: Config, fallback: Fallback) -> OracleSource:
+    """Return Oracle as the account of the way back logs on.
+
+    Raises:
+        OlrPgError: 1090, it is several containers.
+    """
+    account = {"user": fallback.user, "password": fallback.password}
+    if isinstance(config.source, OracleSource):
+        if config.source.containers:
+            raise OlrPgError(Code.NOT_SUPPORTED, "there is no way back into several containers yet")
+        server = fallback.server or config.source.server
+        return config.source.model_copy(update={**account, "server": server})
+    return OracleSource.model_validate({**account, "server": fallback.server})
