@@ -266,6 +266,7 @@ class Code(IntEnum):
     CUTOVER_STEP_REFUSED = 5129
     TABLE_PAUSED = 5130
     STRUCTURE_LACKING = 5131
+    WAY_BACK_TOO_LATE = 5132
     LEDGER_OF_LATER_RELEASE = 5140
     HOLD_UNREADABLE = 5141
     NO_SUCH_ERROR_LINE = 5142
@@ -1524,6 +1525,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CUTOVER_STEP_REFUSED: ErrorEntry(
         "PostgreSQL refuses a step of the cut-over",
         "mend what PostgreSQL's reason above says, then start the same command again",
+    ),
+    Code.WAY_BACK_TOO_LATE: ErrorEntry(
+        "the cut-over has ended without a way back",
+        "what applications have written to the target since would be missing in the source. If"
+        " nobody has written yet: `olr-pg cutover --restart --fallback`",
     ),
     Code.STRUCTURE_LACKING: ErrorEntry(
         "the target lacks keys, checks, indexes, triggers or sequences of the source",

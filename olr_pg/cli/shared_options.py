@@ -31,6 +31,14 @@ AcceptOption = Annotated[
         " repeatable.",
     ),
 ]
+FallbackOption = Annotated[
+    bool,
+    typer.Option(
+        "--fallback",
+        help="Begin a way back to Oracle before applications write to the target (section"
+        " `fallback`).",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

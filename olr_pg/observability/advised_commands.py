@@ -18,8 +18,8 @@ _WITHOUT: Final = frozenset(
 
 _OF_ONE_TARGET: Final = frozenset(
     (
-        *("assess", "cutover", "doctor", "errors", "fetch-lobs", "initial-load", "migrate"),
-        *("repair", "schema", "status", "tables", "verify"),
+        *("assess", "cutover", "doctor", "errors", "fallback", "fetch-lobs", "initial-load"),
+        *("migrate", "repair", "schema", "status", "tables", "verify"),
     )
 )
 """Commands that take --target."""

@@ -114,10 +114,11 @@ class LiveDatabase:
         self._blocked: dict[int, tuple[int, int, int]] = {}
         self._snapshot: Snapshot | None = None
         self._names: tuple[tuple[str, str], ...] = ()
+        self._ledgers: tuple[tuple[str, str], ...] = ()
         if ledger is not None:
             owner, name = ledger
             pdbs = self._containers.names
-            self._names = tuple((f"{one}.{owner}", name) for one in pdbs) or (ledger,)
+            self._ledgers = tuple((f"{one}.{owner}", name) for one in pdbs) or (ledger,)
         self._vault_scn: int | None = None
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
@@ -209,10 +210,11 @@ class LiveDatabase:
 
         Undo is a container's own: one may reach back that far, and another not.
         """
+        names = (*self._names, *self._ledgers)
         wanted = self._start_scn() or self._behind_loads() or self._oldest_scn()
         if wanted:
             try:
-                return self._containers.read_dictionaries(self._names, wanted, structure=False)
+                return self._containers.read_dictionaries(names, wanted, structure=False)
             except OlrPgError as error:
                 if error.code not in (SNAPSHOT_AGE, NOT_REACHED):
                     raise
@@ -222,7 +224,7 @@ class LiveDatabase:
                     start_scn=wanted,
                     reason=error.detail,
                 )
-        return self._containers.read_dictionaries(self._names, structure=False)
+        return self._containers.read_dictionaries(names, structure=False)
 
     def _behind_loads(self) -> int:
         """Return where redo is wanted from for the loads' sake; 0 where none says."""

@@ -10,7 +10,13 @@ import typer
 from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
-from olr_pg.cli.shared_options import AcceptOption, JsonOption, read_config, spark_session_of
+from olr_pg.cli.shared_options import (
+    AcceptOption,
+    FallbackOption,
+    JsonOption,
+    read_config,
+    spark_session_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +55,7 @@ def cutover(
         bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
     ] = False,
     accept: AcceptOption = None,
+    fallback: FallbackOption = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget the steps so far and begin anew.")
     ] = False,
@@ -61,19 +68,19 @@ def cutover(
     """Cut over to the target, step by step; start it again to go on where it stopped.
 
     The steps: quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run`
-    before: this command applies what is left itself. Nothing is changed in the source.
+    before: this command applies what is left itself. Nothing is changed in the source, but with
+    --fallback, which adds the step fallback before the report: a way back to the source.
     """
     from olr_pg.load.cutover.cut_over import (
-        STEPS,
         CutoverOptions,
         cut_over,
-        cutover_state,
         restart_cutover,
+        steps_of,
     )
     from olr_pg.load.initial import PRELOAD
     from olr_pg.spark.session import stop_session
 
-    names = [step.name for step in STEPS]
+    names = [step.name for step in steps_of(fallback=fallback)]
     if until is not None and until not in names:
         raise typer.BadParameter(f"--until is one of {', '.join(names)}")
     loaded = read_config(config, target_name)
@@ -86,6 +93,7 @@ def cutover(
         unverified=unverified,
         accept=accept or (),
         until=until,
+        fallback=fallback,
         progress=(lambda _: None) if as_json else _announce,
     )
     try:
@@ -93,14 +101,16 @@ def cutover(
             cut_over(loaded, lambda: spark_session_of(loaded, PRELOAD), options)
     finally:
         stop_session()
-        _show(cutover_state(loaded), STEPS, as_json=as_json)
+        show_cutover(loaded, as_json=as_json)
 
 
 def show_cutover(config: Config, *, as_json: bool) -> None:
     """Show how far the cut-over is."""
-    from olr_pg.load.cutover.cut_over import STEPS, cutover_state
+    from olr_pg.load.cutover.cut_over import WAY_BACK, cutover_state, steps_of
 
-    _show(cutover_state(config), STEPS, as_json=as_json)
+    states = cutover_state(config)
+    has_way_back = any(state.step == WAY_BACK.name for state in states)
+    _show(states, steps_of(fallback=has_way_back), as_json=as_json)
 
 
 def _announce(step: CutOverStep) -> None:
@@ -128,6 +138,8 @@ def _show(states: Sequence[StepState], steps: Sequence[CutOverStep], *, as_json:
     )
     if len(over) == len(steps):
         print_line("The target may be used. Do not start olr-pg run again.")
+        if any(step.name == "fallback" for step in steps):
+            print_line(advised("Start `olr-pg fallback run` and leave it running."))
         grants = grant_lines(states)
         if grants:
             print_line("Grant to the role of the applications (here: application) what it lacks:")

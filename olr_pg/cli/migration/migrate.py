@@ -10,7 +10,13 @@ from olr_pg.cli.advice import advised
 from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.migration.migration_display import migration_display
 from olr_pg.cli.printing import on_terminal, print_json, print_line
-from olr_pg.cli.shared_options import AcceptOption, JsonOption, read_config, spark_session_of
+from olr_pg.cli.shared_options import (
+    AcceptOption,
+    FallbackOption,
+    JsonOption,
+    read_config,
+    spark_session_of,
+)
 from olr_pg.cli.signals import ends_within
 
 if TYPE_CHECKING:
@@ -35,6 +41,7 @@ def migrate(
         bool, typer.Option("--cutover", help="Cut over, once the target is ready.")
     ] = False,
     accept: AcceptOption = None,
+    fallback: FallbackOption = False,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,12 +53,14 @@ def migrate(
     """
     from olr_pg.migration.migration_run import is_ready, state_of
 
+    if fallback and not cutover:
+        raise typer.BadParameter("--fallback goes with --cutover")
     loaded = read_config(config, target_name)
     if plan:
         _plan(loaded, as_json=as_json)
         return
     if cutover:
-        _cut_over(loaded, accept or (), as_json=as_json)
+        _cut_over(loaded, accept or (), fallback=fallback, as_json=as_json)
         return
     _steps(loaded, as_json=as_json)
     states = state_of(loaded)
@@ -155,7 +164,7 @@ def _plan(config: Config, *, as_json: bool) -> None:
     _show(states, as_json=False)
 
 
-def _cut_over(config: Config, accept: Sequence[str], *, as_json: bool) -> None:
+def _cut_over(config: Config, accept: Sequence[str], *, fallback: bool, as_json: bool) -> None:
     from olr_pg.appliance.data_lock import hold_data_lock
     from olr_pg.appliance.target import data_directory
     from olr_pg.cli.migration.cutover import show_cutover
@@ -177,6 +186,7 @@ def _cut_over(config: Config, accept: Sequence[str], *, as_json: bool) -> None:
             lambda: spark_session_of(config, PRELOAD),
             CutoverOptions(
                 accept=accept,
+                fallback=fallback,
                 progress=(lambda _: None)
                 if as_json
                 else lambda step: print_line(f"{step.name}: {step.title} …", at_once=True),

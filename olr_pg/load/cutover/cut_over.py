@@ -20,6 +20,8 @@ from olr_pg.applier.target.catalogue import read_table
 from olr_pg.applier.target.set_aside import put_back
 from olr_pg.config.source_section import OfflineSource
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import prepare
+from olr_pg.fallback.pgoutput import lsn_text
 from olr_pg.load import sources
 from olr_pg.load.cutover.application_grants import application_grants
 from olr_pg.load.cutover.constraints import check_constraints
@@ -35,6 +37,7 @@ from olr_pg.load.cutover.steps_done import (
     read_steps,
 )
 from olr_pg.load.cutover.structure_check import accepted, lacking_structure
+from olr_pg.load.fallback_way import open_way_back
 from olr_pg.load.target_structure import advance_sequence, create_sequence, sequence_name
 from olr_pg.load.verification.verification import verify
 from olr_pg.postgres.sqlstates import target_error
@@ -105,9 +108,25 @@ STEPS: Final = (
         "report",
         "the target may be used",
         f"as long as nobody has written to the target: {_BACK_TO_SOURCE}. After that its new rows"
-        " are not in the source",
+        " are not in the source, unless a way back was begun (`olr-pg cutover --fallback`)",
     ),
 )
+_BACK_WITH_ROWS: Final = (
+    "stop the applications, bring the rest over with `olr-pg fallback run --once`, compare with"
+    " `olr-pg fallback verify`, and let them use the source again. If nobody goes back any more:"
+    " `olr-pg fallback end`"
+)
+WAY_BACK: Final = CutOverStep("fallback", "the way back has begun", _BACK_WITH_ROWS)
+
+
+def steps_of(*, fallback: bool) -> tuple[CutOverStep, ...]:
+    """Return the steps in their order.
+
+    Args:
+        fallback: a way back begins before applications write to the target.
+    """
+    *before, report = STEPS
+    return (*before, WAY_BACK, report._replace(way_back=_BACK_WITH_ROWS)) if fallback else STEPS
 
 
 class CutoverOptions(NamedTuple):
@@ -122,6 +141,7 @@ class CutoverOptions(NamedTuple):
         accept: what the target may lack of the source's structure: names with ``*`` and ``?``, as
             `structure_check.Lacking` has them.
         until: the last step to do; None does all.
+        fallback: begin a way back to the source before applications write to the target.
         progress: called with (step, its title) as each one begins.
     """
 
@@ -131,6 +151,7 @@ class CutoverOptions(NamedTuple):
     unverified: bool = False
     accept: Sequence[str] = ()
     until: str | None = None
+    fallback: bool = False
     progress: Callable[[CutOverStep], None] = lambda _step: None
 
 
@@ -138,7 +159,7 @@ def cutover_state(config: Config) -> list[StepState]:
     """Return the steps so far, in their order."""
     with opened_target(config) as target:
         found = read_steps(target.connection, sources.apply_section(config).subscription)
-    return [found[step.name] for step in STEPS if step.name in found]
+    return [found[step.name] for step in steps_of(fallback=True) if step.name in found]
 
 
 def restart_cutover(config: Config) -> None:
@@ -153,8 +174,10 @@ def cut_over(config: Config, session: Callable[[], SparkSession], options: Cutov
     Raises:
         OlrPgError: 5004, 5121–5129 and what the steps raise; the step is noted as failed then.
     """
+    if options.fallback and config.fallback is None:
+        raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
     cutover = _Cutover(config, session, options)
-    for step in STEPS:
+    for step in steps_of(fallback=options.fallback):
         known = cutover.known(step)
         if known is None or not known.is_over:
             cutover.note(step, RUNNING, {})
@@ -207,6 +230,7 @@ class _Cutover:
             "verified": self._verified,
             "sequences": self._sequences,
             "constraints": self._constraints,
+            WAY_BACK.name: self._begin_way_back,
             "report": self._report,
         }
 
@@ -383,6 +407,25 @@ class _Cutover:
         if missing:
             raise OlrPgError(Code.STRUCTURE_LACKING, f"{len(missing)}: {'; '.join(missing)}")
         return [one.name for one in allowed]
+
+    def _begin_way_back(self) -> tuple[str, dict[str, Any]]:
+        """Make what the way back needs; what commits in the target from then on goes back.
+
+        Raises:
+            OlrPgError: 5132, applications may have written already; 73xx, it cannot begin.
+        """
+        report = self.known(STEPS[-1])
+        if report is not None and report.is_over:
+            raise OlrPgError(
+                Code.WAY_BACK_TOO_LATE, f"the cut-over ended at {report.finished_at:%Y-%m-%d %H:%M}"
+            )
+        with open_way_back(self._config) as way:
+            begun = prepare(way)
+        return DONE, {
+            "slot": begun.slot,
+            "publication": begun.publication,
+            "lsn": lsn_text(begun.lsn),
+        }
 
     def _report(self) -> tuple[str, dict[str, Any]]:
         found = self._ledger()

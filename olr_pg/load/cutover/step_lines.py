@@ -76,6 +76,10 @@ def _constraints(detail: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: is missing, and accepted"
 
 
+def _way_back(detail: Mapping[str, Any]) -> Iterator[str]:
+    yield f"from {detail['lsn']}, with the slot {detail['slot']}"
+
+
 def _report(detail: Mapping[str, Any]) -> Iterator[str]:
     tables = detail["tables"]
     yield f"nothing has changed since SCN {detail['scn']} in {counted(len(tables), 'table')}"
@@ -105,5 +109,6 @@ _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "verified": _verified,
     "sequences": _sequences,
     "constraints": _constraints,
+    "fallback": _way_back,
     "report": _report,
 }

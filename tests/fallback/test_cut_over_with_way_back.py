@@ -1,0 +1,119 @@
+"""Cut over with a way back, write, and go back: what applications write is in Oracle."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import oracledb
+import psycopg
+import pytest
+
+from olr_pg.appliance.appliance import run_appliance
+from olr_pg.cli.migration.cutover import cutover
+from olr_pg.config.reading import load_config
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import run
+from olr_pg.load.fallback_way import open_way_back
+from tests.proving.served import Served, document_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ITEMS = "CREATE TABLE sold (id NUMBER(9) PRIMARY KEY, name VARCHAR2(20), made DATE)"
+
+
+@pytest.fixture
+def config(served: Served, logical_database: str, tmp_path: Path) -> Path:
+    for name in ("sold", "olr_pg_fallback"):
+        with suppress(oracledb.DatabaseError):
+            served.execute(f"DROP TABLE {name}")
+    served.execute(ITEMS)
+    document = document_of(served.folder)
+    document["context"] = {"data": str(tmp_path / "data")}
+    document["apply"] = {
+        "connect-string": logical_database,
+        "tables": ["APP.SOLD"],
+        "create-tables": True,
+        "start-scn": served.server.database.current_scn(),
+    }
+    document["fallback"] = {"user": "app", "password": "olr"}
+    path = tmp_path / "olr-pg.json"
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+@pytest.fixture
+def cut(config: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+    def run(**options: Any) -> dict[str, Any]:
+        cutover(config, as_json=True, unverified=True, accept=["*"], **options)
+        found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+        return found
+
+    return run
+
+
+def rows_in_oracle(served: Served) -> list[tuple[Any, ...]]:
+    with oracledb.connect(user="app", password="olr", dsn=served.dsn) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT id, name FROM sold ORDER BY id")
+        return [tuple(row) for row in cursor]
+
+
+def test_a_cut_over_with_a_way_back(
+    served: Served,
+    logical_database: str,
+    config: Path,
+    cut: Callable[..., dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    served.execute("INSERT INTO sold VALUES (1, 'one', DATE '2024-01-01')")
+    begun = cut(until="constraints")
+    assert "fallback" not in [step["step"] for step in begun["steps"]]
+    done = cut(fallback=True)
+    assert done["finished"]
+    names = [step["step"] for step in done["steps"]]
+    assert names[-3:] == ["constraints", "fallback", "report"]
+    assert done["steps"][-2]["detail"]["slot"] == "olr_pg_fallback_olr_pg"
+    assert "`olr-pg fallback run --once`" in done["way_back"]
+    assert cut(fallback=True)["steps"] == done["steps"]
+    cutover(config, status=True)
+    assert "leave it running" in capsys.readouterr().out
+
+    with psycopg.connect(logical_database) as connection:
+        connection.execute("INSERT INTO app.sold VALUES (2, 'two', '2024-02-02')")
+        connection.execute("UPDATE app.sold SET name = 'ONE' WHERE id = 1")
+    loaded = load_config(config)
+    with open_way_back(loaded) as way:
+        run(way, once=True)
+    assert rows_in_oracle(served) == [(1, "ONE"), (2, "two")]
+
+    # The forward way, which reads this in Oracle's redo, drops it: the insert would be a conflict.
+    served.execute("INSERT INTO sold VALUES (3, 'three', NULL)")
+    run_appliance(loaded, once=True, apply=True)
+    with psycopg.connect(logical_database) as connection:
+        ledger = "SELECT inserted, updated, conflicts, stopped FROM olr_pg.ledger"
+        assert connection.execute(ledger).fetchall() == [(2, 0, 0, False)]
+        rows = connection.execute("SELECT id, name FROM app.sold ORDER BY id").fetchall()
+    assert rows == [(1, "ONE"), (2, "two"), (3, "three")]
+
+
+def test_a_way_back_begins_before_applications_may_write(
+    cut: Callable[..., dict[str, Any]],
+) -> None:
+    assert cut()["finished"]
+    with pytest.raises(OlrPgError) as late:
+        cut(fallback=True)
+    assert late.value.code == Code.WAY_BACK_TOO_LATE
+    assert cut(fallback=True, restart=True)["finished"]
+
+
+def test_a_way_back_needs_its_section(config: Path, cut: Callable[..., dict[str, Any]]) -> None:
+    document = json.loads(config.read_text("utf-8"))
+    del document["fallback"]
+    config.write_text(json.dumps(document), "utf-8")
+    with pytest.raises(OlrPgError) as missing:
+        cut(fallback=True)
+    assert missing.value.code == Code.NO_WAY_BACK
