@@ -346,6 +346,8 @@ class Code(IntEnum):
     FALLBACK_ROW_UNREADABLE = 7312
     FALLBACK_TABLE_CHANGED = 7313
     FALLBACK_NOT_BEGUN = 7314
+    FALLBACK_TRIGGERS_FIRE = 7315
+    FALLBACK_NOT_PUT_BACK = 7316
     VALUE_NOT_FOR_ORACLE = 7350
     COLUMN_NOT_FOR_ORACLE = 7351
     # simulator and benchmarks
@@ -1895,6 +1897,17 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "a table has changed in PostgreSQL since the cut-over",
         "make the same change in Oracle and export the dictionary anew, or undo it in PostgreSQL;"
         " then run `olr-pg fallback resume --table OWNER.NAME`",
+    ),
+    Code.FALLBACK_TRIGGERS_FIRE: ErrorEntry(
+        "triggers or foreign keys of Oracle cannot be set aside",
+        "grant what sql/oracle/fallback.sql grants, or let the owner of the tables run the"
+        " statements, and enable the same again after the way back; then start the command again."
+        " Triggers that fire would change rows twice",
+    ),
+    Code.FALLBACK_NOT_PUT_BACK: ErrorEntry(
+        "triggers or foreign keys of Oracle cannot be enabled again",
+        "correct the rows, or let the owner of the tables run the statements; then run `olr-pg"
+        " fallback end` again",
     ),
     Code.FALLBACK_NOT_BEGUN: ErrorEntry(
         "the way back has not begun",

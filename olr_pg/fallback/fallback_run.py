@@ -23,6 +23,7 @@ from olr_pg.applier.target.connection import connect
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.net_rows import NetRows
 from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, TableStop
+from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_text
 from olr_pg.fallback.preparation import (
@@ -81,12 +82,14 @@ class Status(NamedTuple):
         slot: None if it is missing.
         ledger: None if it is missing.
         lag_bytes: of WAL that Oracle does not have yet.
+        set_aside: statements that enable again what is set aside in Oracle.
     """
 
     begun: str | None
     slot: Slot | None
     ledger: LedgerState | None
     lag_bytes: int | None
+    set_aside: list[str]
 
 
 def prepare(way: WayBack) -> Prepared:
@@ -106,7 +109,9 @@ def status(way: WayBack) -> Status:
     """Tell how far the way back is."""
     with ExitStack() as stack:
         target = _open_target(way, stack)
-        ledger = OracleLedger(_open_oracle(way, stack), way.subscription).read()
+        connection = _open_oracle(way, stack)
+        ledger = OracleLedger(connection, way.subscription).read()
+        aside = OracleSetAside(connection, way.subscription, way.tables).noted()
         lag = None
         if ledger is not None:
             row = target.execute(
@@ -114,7 +119,13 @@ def status(way: WayBack) -> Status:
                 (lsn_text(ledger.lsn),),
             ).fetchone()
             lag = None if row is None else max(0, row[0])
-        return Status(read_beginning(target, way), read_slot(target, way.slot), ledger, lag)
+        return Status(
+            begun=read_beginning(target, way),
+            slot=read_slot(target, way.slot),
+            ledger=ledger,
+            lag_bytes=lag,
+            set_aside=[one.enabling for one in aside],
+        )
 
 
 def resume_table(way: WayBack, table: str) -> bool:
@@ -129,12 +140,19 @@ def resume_table(way: WayBack, table: str) -> bool:
 def end(way: WayBack) -> None:
     """Remove slot and publication in PostgreSQL and the ledger in Oracle.
 
+    Triggers and foreign keys of Oracle are enabled again first.
+
     Raises:
-        OlrPgError: 7302, a process still reads the slot.
+        OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable something.
     """
     with ExitStack() as stack:
         connection = _open_oracle(way, stack)
-        remove_target(way, _open_target(way, stack))
+        target = _open_target(way, stack)
+        wait_until_free(target, way.slot)
+        aside = OracleSetAside(connection, way.subscription, way.tables)
+        aside.put_back()
+        aside.remove()
+        remove_target(way, target)
         OracleLedger(connection, way.subscription).remove()
 
 
@@ -208,6 +226,9 @@ class _Session:
             self._oracle = _open_oracle(way, stack)
             self._ledger = OracleLedger(self._oracle, way.subscription)
             self.state = self._checked_state(self._stream.identify())
+            aside = OracleSetAside(self._oracle, way.subscription, way.tables).set_aside()
+            if aside:
+                _log.info("set aside in Oracle", statements=[one.disabling for one in aside])
             self._start()
         self._reader = TransactionReader(way.directory)
         stack.callback(self._reader.close)

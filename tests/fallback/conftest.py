@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from tests.fallback.kills import logical_postgres
 from tests.proving.served import served_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from olr_pg.postgres.embedded import EmbeddedPostgres
     from tests.proving.served import Served
 
 _numbers = itertools.count(1)
@@ -26,19 +24,8 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="module")
 def logical_cluster() -> Iterator[EmbeddedPostgres]:
     """A cluster with wal_level = logical."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="olr-pg-test-", dir=memory if memory.is_dir() else None))
-    cluster = start_embedded(folder)
-    try:
-        with psycopg.connect(cluster.connect_string, autocommit=True) as connection:
-            for setting in ("wal_level = logical", "fsync = off", "logical_decoding_work_mem = 64"):
-                connection.execute(f"ALTER SYSTEM SET {setting}".encode())
-        cluster.stop()
-        cluster = start_embedded(folder)
+    with logical_postgres() as cluster:
         yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
 
 
 @pytest.fixture

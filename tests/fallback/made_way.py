@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from olr_pg.schema.target_settings import settings_for
 from tests.proving.served import document_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.applier.target.catalogue import TargetColumn
@@ -116,12 +117,19 @@ class MadeWay:
         columns = f"SELECT id, v, w, big FROM {self.name} ORDER BY id"
         with psycopg.connect(self.database, options="-c search_path=app") as connection:
             there = connection.execute(columns.encode()).fetchall()
+        with self.oracle_cursor() as cursor:
+            cursor.execute(columns)
+            here = cursor.fetchall()
+        return there, here
+
+    @contextmanager
+    def oracle_cursor(self) -> Iterator[oracledb.Cursor]:
+        """A cursor of the tables' owner."""
         with (
             oracledb.connect(user="app", password="olr", dsn=self.served.dsn) as oracle,
             oracle.cursor() as cursor,
         ):
-            here = cursor.execute(columns).fetchall()
-        return there, here
+            yield cursor
 
     def same(self) -> bool:
         there, here = self.rows()

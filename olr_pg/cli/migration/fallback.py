@@ -207,6 +207,8 @@ def verify_command(
 def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> None:
     """End the way back: remove slot and publication in PostgreSQL, the ledger in Oracle.
 
+    Triggers and foreign keys of Oracle that `run` has disabled are enabled again first.
+
     What has not been applied by then does not reach Oracle any more.
     """
     from olr_pg.fallback.fallback_run import end
@@ -232,6 +234,7 @@ def _status_json(found: Status) -> dict[str, Any]:
         "begun": found.begun,
         "slot": None if slot is None else {**slot._asdict(), "lsn": lsn_text(slot.lsn)},
         "lag_bytes": found.lag_bytes,
+        "set_aside": found.set_aside,
         "ledger": None
         if ledger is None
         else {"lsn": lsn_text(ledger.lsn), "transactions": ledger.transactions},
@@ -272,6 +275,10 @@ def _status_lines(found: Status) -> Iterator[str]:
     for name, one in sorted(ledger.stops.items() if ledger else ()):
         state = f"STOPPED: {one.reason}" if one.is_stopped else "catches up"
         yield f"{name}: {state}, behind {lsn_text(one.lsn)}"
+    if found.set_aside:
+        yield "Set aside in Oracle; `olr-pg fallback end` enables it again:"
+    for statement in found.set_aside:
+        yield f"    {statement};"
 
 
 def _reports(config: Config, *, count: bool) -> list[TableReport]:

@@ -19,6 +19,7 @@ from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.transactions import Transaction
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
+from olr_pg.simulator.sql.dictionary_views import dictionary_view
 from olr_pg.simulator.sql.name_scopes import Scope
 from olr_pg.simulator.sql.parsing import tree_of
 from olr_pg.simulator.sql.query_planner import Planner
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.model.tables import Logging
     from olr_pg.simulator.sessions.session import SimSession
     from olr_pg.simulator.sql.name_scopes import Compiled
+    from olr_pg.simulator.sql.plans import Plan
     from olr_pg.simulator.sql.row_store import Check, SqlTable, SqlTransaction
     from olr_pg.simulator.sql.sequences import SqlSequence
     from olr_pg.simulator.writer.instance import LogSink
@@ -112,6 +114,10 @@ class SqlDatabase:
         if name not in self.tables:
             raise OraError(942, f'table or view "{self.owner}"."{name}" does not exist')
         return self.tables[name]
+
+    def view(self, name: str) -> Plan | None:
+        """Return a view of the data dictionary; None where there is none."""
+        return dictionary_view(name, self.tables.values())
 
     def is_sequence(self, name: str) -> bool:
         """Tell whether there is a sequence."""

@@ -127,6 +127,7 @@ class _Definitions:
             (("TRUNCATE", "TABLE"), self._truncate),
             (("ALTER", "TABLE"), self._alter_table),
             (("ALTER", "INDEX"), self._alter_index),
+            (("ALTER", "TRIGGER"), self._alter_trigger),
         )
         self._session.commit()
         for known, do in statements:
@@ -293,6 +294,11 @@ class _Definitions:
             (("RENAME", "TO"), lambda: self._rename_table(table, words.name())),
             (("SET", "UNUSED"), lambda: self._set_unused(table)),
             (("MODIFY",), lambda: self._modify_columns(table)),
+            (("ENABLE", "ALL", "TRIGGERS"), lambda: self._switch_triggers(table, on=True)),
+            (("DISABLE", "ALL", "TRIGGERS"), lambda: self._switch_triggers(table, on=False)),
+            (("ENABLE", "CONSTRAINT"), lambda: self._enable_key(table, words.name())),
+            (("ENABLE", "VALIDATE", "CONSTRAINT"), lambda: self._enable_key(table, words.name())),
+            (("DISABLE", "CONSTRAINT"), lambda: self._disable_key(table, words.name())),
             (("ENABLE", "ROW", "MOVEMENT"), lambda: self._move_rows(table, moves=True)),
             (("DISABLE", "ROW", "MOVEMENT"), lambda: self._move_rows(table, moves=False)),
             (("ADD",), lambda: self._add(table)),
@@ -563,6 +569,49 @@ class _Definitions:
         if kept == (len(table.checks), len(table.foreign_keys)):
             raise OraError(2443, "Cannot drop constraint - nonexistent constraint")
 
+    def _disable_key(self, table: SqlTable, name: str) -> None:
+        for foreign in [one for one in table.foreign_keys if one.name == name]:
+            table.foreign_keys.remove(foreign)
+            foreign.parent.children.remove((table, foreign))
+            table.disabled_keys.append(foreign)
+        if all(one.name != name for one in table.disabled_keys):
+            raise OraError(2431, f"cannot disable constraint ({name}) - no such constraint")
+
+    def _enable_key(self, table: SqlTable, name: str) -> None:
+        found = [one for one in table.disabled_keys if one.name == name]
+        if not found and all(one.name != name for one in table.foreign_keys):
+            raise OraError(2430, f"cannot enable constraint ({name}) - no such constraint")
+        for foreign in found:
+            parents = {foreign.parent_key.of(one.values) for one in foreign.parent.present
+                       if one.values is not None}  # fmt: skip
+            keys = [Key("", foreign.columns).of(one.values) for one in table.present
+                    if one.values is not None
+                    and None not in [one.values[at] for at in foreign.columns]]  # fmt: skip
+            if not parents.issuperset(keys):
+                raise OraError(2298, f"cannot validate ({table.sim.owner}.{name}) - parent keys"
+                               " not found")  # fmt: skip
+            table.disabled_keys.remove(foreign)
+            table.foreign_keys.append(foreign)
+            foreign.parent.children.append((table, foreign))
+
+    @staticmethod
+    def _switch_triggers(table: SqlTable, *, on: bool) -> None:
+        triggers = [*table.triggers, *table.disabled_triggers]
+        table.triggers, table.disabled_triggers = (triggers, []) if on else ([], triggers)
+
+    def _alter_trigger(self) -> None:
+        name, on = self._words.name(), self._words.take("ENABLE")
+        if not on:
+            self._words.expect("DISABLE")
+        found = self._find_trigger(name)
+        if found is None:
+            raise OraError(4080, f"trigger '{name}' does not exist")
+        table, trigger = found
+        for triggers in (table.triggers, table.disabled_triggers):
+            if trigger in triggers:
+                triggers.remove(trigger)
+        (table.triggers if on else table.disabled_triggers).append(trigger)
+
     def _create_index(self, *, unique: bool = False) -> None:
         words, database = self._words, self._database
         name = words.name()
@@ -625,7 +674,7 @@ class _Definitions:
 
     def _find_trigger(self, name: str) -> tuple[SqlTable, Trigger] | None:
         for table in self._database.tables.values():
-            for trigger in table.triggers:
+            for trigger in (*table.triggers, *table.disabled_triggers):
                 if trigger.name == name:
                     return table, trigger
         return None
@@ -635,7 +684,9 @@ class _Definitions:
         if found is None:
             raise OraError(4080, f"trigger '{name}' does not exist")
         table, trigger = found
-        table.triggers.remove(trigger)
+        for triggers in (table.triggers, table.disabled_triggers):
+            if trigger in triggers:
+                triggers.remove(trigger)
 
     def _create_sequence(self) -> None:
         words, database = self._words, self._database

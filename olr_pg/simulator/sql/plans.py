@@ -27,6 +27,9 @@ class Names(Protocol):
     def table(self, name: str) -> SqlTable:
         """Return a table; ORA-00942 where there is none."""
 
+    def view(self, name: str) -> Plan | None:
+        """Return a view of the data dictionary; None where there is none."""
+
     def is_sequence(self, name: str) -> bool:
         """Tell whether there is a sequence."""
 

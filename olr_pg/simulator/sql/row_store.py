@@ -131,6 +131,7 @@ class SqlTable:
         present: rows that some session sees.
         partition_names: in the order of the model's segments.
         moves_rows: ENABLE ROW MOVEMENT.
+        disabled_keys, disabled_triggers: foreign keys and triggers that are off.
         gone: rows that only flashback queries see.
     """
 
@@ -142,6 +143,8 @@ class SqlTable:
         self.checks: list[Check] = []
         self.children: list[tuple[SqlTable, ForeignKey]] = []
         self.triggers: list[Trigger] = []
+        self.disabled_keys: list[ForeignKey] = []
+        self.disabled_triggers: list[Trigger] = []
         self.partition_names: list[str] = []
         self.moves_rows = False
         self.present: dict[StoredRow, None] = {}

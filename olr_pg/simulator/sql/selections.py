@@ -92,6 +92,10 @@ class Selection:
                 Plan(("DUMMY",), (None,), lambda _: [("X",)]), name or own, side, on, using
             )
             return
+        view = self._names.view(own)
+        if view is not None:
+            self._add_plan(view, name or own, side, on, using)
+            return
         table = self._names.table(own)
         flashback = None
         if node.args.get("version") is not None:

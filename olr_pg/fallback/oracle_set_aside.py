@@ -1,0 +1,219 @@
+"""Oracle's triggers and foreign keys, which the way back sets aside, and puts back.
+
+What a trigger does has been done in PostgreSQL already, and comes as rows: if it fired again,
+Oracle would differ without a word. Foreign keys would refuse rows of a batch in an order of its
+own. So triggers of the tables, and foreign keys on them, are disabled at the start of `run`.
+
+Oracle commits around each DDL. So each one is noted first, in a table beside the ledger; whatever a
+kill leaves half done, what is noted can be enabled again, and enabling twice does no harm. What was
+disabled before stays as it was. A table whose triggers are all enabled is switched as a whole, for
+which ALTER on the table is enough; else each trigger by its name, which needs ALTER ANY TRIGGER.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.relation_plans import quoted
+from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from olr_pg.dictionary.model import Table
+
+_TRIGGERS: Final = """
+SELECT owner, trigger_name, table_owner, table_name, status FROM sys.dba_triggers
+WHERE base_object_type = 'TABLE' AND table_owner = :1 ORDER BY table_name, owner, trigger_name
+"""
+_FOREIGN_KEYS: Final = """
+SELECT constraint_name, owner, table_name, validated FROM sys.dba_constraints
+WHERE constraint_type = 'R' AND status = 'ENABLED' AND owner = :1
+ORDER BY table_name, constraint_name
+"""
+_CREATE: Final = """
+CREATE TABLE OLR_PG_FALLBACK_ASIDE (
+    subscription VARCHAR2(128) NOT NULL,
+    enabling VARCHAR2(1000) NOT NULL,
+    disabling VARCHAR2(1000) NOT NULL,
+    CONSTRAINT OLR_PG_FALLBACK_ASIDE_KEY PRIMARY KEY (subscription, enabling)
+)
+"""
+_NOTED: Final = """
+SELECT enabling, disabling FROM OLR_PG_FALLBACK_ASIDE WHERE subscription = :1 ORDER BY enabling
+"""
+_NOTE: Final = (
+    "INSERT INTO OLR_PG_FALLBACK_ASIDE (subscription, enabling, disabling) VALUES (:1, :2, :3)"
+)
+_FORGET: Final = "DELETE FROM OLR_PG_FALLBACK_ASIDE WHERE subscription = :1 AND enabling = :2"
+_COUNT: Final = "SELECT count(*) FROM OLR_PG_FALLBACK_ASIDE"
+_DROP: Final = "DROP TABLE OLR_PG_FALLBACK_ASIDE PURGE"
+
+_ENABLED: Final = "ENABLED"
+_NO_TABLE: Final = "ORA-00942"
+_NAME_IN_USE: Final = "ORA-00955"
+_ALL: Final = "ALL TRIGGERS"
+
+
+class Switch(NamedTuple):
+    """The statements that enable something again and disable it."""
+
+    enabling: str
+    disabling: str
+
+
+class OracleSetAside:
+    """What of some tables is set aside, over one connection that is not in autocommit."""
+
+    def __init__(
+        self, connection: oracledb.Connection, subscription: str, tables: Sequence[Table]
+    ) -> None:
+        self._connection = connection
+        self._subscription = subscription
+        self._tables = {(one.source_owner, one.name) for one in tables}
+
+    def firing(self) -> list[Switch]:
+        """Return what would act on changes of the tables.
+
+        Raises:
+            OlrPgError: 7004, the account may not look; what else Oracle says.
+        """
+        try:
+            found = [
+                switch
+                for owner in sorted({owner for owner, _ in self._tables})
+                for switch in (*self._triggers(owner), *self._foreign_keys(owner))
+            ]
+        except oracledb.Error as error:
+            raise oracle_error(
+                error,
+                "looking for triggers and foreign keys of the tables",
+                action="grant SELECT on SYS.DBA_TRIGGERS and SYS.DBA_CONSTRAINTS to the account"
+                " (sql/oracle/fallback.sql): triggers that fire would change rows twice",
+            ) from error
+        return found
+
+    def noted(self) -> list[Switch]:
+        """Return what is set aside."""
+        try:
+            return [Switch(*row) for row in self._execute(_NOTED, (self._subscription,))]
+        except oracledb.Error as error:
+            if _NO_TABLE in str(error):
+                return []
+            raise oracle_error(error, "reading what is set aside") from error
+
+    def set_aside(self) -> list[Switch]:
+        """Disable what fires; return it.
+
+        Raises:
+            OlrPgError: 7315, Oracle refuses that: nothing may be applied then.
+        """
+        found = self.firing()
+        if not found:
+            return []
+        known = {one.enabling for one in self.noted()}
+        refused = []
+        try:
+            self._create()
+            for one in found:
+                if one.enabling not in known:
+                    self._execute(_NOTE, (self._subscription, *one))
+            self._connection.commit()
+        except oracledb.Error as error:
+            raise oracle_error(error, "noting what is set aside") from error
+        for one in found:
+            try:
+                self._execute(one.disabling, ())
+            except oracledb.Error as error:
+                refused.append(_refusal(error, one.disabling))
+        if refused:
+            raise OlrPgError(Code.FALLBACK_TRIGGERS_FIRE, "; ".join(refused))
+        return found
+
+    def put_back(self) -> list[Switch]:
+        """Enable what is set aside; return it.
+
+        Raises:
+            OlrPgError: 7316, Oracle refuses some of it; the others are enabled.
+        """
+        done, refused = [], []
+        # Keys before triggers: what a trigger needs is there.
+        for one in self.noted():
+            try:
+                self._execute(one.enabling, ())
+                self._execute(_FORGET, (self._subscription, one.enabling))
+                self._connection.commit()
+            except oracledb.Error as error:
+                refused.append(_refusal(error, one.enabling))
+            else:
+                done.append(one)
+        if refused:
+            raise OlrPgError(Code.FALLBACK_NOT_PUT_BACK, "; ".join(refused))
+        return done
+
+    def remove(self) -> None:
+        """Remove the table of the notes, if it has none."""
+        try:
+            if self._execute(_COUNT, ()) == [(0,)]:
+                self._execute(_DROP, ())
+        except oracledb.Error as error:
+            if _NO_TABLE not in str(error):
+                raise oracle_error(error, "removing what was set aside") from error
+
+    def _triggers(self, owner: str) -> list[Switch]:
+        by_table: dict[str, list[tuple[str, str, bool]]] = {}
+        for trigger_owner, name, table_owner, table, status in self._execute(_TRIGGERS, (owner,)):
+            if (table_owner, table) in self._tables:
+                by_table.setdefault(table, []).append((trigger_owner, name, status == _ENABLED))
+        found = []
+        for table, triggers in by_table.items():
+            place = f"ALTER TABLE {quoted(owner)}.{quoted(table)}"
+            if all(is_on for _, _, is_on in triggers):
+                found.append(Switch(f"{place} ENABLE {_ALL}", f"{place} DISABLE {_ALL}"))
+                continue
+            for trigger_owner, name, is_on in triggers:
+                one = f"ALTER TRIGGER {quoted(trigger_owner)}.{quoted(name)}"
+                if is_on:
+                    found.append(Switch(f"{one} ENABLE", f"{one} DISABLE"))
+        return found
+
+    def _foreign_keys(self, owner: str) -> list[Switch]:
+        found = []
+        for name, table_owner, table, validated in self._execute(_FOREIGN_KEYS, (owner,)):
+            if (table_owner, table) in self._tables:
+                place = f"ALTER TABLE {quoted(table_owner)}.{quoted(table)}"
+                how = "VALIDATE" if validated == "VALIDATED" else "NOVALIDATE"
+                found.append(
+                    Switch(
+                        f"{place} ENABLE {how} CONSTRAINT {quoted(name)}",
+                        f"{place} DISABLE CONSTRAINT {quoted(name)}",
+                    )
+                )
+        return found
+
+    def _create(self) -> None:
+        try:
+            self._execute(_CREATE, ())
+        except oracledb.DatabaseError as error:
+            if _NAME_IN_USE not in str(error):
+                raise
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return list(cursor.fetchall()) if cursor.description else []
+
+
+def _refusal(error: oracledb.Error, statement: str) -> str:
+    """Say what Oracle says of a statement.
+
+    Raises:
+        OlrPgError: it cannot be reached.
+    """
+    coded = oracle_error(error, statement)
+    if coded.code in PASSING:
+        raise coded from error
+    return coded.detail

@@ -1,0 +1,19 @@
+"""A slice of the campaign: one kill of each side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fallback.kills import VICTIMS, campaign
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_nothing_is_lost_and_nothing_is_applied_twice(tmp_path: Path, seed: int) -> None:
+    found = campaign(tmp_path, len(VICTIMS), seed)
+    assert found.kills == len(VICTIMS)
+    assert found.wrong == ""

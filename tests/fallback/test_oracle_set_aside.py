@@ -1,0 +1,81 @@
+"""Oracle's triggers and foreign keys during the way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import end, prepare, run, status
+from olr_pg.fallback.oracle_set_aside import OracleSetAside
+from olr_pg.oracle.oracle_connection import open_connection
+from tests.fallback.made_way import MadeWay
+
+if TYPE_CHECKING:
+    from tests.proving.served import Served
+
+_TRIGGER = "CREATE TRIGGER {t}_{n} BEFORE UPDATE ON {t} FOR EACH ROW BEGIN :NEW.w := 99; END;"
+
+
+def states(made: MadeWay) -> dict[str, str]:
+    with made.oracle_cursor() as cursor:
+        cursor.execute(
+            "SELECT trigger_name, status FROM sys.dba_triggers UNION ALL SELECT constraint_name,"
+            " status FROM sys.dba_constraints WHERE constraint_type = 'R'"
+        )
+        return {name: state for name, state in cursor if made.name.upper() in name}
+
+
+def test_what_fires_is_set_aside_and_put_back_by_name(
+    served: Served, logical_database: str
+) -> None:
+    made = MadeWay(served, logical_database, "aside")
+    for number in ("a", "b"):
+        made.oracle(_TRIGGER.replace("{n}", number))
+    made.oracle("ALTER TRIGGER aside_b DISABLE")  # by somebody, long ago
+    made.oracle("ALTER TABLE {t} ADD CONSTRAINT aside_up FOREIGN KEY (w) REFERENCES {t}")
+    before = states(made)
+    assert before == {"ASIDE_A": "ENABLED", "ASIDE_B": "DISABLED", "ASIDE_UP": "ENABLED"}
+    prepare(made.way)
+    made.sql("INSERT INTO {t} VALUES (2, 'b', NULL, NULL), (1, 'a', 2, NULL)")
+    made.sql("UPDATE {t} SET v = 'c' WHERE id = 2")
+    made.sql("UPDATE {t} SET w = 7 WHERE id = 2")
+    run(made.way, once=True)
+    assert made.same()
+    assert set(states(made).values()) == {"DISABLED"}
+    assert len(status(made.way).set_aside) == 2
+    run(made.way, once=True)  # again changes nothing
+    assert len(status(made.way).set_aside) == 2
+
+    with pytest.raises(OlrPgError, match="2298") as refused:
+        end(made.way)  # there is no row 7
+    assert refused.value.code == Code.FALLBACK_NOT_PUT_BACK
+    assert states(made) == before | {"ASIDE_UP": "DISABLED"}
+    assert status(made.way).ledger is not None
+    made.sql("INSERT INTO {t} VALUES (7, 'g', NULL, NULL)")
+    run(made.way, once=True)
+    end(made.way)
+    assert states(made) == before
+    assert status(made.way).set_aside == []
+
+
+def test_a_kill_between_note_and_ddl_loses_nothing(served: Served, logical_database: str) -> None:
+    made = MadeWay(served, logical_database, "halfway")
+    made.oracle(_TRIGGER.replace("{n}", "a"))
+    with open_connection(made.way.source) as connection:
+        aside = OracleSetAside(connection, made.name, made.way.tables)
+        (switch,) = aside.firing()
+        aside.set_aside()
+    for statement in (switch.enabling, switch.disabling):  # not disabled yet; disabled already
+        made.oracle(statement)
+        with open_connection(made.way.source) as connection:
+            aside = OracleSetAside(connection, made.name, made.way.tables)
+            aside.set_aside()
+            assert aside.noted() == [switch]
+            assert states(made) == {"HALFWAY_A": "DISABLED"}
+    with open_connection(made.way.source) as connection:
+        aside = OracleSetAside(connection, made.name, made.way.tables)
+        assert aside.put_back() == [switch]
+        assert aside.put_back() == []
+        assert states(made) == {"HALFWAY_A": "ENABLED"}
