@@ -11,6 +11,7 @@ import pytest
 import structlog.testing
 
 from olr_pg.applier.batches import lock_patience, locked_tables, table_queue
+from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.stopped.pausing import pause_table, unpause_table
 from olr_pg.errors import Code, OlrPgError
 from tests.applier.batches.locks import APPLIED, PATIENCE, UPDATES, applying, last, locked
@@ -36,6 +37,12 @@ def is_held(applier: Any) -> bool:
     return [(one.table, one.is_held) for one in applier.blocked] == [("S.T", True)]
 
 
+def progress(applier: Any, table: str) -> TableProgress:
+    (found,) = (one for one in applier.tables if one.name == table)
+    assert isinstance(found, TableProgress)
+    return found
+
+
 def test_a_table_that_is_locked_for_long_is_held_and_goes_on_by_itself(two: Replication) -> None:
     """Nobody else waits for it, though what it lacks is more than memory may hold."""
     locker = locked(two, "t")
@@ -47,9 +54,9 @@ def test_a_table_that_is_locked_for_long_is_held_and_goes_on_by_itself(two: Repl
         wait_until(lambda: last(two, "u") == UPDATES, PATIENCE)
         wait_until(lambda: not applier.crowded_out, PATIENCE)
         assert two.rows(HELD) == [(True,)]
-        (table,) = (one for one in applier.tables if one.name == "S.T")
-        assert table.error is None
-        assert table.held is not None
+        # What is held is asked for now and then, by another thread.
+        wait_until(lambda: progress(applier, "S.T").held is not None, PATIENCE)
+        assert progress(applier, "S.T").error is None
         assert applier.blocked[0].error.code == Code.STATEMENT_BLOCKED
         locker.close()
         wait_until(lambda: not applier.blocked, PATIENCE)
