@@ -24,18 +24,10 @@ from olr_pg.decoding.split import encode, remaining
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.accounting import Accounting, changes_by_table
 from olr_pg.ordering.commit_order import CommitOrder
-from olr_pg.ordering.dictionary_order import DictionaryOrder
-from olr_pg.ordering.fault_selection import (
-    ends_delivery,
-    is_delivered,
-    is_followed,
-    without_dropped,
-)
 from olr_pg.ordering.merger_state import MergedUpTo, OpenState, SavedState
 from olr_pg.ordering.parallel_commits import ParallelCommits
 from olr_pg.ordering.ready_transactions import ready_run
 from olr_pg.ordering.transaction_filters import TransactionFilters, count_left_out
-from olr_pg.ordering.watermarks import Watermarks
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.redo.uninterpreted import Passed
 from olr_pg.redo.walk import Tally
@@ -48,13 +40,14 @@ from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.room_filling import just_sized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
 
     from olr_pg.decoding.dictionary_follower import DictionaryFollower
     from olr_pg.decoding.split import Encoded, SplitResult, Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
+    from olr_pg.dictionary.decoding_plan import RowPlan
     from olr_pg.ordering.merger_state import ThreadSplit
     from olr_pg.ordering.ready_transactions import ReadyRun
     from olr_pg.ordering.run_end import Until
@@ -63,7 +56,6 @@ if TYPE_CHECKING:
     from olr_pg.transactions.lobs.source_reads import LobSource
     from olr_pg.transactions.open_transaction import OpenTransaction
     from olr_pg.transactions.row_fault import RowFault
-
 
 _log = structlog.get_logger(__name__)
 
@@ -510,3 +502,159 @@ class Merger:
         if len(self.subscription.views) == 1:
             count_left_out(self.account, part.transactions, delivered)
         return delivered
+
+
+# --- changes of the dictionary, which wait for everything that committed before them ---
+
+
+class DictionaryOrder:
+    """The changes that transactions made to the dictionary, by their commits.
+
+    Attributes:
+        left: those that left last, in commit order.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[DictionaryTransaction] = []
+        self._last: tuple[int, tuple[int, int, int, int]] | None = None
+        self.left: list[DictionaryTransaction] = []
+
+    @property
+    def begin_scns(self) -> list[int]:
+        """The begin SCNs of those that wait."""
+        return [transaction.begin_scn for transaction in self._waiting]
+
+    @property
+    def commit_scns(self) -> list[int]:
+        """The commit SCNs of those that wait."""
+        return [transaction.commit_scn for transaction in self._waiting]
+
+    def take(self, transaction: DictionaryTransaction) -> None:
+        """Keep the changes of a transaction."""
+        self._waiting.append(transaction)
+
+    def before(self, limit: int) -> list[DictionaryTransaction]:
+        """Return those that commit below `limit`, in commit order; they go on waiting."""
+        known = (t for t in self._waiting if t.commit_scn < limit)
+        return sorted(known, key=lambda t: t.order)
+
+    def release(self, limit: int) -> None:
+        """Remove and return the changes that commit below `limit`, without those released before.
+
+        What is decoded again may have left.
+        """
+        known, last = self.before(limit), self._last
+        self.left = [t for t in known if last is None or t.order > last]
+        if self.left:
+            self._last = self.left[-1].order
+        self._waiting = [t for t in self._waiting if t.commit_scn >= limit]
+
+    def abandon(self, scn: int) -> None:
+        """Drop what committed at `scn` or later: a RESETLOGS gave it up."""
+        self._waiting = [t for t in self._waiting if t.commit_scn < scn]
+
+    def saved(self) -> tuple[DictionaryTransaction, ...]:
+        """Return a copy of what waits, for `go_back`."""
+        return tuple(self._waiting)
+
+    def go_back(self, saved: tuple[DictionaryTransaction, ...]) -> None:
+        """Put back the state that `saved` returned."""
+        self._waiting = list(saved)
+
+
+# --- row changes that could not be put together ---
+
+
+def without_dropped(fault: RowFault, dropped: npt.NDArray[np.bool_] | None) -> RowFault | None:
+    """Return a fault without the LOB values of changes that are left out for everyone.
+
+    Args:
+        dropped: shape (tables, 3); see `decoding.filters.Filters.dropped`.
+
+    Returns:
+        None where nothing is left of it.
+    """
+    if not fault.lobs or dropped is None:
+        return fault
+    lobs = [lob.without(dropped[fault.table]) for lob in fault.lobs]
+    left = tuple(lob for lob in lobs if lob is not None)
+    return fault._replace(lobs=left) if left else None
+
+
+def is_delivered(fault: RowFault, plan: RowPlan) -> bool:
+    """Tell whether the table of a fault is a client's."""
+    return not plan.delivered.size or bool(plan.delivered[fault.table])
+
+
+def is_followed(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
+    """Tell whether a fault hides something of the dictionary that its snapshot does not know."""
+    return (
+        follower is not None
+        and not fault.lobs
+        and bool(plan.followed.size and plan.followed[fault.table])
+        and fault.commit_scn > follower.snapshot_scn(fault.con_id)
+    )
+
+
+def ends_delivery(fault: RowFault, plan: RowPlan, follower: DictionaryFollower | None) -> bool:
+    """Tell whether nobody can be told that the table's changes are missing."""
+    if fault.lobs:
+        return False
+    is_alone = follower is None or follower.ends_delivery
+    return is_alone or is_followed(fault, plan, follower)
+
+
+# --- up to which SCN each open redo thread was read ---
+
+
+class Watermarks:
+    """The watermarks of the redo threads that count.
+
+    Args:
+        threads: the open ones, with the SCN from which each will be read.
+    """
+
+    def __init__(self, threads: Mapping[int, int]) -> None:
+        self._scns = dict(threads)
+
+    @property
+    def threads(self) -> frozenset[int]:
+        """The redo threads."""
+        return frozenset(self._scns)
+
+    @property
+    def lowest(self) -> int:
+        """Every transaction that commits below it has been decoded; 0 without a thread."""
+        return min(self._scns.values(), default=0)
+
+    def of(self, thread: int, default: int = 0) -> int:
+        """Return up to which SCN a redo thread was read, if it counts."""
+        return self._scns.get(thread, default)
+
+    def before(self, scn: int) -> frozenset[int]:
+        """Return those that were not read up to `scn`."""
+        return frozenset(thread for thread, at in self._scns.items() if at < scn)
+
+    def add(self, thread: int, scn: int) -> None:
+        """Wait for another redo thread, read from `scn` on, if it is not known yet."""
+        self._scns.setdefault(thread, scn)
+
+    def advance(self, thread: int, scn: int) -> None:
+        """Note that a thread was read up to `scn`, if not further before."""
+        self._scns[thread] = max(self.of(thread), scn)
+
+    def pass_scn(self, scn: int) -> None:
+        """Note that no thread has more redo from before `scn`."""
+        self._scns = {thread: max(at, scn) for thread, at in self._scns.items()}
+
+    def limit(self, scn: int) -> None:
+        """Do not count what was read of any thread from `scn` on."""
+        self._scns = {thread: min(at, scn) for thread, at in self._scns.items()}
+
+    def close(self, thread: int) -> None:
+        """Note that no more redo comes from a thread."""
+        self._scns.pop(thread, None)
+
+    def saved(self) -> dict[int, int]:
+        """Return a copy of the watermarks."""
+        return dict(self._scns)

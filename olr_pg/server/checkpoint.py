@@ -28,7 +28,7 @@ What moves it (`port_session.PortSession` decides, here it becomes durable):
 
 `confirmed_by` is how the last two know each other again: the bundled applier by its subscription's
 name, others by the digest of their TableList query. A bundled applier that finds that others have
-confirmed starts from what its target says (`applier.session.positions`).
+confirmed starts from what its target says (`applier.session.conversation`).
 
 Too low a value costs time, too high a one loses transactions. Hence the order of things: a
 confirmation is first made durable here and only then does the queue drop what it confirms, and the

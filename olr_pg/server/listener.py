@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,13 +25,11 @@ from olr_pg.observability.periodic import Periodic
 from olr_pg.server.in_process_link import PIECE_BYTES, InsideLink
 from olr_pg.server.port_connection import Connection, shut
 from olr_pg.server.port_session import BUNDLED, PortSession, ReplicationClaim
-from olr_pg.server.refused_connections import Refusals
-from olr_pg.server.silent_client import LOOK_SECONDS, Silence
 from olr_pg.wire.frames import ByteOrder
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from olr_pg.config.address import Network
     from olr_pg.server.checkpoint import Checkpoint
@@ -323,3 +323,113 @@ class Listener:
                 del self._connections[connection]
                 self._leaving.discard(connection)
                 self._left.notify()
+
+
+# --- what is refused: counted, and logged without a flood ---
+
+QUIET_SECONDS: Final = 60.0
+"""How long, after a line, further ones of the same code are only counted."""
+
+
+class Refusals:
+    """Counts refusals by error code; may be used from any thread.
+
+    Args:
+        message: of the lines in the log.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, message: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._message = message
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counts = Counter[str]()
+        self._unsaid = Counter[str]()
+        self._said: dict[str, float] = {}
+
+    def add(self, error: OlrPgError, peer: str) -> None:
+        """Count a refusal; log it, unless one of its kind was logged of late."""
+        now = self._clock()
+        with self._lock:
+            self._counts[error.label] += 1
+            if now - self._said.get(error.label, -QUIET_SECONDS) < QUIET_SECONDS:
+                self._unsaid[error.label] += 1
+                return
+            self._said[error.label] = now
+            unsaid = self._unsaid.pop(error.label, 0)
+        _log.warning(
+            self._message,
+            client=peer,
+            code=error.label,
+            reason=str(error),
+            action=error.action,
+            **({"others_not_logged": unsaid} if unsaid else {}),
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return how many there were, by the code as it is printed."""
+        with self._lock:
+            return dict(self._counts)
+
+
+# --- a client that holds the claim to replicate and asks for nothing ---
+
+WARN_SECONDS: Final = 15.0
+"""A client that applies a batch may be silent for a while; it is warned of sooner where its time is
+over sooner."""
+LOOK_SECONDS: Final = 0.5
+
+
+class Silence:
+    """Tells how long a session has asked for nothing, and logs it once for each silence.
+
+    Args:
+        clock: seconds, as those of `PortSession.asked_at`.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._said: tuple[PortSession, float] | None = None
+
+    def seconds(self, session: PortSession) -> float:
+        """Return the seconds since it last asked for something."""
+        return 0.0 if session.is_served else self._clock() - session.asked_at
+
+    def of(
+        self, session: PortSession, saved_scn: int | None, limit: float | None
+    ) -> OlrPgError | None:
+        """Return 4054, where it is worth a warning.
+
+        Args:
+            saved_scn: where the checkpoint waits.
+            limit: seconds after which another client may take its place, None for never.
+        """
+        seconds = self.seconds(session)
+        if seconds < (WARN_SECONDS if limit is None else min(WARN_SECONDS, limit / 2)):
+            return None
+        queue = session.queue
+        if queue is None:
+            waits = "it has not said where to start"
+        else:
+            held = queue.status()
+            waits = f"{held.transmitted} transactions sent to it are not confirmed"
+        saved = "nothing is saved" if saved_scn is None else f"the saved SCN stays at {saved_scn}"
+        end = "no time-out ends it"
+        if limit is not None:
+            end = f"another client may take its place after {limit:g} s"
+        since = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(time.time() - seconds))
+        return OlrPgError(
+            Code.CLIENT_SILENT, f"since {since}: {waits}, {saved}, {end}", client=session.peer
+        )
+
+    def report(self, session: PortSession, warning: OlrPgError | None) -> None:
+        """Log the warning, unless it was logged since the session last asked."""
+        now = session, session.asked_at
+        if warning is None or now == self._said:
+            return
+        self._said = now
+        _log.warning(
+            "the client that replicates asks for nothing",
+            reason=str(warning),
+            action=warning.action,
+        )

@@ -45,10 +45,15 @@ An object is one run of replication: one client, one StartSCN. Either side ends 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from olr_pg.errors import OlrPgError
+import numpy as np
+import structlog
+
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.mapped import release_pages
 from olr_pg.ordering.ready_transactions import (
     SMALL_BYTES,
     JoinedMessages,
@@ -57,30 +62,29 @@ from olr_pg.ordering.ready_transactions import (
     joined,
     prepended,
 )
-from olr_pg.server.confirmed_memory import ConfirmedMessages
-from olr_pg.server.held_back import HeldBack
-from olr_pg.server.lowest_begin import LowestBegin, lower_of
-from olr_pg.server.queue_status import QueueStatus
+from olr_pg.scalars import format_xid
 from olr_pg.server.queued_events import EVENT_BYTES, QueuedEvents
-from olr_pg.server.taken_messages import (
-    TakenBefore,
-    TakenMessages,
-    check_commit_order,
-    next_messages,
-)
-from olr_pg.server.transmitted import Transmitted
+from olr_pg.wire.offsets import message_run
 from olr_pg.wire.protocol import ANSWER_BYTES, Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
 
+    from olr_pg.ordering.ready_transactions import U64, ReadyBatch, ReadyRun
     from olr_pg.server.backlog import Backlog
     from olr_pg.transactions.schema_event import SchemaEvent
+
+_log = structlog.get_logger(__name__)
 
 TRANSACTIONS_MAX: Final = 10_000
 BYTES_MAX: Final = 100 << 20
 _MESSAGES_MIN: Final = 2
 """Of a transaction: Begin and Commit."""
+_SIZE_BYTES: Final = 4
+_TOGETHER: Final = 256
+"""Transactions that become one stretch of `LowestBegin`, where they come in smaller ones."""
+_PIECE_BYTES: Final = 1 << 20
+"""Memory that is let go of at once, at least: each time costs a call of the system."""
 
 
 class ReadyQueue:
@@ -496,3 +500,335 @@ class ReadyQueue:
         self._ready_count -= count
         self._sent.add(sent)
         return sent
+
+
+# --- what it holds, in numbers ---
+
+
+class QueueStatus(NamedTuple):
+    """The content of the queue in numbers.
+
+    Attributes:
+        ready: transactions whose first message has not been taken.
+        transmitting: 0 or 1.
+        transmitted: waiting for confirmation.
+        held_bytes: of all three, `TRANSACTION_BYTES` for each included.
+        full: `put` would wait.
+        held_back: the bound is passed for the sake of a client that does not confirm.
+        next_scn: commit SCN of the first transaction that is not transmitted; None without one.
+        spilled, spilled_bytes: those of `ready` that are in the backlog, not in `held_bytes`.
+        events: events of tables that have not been taken.
+    """
+
+    ready: int
+    transmitting: int
+    transmitted: int
+    held_bytes: int
+    full: bool
+    held_back: bool
+    next_scn: int | None = None
+    spilled: int = 0
+    spilled_bytes: int = 0
+    events: int = 0
+
+
+# --- what is taken at the head of *ready* ---
+
+
+class TakenMessages(NamedTuple):
+    """Messages that are taken: bytes `first` to `end` of what the batch of `run` has.
+
+    They are whole transactions, or of one transaction.
+    """
+
+    run: ReadyRun
+    first: int
+    end: int
+    messages: int
+
+
+class TakenBefore(NamedTuple):
+    """The messages that were taken before of the transaction at the head, and their bytes."""
+
+    messages: int = 0
+    size: int = 0
+
+
+def check_commit_order(run: ReadyRun, last: int) -> None:
+    """See that the transactions of a run commit in order, the first at `last` or later.
+
+    Raises:
+        OlrPgError: 4015, a commit SCN is lower than that of the one before.
+    """
+    scns = run.commit_scn
+    if run.first_commit_scn >= last and (scns[1:] >= scns[:-1]).all():
+        return
+    for one in run.transactions():
+        if one.commit_scn < last:
+            raise OlrPgError(
+                Code.OUT_OF_COMMIT_ORDER,
+                f"commit SCN {one.commit_scn} after {last}",
+                xid=format_xid(one.xid),
+                **one.position.place(),
+            )
+        last = one.commit_scn
+
+
+def next_messages(
+    head: ReadyRun, begun: TakenBefore, messages: int, bytes_max: int, *, must: bool
+) -> TakenMessages:
+    """Find the next messages of one transaction.
+
+    Args:
+        begun: how far it is taken already.
+        messages: at most so many.
+        bytes_max: at most so many bytes; none where the first message is larger, unless one `must`
+            be.
+    """
+    batch, start, end = head.batch, head.start + begun.size, head.start + head.size
+    left = head.messages - begun.messages
+    if messages >= left and end - start <= bytes_max:
+        return TakenMessages(head, start, end, left)
+    most, count, big = min(messages, left), 0, batch.order.is_big
+    if most > 1:
+        blob = np.frombuffer(batch.blob, np.uint8)
+        count, end = message_run(blob, start, big, most, bytes_max)
+    if count == 0:
+        size = int.from_bytes(batch.blob[start : start + _SIZE_BYTES], batch.order.value)
+        count, end = 1, start + _SIZE_BYTES + size
+        if end - start > bytes_max and not must:
+            return TakenMessages(head, start, start, 0)
+    return TakenMessages(head, start, end, count)
+
+
+# --- *sent* ---
+
+
+class Transmitted:
+    """Transmitted transactions, in commit order; its queue has the lock.
+
+    Attributes:
+        count: how many they are.
+        confirmed: how many there were before them, which are confirmed.
+    """
+
+    def __init__(self) -> None:
+        self._runs: deque[ReadyRun] = deque()
+        self.count = 0
+        self.confirmed = 0
+
+    @property
+    def runs(self) -> Collection[ReadyRun]:
+        """The runs, in order."""
+        return self._runs
+
+    def add(self, run: ReadyRun) -> None:
+        """Add the next ones."""
+        self.count += len(run)
+        if not appended(self._runs, run):
+            self._runs.append(run)
+
+    def count_up_to(self, scn: int) -> int:
+        """Count those that commit at `scn` or before."""
+        count = 0
+        for run in self._runs:
+            found = run.count_up_to(scn)
+            count += found
+            if found < len(run):
+                break
+        return count
+
+    def confirms(self, scn: int) -> bool:
+        """Tell whether any commits at `scn` or before."""
+        return bool(self._runs) and self._runs[0].first_commit_scn <= scn
+
+    def first_commit_scn(self, confirming: int) -> int | None:
+        """Return the commit SCN of the first one behind SCN `confirming`; None without one."""
+        for run in self._runs:
+            dropped = run.count_up_to(confirming)
+            if dropped < len(run):
+                return run.cut(dropped)[1].first_commit_scn
+        return None
+
+    def confirm(self, count: int) -> Iterator[ReadyRun]:
+        """Drop the first `count`, and yield them."""
+        self.count -= count
+        self.confirmed += count
+        while count:
+            run = self._runs.popleft()
+            gone, rest = run.cut(min(count, len(run)))
+            count -= len(gone)
+            if rest:
+                self._runs.appendleft(rest)
+            yield gone
+
+    def take_back(self, scn: int) -> Iterator[ReadyRun]:
+        """Drop those that commit behind `scn`, and yield them, the last ones first."""
+        while self._runs and self._runs[-1].last_commit_scn > scn:
+            run = self._runs.pop()
+            kept, again = run.cut(run.count_up_to(scn))
+            if kept:
+                self._runs.append(kept)
+            self.count -= len(again)
+            yield again
+
+
+# --- the lowest begin SCN ---
+
+
+class _Stretch(NamedTuple):
+    """Transactions number `first` to `end` (exclusive) in the order of their coming.
+
+    Attributes:
+        lowest: the lowest begin SCN of all of them.
+        begins: shape (end - first), those of each; None where only `lowest` is known.
+    """
+
+    first: int
+    end: int
+    lowest: int
+    begins: U64 | None
+
+
+class LowestBegin:
+    """A sliding minimum: stretches that a later one undercuts are forgotten.
+
+    Each stretch comes and goes once, so that asking costs the same however many wait.
+    """
+
+    def __init__(self) -> None:
+        self._stretches: deque[_Stretch] = deque()
+        self._put = 0
+        self._dropped = 0
+
+    def put(self, run: ReadyRun, *, roughly: bool = False) -> None:
+        """Add transactions that came.
+
+        Args:
+            roughly: the lowest of them stands for all until the last is dropped.
+        """
+        lowest, stretches = run.lowest_begin_scn, self._stretches
+        first, self._put = self._put, self._put + len(run)
+        begins = None if roughly else run.begin_scn
+        while stretches and stretches[-1].lowest >= lowest:
+            stretches.pop()
+        if stretches and self._put - stretches[-1].first <= _TOGETHER:
+            before = stretches.pop()
+            # What was undercut between them is as good as what undercut it.
+            gap = np.full(first - before.end, lowest, np.uint64)
+            both = begins is not None and before.begins is not None
+            begins = np.concatenate([before.begins, gap, begins]) if both else None
+            first, lowest = before.first, before.lowest
+        stretches.append(_Stretch(first, self._put, lowest, begins))
+
+    def drop(self, count: int) -> None:
+        """Drop the oldest `count`, which went."""
+        self._dropped += count
+        while self._stretches and self._stretches[0].end <= self._dropped:
+            self._stretches.popleft()
+
+    def lowest(self, dropping: int = 0) -> int | None:
+        """Return the lowest of all but the oldest `dropping`; None where that is nothing."""
+        gone = self._dropped + dropping
+        found: int | None = None
+        for stretch in self._stretches:
+            if stretch.end <= gone:
+                continue
+            if stretch.begins is None or stretch.first >= gone:
+                return stretch.lowest if found is None else min(found, stretch.lowest)
+            # Those behind `gone` may be above the next stretch's, which is above all of these.
+            found = int(stretch.begins[gone - stretch.first :].min())
+        return found
+
+
+def lower_of(one: int | None, other: int | None) -> int | None:
+    """Return the lower of two SCNs, either of which may be missing."""
+    return min((scn for scn in (one, other) if scn is not None), default=None)
+
+
+# --- a client that does not confirm ---
+
+
+class HeldBack:
+    """Tells whether the bound is passed for the sake of a client, and logs when that changes.
+
+    Args:
+        bytes_max: the bound of the queue.
+
+    Attributes:
+        now: whether it was so at the last look.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self.now = False
+
+    def look(
+        self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], count: int, held_bytes: int
+    ) -> None:
+        """Log once when what a client does not confirm passes the bound, and once it is half.
+
+        Args:
+            sent, ready: the lists of the queue.
+            count: transactions of `sent`.
+            held_bytes: of both.
+        """
+        if self.now:
+            over = bool(sent) and held_bytes > self._bytes_max // 2
+        else:
+            over = held_bytes > self._bytes_max and self._is_over(sent, ready, held_bytes)
+        if over == self.now:
+            return
+        self.now = over
+        reason = OlrPgError(
+            Code.CONFIRMATIONS_HELD_BACK,
+            f"{count} transmitted transactions, {held_bytes} bytes in all",
+            bytes_max=self._bytes_max,
+        )
+        if over:
+            _log.warning(
+                "the client does not confirm what it has taken",
+                code=reason.label,
+                reason=str(reason),
+                action=reason.action,
+            )
+        else:
+            _log.info("the client confirms again", code=reason.label)
+
+    def _is_over(
+        self, sent: Collection[ReadyRun], ready: Collection[ReadyRun], held_bytes: int
+    ) -> bool:
+        """Tell whether a client has more than the bound, its largest transaction aside.
+
+        That may be of any size, and is not confirmed before it is applied.
+        """
+        size = held_bytes - sum(run.cost for run in ready)
+        return size > self._bytes_max and (
+            size - max((run.largest_cost for run in sent), default=0) > self._bytes_max
+        )
+
+
+# --- the memory of confirmed messages ---
+
+
+class ConfirmedMessages:
+    """Messages of transactions as they are confirmed, one run after the other.
+
+    A batch is kept until its last transaction is confirmed. Where its messages lie in a mapped
+    file, those before are not: many times a log's size would be in memory at once.
+    """
+
+    def __init__(self) -> None:
+        self._batch: weakref.ref[ReadyBatch] | None = None
+        self._first = 0
+        self._end = 0
+
+    def add(self, run: ReadyRun) -> None:
+        """Add the next ones."""
+        batch = None if self._batch is None else self._batch()
+        if run.batch is not batch or run.start != self._end:
+            self._batch, self._first = weakref.ref(run.batch), run.start
+        self._end = run.start + run.size
+        if self._end - self._first >= _PIECE_BYTES:
+            release_pages(run.batch.blob[self._first : self._end])
+            self._first = self._end

@@ -9,19 +9,21 @@ a part of the function: some 20 ms a job, where `RDD.collect` in a thread takes 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import pickle
+import re
 import socket
+import threading
 import time
 import uuid
-from collections import deque
+from collections import OrderedDict, deque
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-from olr_pg.errors import Code, OlrPgError
-from olr_pg.spark.broadcasts import BROADCASTS
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.spark.session import RESULTS_PROPERTY
-from olr_pg.spark.spark_failures import spark_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -195,3 +197,111 @@ def _shared_directory(context: SparkContext) -> str | None:
     """Look the directory up once: a context's settings come one by one, in a hundred calls."""
     directory: str | None = context.getConf().get(RESULTS_PROPERTY)
     return directory
+
+
+# --- broadcasts that outlive the jobs they were made for ---
+#
+# What the tasks of an appliance need stays the same from log to log. A broadcast for each call
+# would leave a file behind every time, until the JVM happens to collect its garbage.
+
+KEPT: Final = 2
+"""Broadcasts that stay while nobody uses them."""
+
+_Key = tuple[str, bytes]
+
+
+@dataclass(slots=True)
+class _Held:
+    broadcast: Broadcast[bytes]
+    users: int = 0
+
+
+class Broadcasts:
+    """Keeps the broadcasts of this process, the least recently used first; for any thread."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[_Key, _Held] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def borrow(self, context: SparkContext, data: bytes) -> Iterator[Broadcast[bytes]]:
+        """Lend the broadcast of `data` for as long as the block runs."""
+        key = context.applicationId, hashlib.sha256(data).digest()
+        with self._lock:
+            held = self._held.get(key)
+            if held is None:
+                held = self._held[key] = _Held(context.broadcast(data))
+            held.users += 1
+            self._held.move_to_end(key)
+        try:
+            yield held.broadcast
+        finally:
+            with self._lock:
+                held.users -= 1
+                self._drop_unused(key[0])
+
+    def _drop_unused(self, application: str) -> None:
+        from py4j.protocol import Py4JError
+
+        unused = [key for key, held in self._held.items() if held.users == 0]
+        for key in unused[: max(0, len(self._held) - KEPT)]:
+            dropped = self._held.pop(key)
+            # What belonged to a session that has ended went with it.
+            if key[0] == application:
+                with contextlib.suppress(Py4JError, OSError):
+                    dropped.broadcast.destroy()
+
+
+BROADCASTS: Final = Broadcasts()
+
+
+# --- what Spark and the connection to its JVM raise, as errors of the catalogue ---
+
+
+@contextlib.contextmanager
+def spark_errors(**where: str) -> Iterator[None]:
+    """Turn what Spark and the connection to its JVM raise into 6005, or 6008."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        if lacking := _missing_on_executor(str(error)):
+            raise OlrPgError(Code.EXECUTOR_UNFIT, lacking, **where) from error
+        raise OlrPgError(Code.SPARK_JOB_FAILED, _reason(error), **where) from error
+
+
+_MISSING_ON_EXECUTOR: Final = (
+    (r"No module named '?(?:olr_pg|pyspark)\b", "the package is not installed there"),
+    (r"Cannot run program \"([^\"]+)\"", "its Python is missing"),
+    (r"PYTHON_VERSION_MISMATCH", "it has another version of Python"),
+    (r"cannot cache function", "the compiled kernels cannot be kept there"),
+)
+"""What Spark says, and what it means: the beginning of the process that runs tasks has failed."""
+
+
+def _missing_on_executor(words: str) -> str | None:
+    """Return what a machine lacks to run tasks; None where the error is another one."""
+    for pattern, meaning in _MISSING_ON_EXECUTOR:
+        if found := re.search(rf".*{pattern}.*", words):
+            return f"{meaning}: {found[0].strip()}"
+    return None
+
+
+def _reason(error: Exception) -> str:
+    """Take what Spark's innermost exception says first, without the JVM's stack."""
+    from py4j.protocol import Py4JError
+
+    words = str(error)
+    cause: Any = getattr(error, "java_exception", None)
+    with contextlib.suppress(Py4JError, OSError):  # the exception's words are in the JVM
+        while cause is not None:
+            said = str(cause.toString())
+            if said.startswith("org.apache.spark."):
+                words = said
+            cause = cause.getCause()
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    # Where the text begins with a line of its own, the first one has only the exception's name.
+    first = lines[:2] if lines and lines[0].endswith(":") else lines[:1]
+    return " ".join(first) or plain_reason(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from olr_pg.dictionary.committed_changes import DictionaryTransaction
-from olr_pg.ordering.dictionary_order import DictionaryOrder
+from olr_pg.ordering.merger import DictionaryOrder
 
 
 def transaction(commit_scn: int, block: int = 2) -> DictionaryTransaction:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.ordering.fault_selection import (
+from olr_pg.ordering.merger import (
     ends_delivery,
     is_delivered,
     is_followed,

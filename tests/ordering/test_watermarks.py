@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olr_pg.ordering.watermarks import Watermarks
+from olr_pg.ordering.merger import Watermarks
 
 
 def test_the_lowest_thread_decides() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from olr_pg.errors import OlrPgError
-from olr_pg.postgres.server_process import clear_remains, find_server, read_pid_file
+from olr_pg.postgres.embedded import clear_remains, find_server, read_pid_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 
-from olr_pg.server.held_back import HeldBack
+from olr_pg.server.queue import HeldBack
 from tests.server.test_queue import transaction
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from olr_pg.server.kernel_warmup import warm_port
-from olr_pg.server.taken_messages import TakenBefore, next_messages
+from olr_pg.server.queue import TakenBefore, next_messages
 from olr_pg.wire import offsets
 from tests.server.test_queue import messages_of, transaction
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olr_pg.ordering.ready_transactions import joined
-from olr_pg.server.lowest_begin import LowestBegin, lower_of
+from olr_pg.server.queue import LowestBegin, lower_of
 from tests.server.test_queue import transaction
 
 STEPS = st.lists(

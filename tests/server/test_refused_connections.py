@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from olr_pg.errors import OlrPgError
-from olr_pg.server.refused_connections import QUIET_SECONDS, Refusals
+from olr_pg.server.listener import QUIET_SECONDS, Refusals
 
 
 def test_refusals_are_logged_once_a_minute() -> None:

@@ -10,11 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.config.port_sections import Limits
-from olr_pg.server import silent_client as silence
+from olr_pg.server import listener
 from olr_pg.server.checkpoint import Checkpoint
-from olr_pg.server.listener import Listener
+from olr_pg.server.listener import Listener, Silence
 from olr_pg.server.port_session import PortSession
-from olr_pg.server.silent_client import Silence
 from tests.server.test_listener import MemorySource, RawClient, commit_scn_of
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def test_a_client_that_asked_again_keeps_its_place(checkpoint: Checkpoint) -> No
 def test_a_silent_client_is_told_of_also_without_a_time_out(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "WARN_SECONDS", 0.0)
+    monkeypatch.setattr(listener, "WARN_SECONDS", 0.0)
     limits = Limits.model_validate({"silent-seconds": None})
     with (
         Listener(MemorySource(COUNT), checkpoint, limits=limits) as server,

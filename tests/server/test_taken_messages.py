@@ -6,7 +6,7 @@ import pytest
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.ordering.ready_transactions import joined
-from olr_pg.server.taken_messages import TakenBefore, check_commit_order, next_messages
+from olr_pg.server.queue import TakenBefore, check_commit_order, next_messages
 from tests.server.test_queue import messages_of, transaction
 
 SIZES = [len(message) for message in messages_of(1, 10, 20, 4)]

@@ -8,7 +8,7 @@ import pytest
 
 from olr_pg.ordering.ready_transactions import ReadyRun, joined, transactions_of
 from olr_pg.redo.commit_position import CommitPosition
-from olr_pg.server.transmitted import Transmitted
+from olr_pg.server.queue import Transmitted
 from tests.server.ready_one import ready_one
 
 

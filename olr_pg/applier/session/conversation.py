@@ -18,20 +18,23 @@ import psycopg
 import structlog
 
 from olr_pg.applier.session.distribution import Distribution
-from olr_pg.applier.session.exchange import Exchange
-from olr_pg.applier.session.positions import NotedPositions
+from olr_pg.applier.session.handover import Handover, end_handover
 from olr_pg.applier.session.reception import Reception
 from olr_pg.applier.session.unconfirmed import Unconfirmed
 from olr_pg.applier.settings import Consistency
+from olr_pg.applier.target.ledger import note_complete, note_saved, note_start, noted_start
 from olr_pg.applier.target.outage import announce_retry
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.postgres.sqlstates import is_transient
 from olr_pg.transactions.schema_event import SchemaEvent
-from olr_pg.wire.client import Elements
+from olr_pg.wire.client import ClientProtocol, Elements, Reply
 from olr_pg.wire.messages import (
     BackToScn,
+    Error,
     GetSavedScn,
     GetStatus,
     LastCommitedScn,
+    LogOff,
     SavedScn,
     StartScn,
     State,
@@ -44,13 +47,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from olr_pg.applier.batches.worker_pool import Workers
-    from olr_pg.applier.session.handover import Handover
     from olr_pg.applier.settings import ApplierSettings
     from olr_pg.applier.target.applied_file import AppliedTables
     from olr_pg.applier.target.connection import KeptConnection
-    from olr_pg.errors import OlrPgError
+    from olr_pg.wire.frames import ByteOrder
     from olr_pg.wire.link import ServerLink
-    from olr_pg.wire.messages import Answer
+    from olr_pg.wire.messages import Answer, Request
 
 _log = structlog.get_logger(__name__)
 
@@ -385,3 +387,195 @@ class Conversation:
         self._window = _FIRST_WINDOW
         self._workers.reset()
         self._distribution.forget()
+
+
+# --- requests, and the answers in their order ---
+
+
+class Exchange:
+    """Requests and answers over one connection at a time.
+
+    Args:
+        order: byte order of the connection.
+        is_stopped: asked now and then while the server is silent: whether to give up.
+    """
+
+    def __init__(
+        self, connect: Callable[[], ServerLink], order: ByteOrder, is_stopped: Callable[[], bool]
+    ) -> None:
+        self._connect = connect
+        self._order = order
+        self._is_stopped = is_stopped
+        self._link: ServerLink | None = None
+        self._protocol = ClientProtocol(order)
+
+    @property
+    def pending(self) -> int:
+        """Requests whose answer has not been given."""
+        return self._protocol.pending
+
+    def open(self) -> None:
+        """Connect.
+
+        Raises:
+            OSError: the server cannot be reached.
+        """
+        self._protocol = ClientProtocol(self._order)
+        self._link = self._connect()
+
+    def close(self) -> None:
+        """Log off, as far as there is a connection."""
+        if self._link is None:
+            return
+        try:
+            self._link.send(self._protocol.request(LogOff()))
+        except OSError as error:
+            _log.debug("no log off", error=plain_reason(error))
+        self._link.close()
+        self._link = None
+
+    def ask(self, request: Request) -> Answer:
+        """Send one request and return its answer, with nothing else in flight.
+
+        Raises:
+            OSError: the connection is lost, or another client has the server.
+            OlrPgError: 5012, the server refuses.
+        """
+        self.send(request)
+        while (event := self._protocol.next_event()) is None:
+            self.receive()
+        assert isinstance(event, Reply)
+        if isinstance(event.answer, Error) and event.answer.code == Code.PLACE_TAKEN:
+            # Perhaps our own lost connection, which the server has not noticed yet.
+            raise ConnectionRefusedError(event.answer.text)
+        return _accepted(event)
+
+    def send(self, request: Request, count: int = 1) -> None:
+        """Send a request so many times; the answers come with `next_answer`."""
+        assert self._link is not None
+        self._link.send(self._protocol.request(request, count))
+
+    def receive(self) -> None:
+        """Take what the server answered; waits until there is something."""
+        assert self._link is not None
+        self._link.receive(self._protocol, self._is_stopped)
+
+    def next_answer(self) -> Elements | Answer | SchemaEvent | None:
+        """Return the next answers in request order, or an event; None until more is received.
+
+        Raises:
+            OlrPgError: 5012, the server refuses; and those of `ClientProtocol.next_event`.
+        """
+        answer = self._protocol.next_event()
+        if answer is None:
+            return self._protocol.told()
+        return _accepted(answer) if isinstance(answer, Reply) else answer
+
+
+def _accepted(reply: Reply) -> Answer:
+    if isinstance(reply.answer, Error):
+        request = type(reply.request).__name__
+        raise OlrPgError(
+            Code.SERVER_REFUSED, f"{request}: {reply.answer.text}", server_code=reply.answer.code
+        )
+    return reply.answer
+
+
+# --- the positions that stay in the target, for readers and for the next start ---
+
+
+class NotedPositions:
+    """The positions to be noted in the target, and those that are noted.
+
+    Attributes:
+        handover: the initial loads that are not left behind yet.
+        confirmed_scn: the highest SCN that was confirmed to the server.
+    """
+
+    def __init__(self, subscription: str, target: KeptConnection, handover: Handover) -> None:
+        self._subscription = subscription
+        self._target = target
+        self._noted_scn = 0
+        self._noted_start: int | None = None
+        self.handover = handover
+        self.confirmed_scn = 0
+        # From where a server would have to start for what the target lacks; None: not known.
+        self._start_scn: int | None = None
+        self._is_saved = False
+        self._disbelieved: int | None = None
+
+    def start(self, saved_scn: int | None, configured_scn: int, *, is_own: bool) -> int:
+        """Return the SCN to start at, which passes over nothing that the target may lack.
+
+        The server's saved SCN is believed where it tells of what this applier confirmed and the
+        target is known to have that. Else the target says where to start, if that is further back;
+        where it says nothing, everything from the configured SCN on is asked for again.
+
+        Args:
+            saved_scn: of the server, None where it has none.
+            configured_scn: where to start without one.
+            is_own: whether the saved one is believed.
+
+        Raises:
+            psycopg.Error: the target cannot be asked.
+        """
+        start = self.handover.start(saved_scn, configured_scn)
+        self._disbelieved = None
+        if saved_scn is None or is_own:
+            return start
+        noted = self._start_scn
+        if noted is None:
+            noted = self._target.use(lambda c: noted_start(c, self._subscription))
+        own = self.handover.start(noted, configured_scn)
+        if own >= start:
+            return start
+        error = OlrPgError(
+            Code.SAVED_SCN_AHEAD,
+            f"it has saved SCN {saved_scn}, the target needs all from SCN {own} on: started there",
+            subscription=self._subscription,
+        )
+        _log.warning(
+            "the applier starts at the SCN that the target has noted",
+            reason=str(error),
+            action=error.action,
+        )
+        self._disbelieved = saved_scn
+        return own
+
+    def started(self, scn: int) -> None:
+        """Note that the server delivers everything that began at this SCN or later."""
+        self._start_scn, self._is_saved = scn, False
+
+    def saved(self, scn: int) -> None:
+        """Note from where the server delivers what is not confirmed; the target has all the rest.
+
+        Not where it is still the one that was passed by: this applier has confirmed nothing yet.
+        """
+        if scn == self._disbelieved:
+            return
+        self._disbelieved = None
+        self._start_scn, self._is_saved = scn, True
+
+    def note(self) -> None:
+        """Store the positions that have moved in the target.
+
+        Up to `confirmed_scn` all tables are complete (`ledger.sql`); an initial load is left behind
+        once everything up to its SCN is confirmed.
+
+        Raises:
+            psycopg.Error: it could not be; again does no harm.
+        """
+        name, confirmed = self._subscription, self.confirmed_scn
+        if 0 < self.handover.scn <= confirmed:
+            self._target.use(lambda c: end_handover(c, name, confirmed))
+            self.handover = Handover()
+        if confirmed > self._noted_scn:
+            self._target.use(lambda c: note_complete(c, name, confirmed))
+            if self._noted_scn == 0:
+                self._noted_start = None  # its line may be new
+            self._noted_scn = confirmed
+        start = self._start_scn
+        if start is not None and start != self._noted_start:
+            note = note_saved if self._is_saved else note_start
+            self._target.use(lambda c: note(c, name, start))
+            self._noted_start = start

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
-from olr_pg.applier.session.exchange import Exchange
+from olr_pg.applier.session.conversation import Exchange
 from olr_pg.wire.messages import LastCommitedScn, Request
 
 Replication = Any  # tests/applier/conftest.py

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from olr_pg.applier.session.conversation import NotedPositions
 from olr_pg.applier.session.handover import Handover
-from olr_pg.applier.session.positions import NotedPositions
 from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.ledger import ensure_ledger
 
