@@ -267,6 +267,8 @@ class Code(IntEnum):
     TABLE_PAUSED = 5130
     STRUCTURE_LACKING = 5131
     WAY_BACK_TOO_LATE = 5132
+    TARGET_NOT_QUIET = 5133
+    SEQUENCES_NOT_ADVANCED = 5134
     LEDGER_OF_LATER_RELEASE = 5140
     HOLD_UNREADABLE = 5141
     NO_SUCH_ERROR_LINE = 5142
@@ -1527,6 +1529,16 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.CUTOVER_STEP_REFUSED: ErrorEntry(
         "PostgreSQL refuses a step of the cut-over",
         "mend what PostgreSQL's reason above says, then start the same command again",
+    ),
+    Code.TARGET_NOT_QUIET: ErrorEntry(
+        "somebody writes to PostgreSQL",
+        "stop the applications, let their transactions end, and start the command again",
+    ),
+    Code.SEQUENCES_NOT_ADVANCED: ErrorEntry(
+        "sequences of Oracle could not be set",
+        "grant ALTER on them to the account of the way back (sql/oracle/fallback.sql), or let their"
+        " owner set them (ALTER SEQUENCE … RESTART START WITH; before 18c: INCREMENT BY the"
+        " distance, take a value, INCREMENT BY 1), then start the command again",
     ),
     Code.WAY_BACK_TOO_LATE: ErrorEntry(
         "the cut-over has ended without a way back",

@@ -13,6 +13,7 @@ import pytest
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.cli.migration.cutover import cutover
+from olr_pg.cli.migration.fallback import cutover_command
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run
@@ -30,6 +31,9 @@ def config(served: Served, logical_database: str, tmp_path: Path) -> Path:
     for name in ("sold", "olr_pg_fallback"):
         with suppress(oracledb.DatabaseError):
             served.execute(f"DROP TABLE {name}")
+    with suppress(oracledb.DatabaseError):
+        served.execute("DROP SEQUENCE sold_seq")
+    served.execute("CREATE SEQUENCE sold_seq START WITH 5")
     served.execute(ITEMS)
     document = document_of(served.folder)
     document["context"] = {"data": str(tmp_path / "data")}
@@ -62,6 +66,23 @@ def rows_in_oracle(served: Served) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in cursor]
 
 
+def go_home(config: Path, target: str, served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    """Take the applications back to Oracle, whose sequence goes on behind the target's."""
+    with psycopg.connect(target) as connection:
+        connection.execute("UPDATE app.sold SET name = 'ONE!' WHERE id = 1")
+        with pytest.raises(OlrPgError) as writing:
+            cutover_command(config, unverified=True)
+        assert writing.value.code == Code.TARGET_NOT_QUIET
+        connection.execute("SELECT setval('app.sold_seq', 40)")
+    for _ in range(2):  # again changes nothing but one value of the sequence
+        cutover_command(config, unverified=True, as_json=True)
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["steps"]["verified"] == {"skipped": True}
+    move = {"sequence": "APP.SOLD_SEQ", "before": 42, "after": 42}
+    assert found["steps"]["sequences"] == {"advanced": [move]}
+    assert rows_in_oracle(served) == [(1, "ONE!"), (2, "two")]
+
+
 def test_a_cut_over_with_a_way_back(
     served: Served,
     logical_database: str,
@@ -77,7 +98,7 @@ def test_a_cut_over_with_a_way_back(
     names = [step["step"] for step in done["steps"]]
     assert names[-3:] == ["constraints", "fallback", "report"]
     assert done["steps"][-2]["detail"]["slot"] == "olr_pg_fallback_olr_pg"
-    assert "`olr-pg fallback run --once`" in done["way_back"]
+    assert "`olr-pg fallback cutover`" in done["way_back"]
     assert cut(fallback=True)["steps"] == done["steps"]
     cutover(config, status=True)
     assert "leave it running" in capsys.readouterr().out
@@ -90,6 +111,8 @@ def test_a_cut_over_with_a_way_back(
         run(way, once=True)
     assert rows_in_oracle(served) == [(1, "ONE"), (2, "two")]
 
+    go_home(config, logical_database, served, capsys)
+
     # The forward way, which reads this in Oracle's redo, drops it: the insert would be a conflict.
     served.execute("INSERT INTO sold VALUES (3, 'three', NULL)")
     run_appliance(loaded, once=True, apply=True)
@@ -97,7 +120,7 @@ def test_a_cut_over_with_a_way_back(
         ledger = "SELECT inserted, updated, conflicts, stopped FROM olr_pg.ledger"
         assert connection.execute(ledger).fetchall() == [(2, 0, 0, False)]
         rows = connection.execute("SELECT id, name FROM app.sold ORDER BY id").fetchall()
-    assert rows == [(1, "ONE"), (2, "two"), (3, "three")]
+    assert rows == [(1, "ONE!"), (2, "two"), (3, "three")]
 
 
 def test_a_way_back_begins_before_applications_may_write(

@@ -203,6 +203,48 @@ def verify_command(
         raise typer.Exit(1)
 
 
+@app.command("cutover")
+def cutover_command(
+    config: ConfigOption,
+    *,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Leave out the comparison of the tables.")
+    ] = False,
+    target_name: TargetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take the applications back to Oracle: drain, compare, let the sequences go on.
+
+    Stop the applications and `olr-pg fallback run` before. Start it again to go on where it
+    stopped. The way back stays until `olr-pg fallback end`.
+    """
+    from olr_pg.load.cutover.cut_back import cut_back, cut_back_lines
+    from olr_pg.load.initial import PRELOAD
+    from olr_pg.spark.session import stop_session
+
+    loaded = read_config(config, target_name)
+
+    def announce(step: str, title: str) -> None:
+        if not as_json:
+            print_line(f"{step}: {title} …", at_once=True)
+
+    try:
+        found = cut_back(
+            loaded,
+            lambda: spark_session_of(loaded, PRELOAD),
+            unverified=unverified,
+            progress=announce,
+        )
+    finally:
+        stop_session()
+    if as_json:
+        print_json({"finished": True, "steps": found})
+        return
+    for line in cut_back_lines(found):
+        print_line(line)
+    print_line("Let the applications use Oracle again. Then end the way back: olr-pg fallback end")
+
+
 @app.command("end")
 def end_command(config: ConfigOption, *, target_name: TargetOption = None) -> None:
     """End the way back: remove slot and publication in PostgreSQL, the ledger in Oracle.

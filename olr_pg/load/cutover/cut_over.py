@@ -112,9 +112,8 @@ STEPS: Final = (
     ),
 )
 _BACK_WITH_ROWS: Final = (
-    "stop the applications, bring the rest over with `olr-pg fallback run --once`, compare with"
-    " `olr-pg fallback verify`, and let them use the source again. If nobody goes back any more:"
-    " `olr-pg fallback end`"
+    "stop the applications and run `olr-pg fallback cutover`: Oracle then has all that they have"
+    " written to the target. If nobody goes back any more: `olr-pg fallback end`"
 )
 WAY_BACK: Final = CutOverStep("fallback", "the way back has begun", _BACK_WITH_ROWS)
 

@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from olr_pg.dictionary.model import Snapshot
+from olr_pg.dictionary.structure import INT64_MAX, Sequence
 from olr_pg.simulator.database_start import start_containers, start_instance, start_session
 from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.transactions import Transaction
@@ -199,8 +200,18 @@ class SqlDatabase:
             self.instance.describe(self.container),
             tuple(table.describe() for table in described),
             self.dictionary.rows(sims),
-            structure=table_structure(sims),
+            structure=table_structure(sims).model_copy(update={"sequences": self._sequences()}),
         )
+
+    def _sequences(self) -> tuple[Sequence, ...]:
+        return tuple(
+            Sequence(
+                owner=self.owner, name=one.name, next=one.following, increment=one.increment,
+                maximum=min(one.maximum, INT64_MAX), cache=one.cache,
+            )
+            for one in self.sequences.values()
+            if self.tables  # a schema without any is not known yet
+        )  # fmt: skip
 
     def begin_recording(self) -> Snapshot:
         """Begin what is recorded: the rows and tables of now are there at the start.

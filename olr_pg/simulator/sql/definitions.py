@@ -123,6 +123,7 @@ class _Definitions:
             (("DROP", "TABLE"), self._drop_table),
             (("DROP", "TRIGGER"), lambda: self._drop_trigger(self._words.name())),
             (("DROP", "SEQUENCE"), self._drop_sequence),
+            (("ALTER", "SEQUENCE"), self._alter_sequence),
             (("DROP", "INDEX"), self._drop_index),
             (("TRUNCATE", "TABLE"), self._truncate),
             (("ALTER", "TABLE"), self._alter_table),
@@ -708,6 +709,16 @@ class _Definitions:
             else:
                 raise words.unknown()
         database.sequences[name] = found
+
+    def _alter_sequence(self) -> None:
+        words, known = self._words, self._database.sequences
+        name = words.name()
+        if name not in known:
+            raise OraError(2289, "sequence does not exist")
+        words.expect("RESTART")
+        words.expect("START")
+        words.expect("WITH")
+        known[name].following = words.number()
 
     def _drop_sequence(self) -> None:
         name = self._words.name()

@@ -1,0 +1,217 @@
+"""The way home: applications return from the target to Oracle, with all that they have written.
+
+The steps find for themselves what is left to do, so that nothing is kept of them: whoever starts
+the command again goes on where it stopped. Sequences of Oracle go on behind those of the target and
+never go back, as on the way forward. The slot stays until `olr-pg fallback end`: a second way home
+costs no new beginning.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import oracledb
+from psycopg import sql
+
+from olr_pg.appliance.opened_target import opened_target
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import run
+from olr_pg.load import sources
+from olr_pg.load.cutover.steps_done import read_steps
+from olr_pg.load.fallback_way import open_way_back
+from olr_pg.load.verification.verification import verify
+from olr_pg.observability.wording import counted
+from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from psycopg import Connection
+    from pyspark.sql import SparkSession
+
+    from olr_pg.config.model import Config
+
+STEPS: Final = {
+    "quiet": "nobody writes to PostgreSQL",
+    "drained": "Oracle has everything that was committed",
+    "verified": "the tables are identical",
+    "sequences": "Oracle's sequences go on behind the target's",
+}
+_SEQUENCES: Final = "sequences"
+
+_WRITERS: Final = """
+SELECT 'process ' || pid || ' of ' || coalesce(usename::text, 'nobody') FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL
+UNION ALL
+SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts WHERE database = current_database()
+ORDER BY 1
+"""
+
+
+class SequenceMove(NamedTuple):
+    """A sequence of Oracle's that goes on elsewhere.
+
+    Attributes:
+        sequence: ``OWNER.NAME``.
+        before, after: its next value.
+    """
+
+    sequence: str
+    before: int
+    after: int
+
+
+def cut_back(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    unverified: bool = False,
+    progress: Callable[[str, str], None] = lambda _step, _title: None,
+) -> dict[str, Any]:
+    """Take the steps that bring applications back to Oracle; return what each found.
+
+    Args:
+        session: makes the Spark session that compares the tables.
+        unverified: the tables are not compared.
+        progress: called with a step and its title as it begins.
+
+    Raises:
+        OlrPgError: 5133 somebody writes, 5134 a sequence cannot be set, 5124 the tables differ,
+            73xx the way back cannot go on or has stopped tables.
+    """
+    found = dict[str, Any]()
+    for step, title in STEPS.items():
+        progress(step, title)
+        if step == "quiet":
+            check_nobody_writes(config)
+            found[step] = {}
+        elif step == "drained":
+            with open_way_back(config) as way:
+                run(way, once=True)
+            check_nobody_writes(config)
+            found[step] = {}
+        elif step == "verified":
+            found[step] = {"skipped": True} if unverified else _compare(config, session)
+        else:
+            moves = advance_oracle_sequences(config)
+            found[step] = {"advanced": [move._asdict() for move in moves]}
+    return found
+
+
+def check_nobody_writes(config: Config) -> None:
+    """Look for transactions that have written to the target and are open.
+
+    Raises:
+        OlrPgError: 5133, there are some.
+    """
+    with opened_target(config) as target:
+        writers = [name for (name,) in target.connection.execute(_WRITERS)]
+    if writers:
+        raise OlrPgError(Code.TARGET_NOT_QUIET, ", ".join(writers))
+
+
+def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
+    """Compare both sides as they are now.
+
+    Raises:
+        OlrPgError: 5124, they differ; what keeps a table from being compared.
+    """
+    with opened_target(config) as target, sources.open_tables(config) as source:
+        settings = sources.target_settings(config, source.snapshot, target.connect_string)
+        work = source.sources(source.choose(()))
+        found = verify(settings, work, session, at_position=False)
+    if found.failures:
+        raise found.failures[0]
+    differing = [one.table.source.full_name for one in found.tables if not one.identical]
+    if differing:
+        raise OlrPgError(
+            Code.SOURCE_AND_TARGET_DIFFER,
+            f"{len(differing)} of {len(found.tables)} tables: {', '.join(differing)}",
+            action="look at the differences with `olr-pg fallback verify`, correct them on the"
+            " side that is wrong, and start the command again",
+        )
+    return {"tables": len(found.tables), "rows": sum(one.target_rows for one in found.tables)}
+
+
+# --- sequences -----------------------------------------------------------------------------------
+
+
+def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
+    """Let Oracle's sequences go on behind those of the target, as the cut-over paired them.
+
+    Each loses one value: to take one is the only way to learn where it is.
+
+    Raises:
+        OlrPgError: 5134, some cannot be set; the others are.
+    """
+    moves, failed = list[SequenceMove](), list[str]()
+    with opened_target(config) as target:
+        pairs = list(_pairs(target.connection, sources.apply_section(config).subscription))
+        wanted = {name: _next_value(target.connection, place) for name, place in pairs}
+    if not wanted:
+        return []
+    try:
+        opened = open_connection(config.fallback_source)
+    except oracledb.Error as error:
+        raise oracle_error(error, "connecting as the account of the way back") from error
+    with closing(opened) as connection, connection.cursor() as cursor:
+        for name, following in sorted(wanted.items()):
+            try:
+                moves.append(_advance(cursor, name, *following))
+            except oracledb.DatabaseError as error:
+                failed.append(f"{name}: {oracle_error(error, 'setting a sequence').detail}")
+    if failed:
+        raise OlrPgError(Code.SEQUENCES_NOT_ADVANCED, "; ".join(failed))
+    return moves
+
+
+def _pairs(connection: Connection[Any], subscription: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each sequence of Oracle that the cut-over advanced, with its place in the target."""
+    step = read_steps(connection, subscription).get(_SEQUENCES)
+    for one in () if step is None else step.detail.get("advanced", ()):
+        schema, name = one["target"]
+        yield one["sequence"], (schema, name)
+
+
+def _next_value(connection: Connection[Any], place: tuple[str, str]) -> tuple[int, int]:
+    """Return the next value of a sequence of the target, and its increment."""
+    query = sql.SQL(
+        "SELECT s.last_value, s.is_called, p.seqincrement FROM {} s, pg_sequence p"
+        " WHERE p.seqrelid = %s::regclass"
+    ).format(sql.Identifier(*place))
+    name = sql.Identifier(*place).as_string(connection)
+    row = connection.execute(query, (name,)).fetchone()
+    assert row is not None
+    last, is_called, increment = row
+    return int(last) + (int(increment) if is_called else 0), int(increment)
+
+
+def _advance(
+    cursor: oracledb.Cursor, sequence: str, following: int, increment: int
+) -> SequenceMove:
+    owner, _, name = sequence.rpartition(".")
+    quoted = f'"{owner}"."{name}"'
+    cursor.execute(f"SELECT {quoted}.NEXTVAL FROM DUAL")  # noqa: S608 - of the dictionary
+    row = cursor.fetchone()
+    assert row is not None
+    before = int(row[0]) + increment
+    after = max(before, following) if increment > 0 else min(before, following)
+    if after != before:
+        cursor.execute(f"ALTER SEQUENCE {quoted} RESTART START WITH {after}")
+    return SequenceMove(sequence, before, after)
+
+
+def cut_back_lines(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what the steps found, in words."""
+    for step, title in STEPS.items():
+        detail = found.get(step)
+        if detail is None:
+            continue
+        yield f"{'skipped' if detail.get('skipped') else 'done':8} {step:9}  {title}"
+        if "rows" in detail:
+            tables, rows = counted(detail["tables"], "table"), counted(detail["rows"], "row")
+            yield f"{'':20}{tables}, {rows}"
+        for move in detail.get("advanced", ()):
+            yield f"{'':20}{move['sequence']} from {move['before']} to {move['after']}"
