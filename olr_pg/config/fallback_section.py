@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from olr_pg.config.fields import OracleServer, Secret, problem
+from olr_pg.config.fields import ConfigAddress, OracleServer, Secret, problem
 from olr_pg.config.section import Section
 
 LEDGER: Final = "OLR_PG_FALLBACK"
@@ -97,6 +97,11 @@ class Fallback(Section):
         default=16_384,
         ge=16,
         description="MiB of PostgreSQL's log that the slot may keep back before an alert",
+    )
+    metrics_address: ConfigAddress | None = Field(
+        default=None,
+        description='"host:port" where `olr-pg fallback run` serves /metrics to whoever reaches it;'
+        " null: nowhere",
     )
     policies: FallbackPolicies = Field(
         default_factory=FallbackPolicies,

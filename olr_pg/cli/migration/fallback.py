@@ -110,15 +110,23 @@ def run_command(
     Start it again at any time, also after a kill: nothing is applied twice, nothing is left out.
     With --once, exit code 1 if tables have stopped.
     """
-    from olr_pg.fallback.fallback_run import run
+    from olr_pg.fallback.fallback_run import run, status
     from olr_pg.fallback.pgoutput import lsn_text
+    from olr_pg.fallback.way_back_metrics import served_metrics
+    from olr_pg.load.fallback_way import fallback_section, open_way_back
 
+    loaded = read_config(config, target_name)
+    section = fallback_section(loaded)
+    address = None if once else section.metrics_address
     last: list[LedgerState] = []
 
     def follow(state: LedgerState) -> None:
         last[:] = [state]
 
-    with _way(config, target_name) as way:
+    with (
+        open_way_back(loaded) as way,
+        served_metrics(address, lambda: status(way), section.max_wal_mb),
+    ):
         if not as_json:
             print_line(f"From {way.slot} to Oracle …", at_once=True)
         try:

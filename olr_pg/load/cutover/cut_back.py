@@ -17,6 +17,7 @@ from psycopg import sql
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run
+from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.load import sources
 from olr_pg.load.cutover.steps_done import read_steps
 from olr_pg.load.fallback_way import open_way_back
@@ -38,6 +39,7 @@ STEPS: Final = {
     "drained": "Oracle has everything that was committed",
     "verified": "the tables are identical",
     "sequences": "Oracle's sequences go on behind the target's",
+    "constraints": "Oracle's triggers and foreign keys are on again",
 }
 _SEQUENCES: Final = "sequences"
 
@@ -79,7 +81,8 @@ def cut_back(
 
     Raises:
         OlrPgError: 5133 somebody writes, 5134 a sequence cannot be set, 5124 the tables differ,
-            73xx the way back cannot go on or has stopped tables.
+            7316 triggers or keys cannot be enabled, others of 73xx: the way back cannot go on or
+            has stopped tables.
     """
     found = dict[str, Any]()
     for step, title in STEPS.items():
@@ -94,9 +97,11 @@ def cut_back(
             found[step] = {}
         elif step == "verified":
             found[step] = {"skipped": True} if unverified else _compare(config, session)
-        else:
+        elif step == _SEQUENCES:
             moves = advance_oracle_sequences(config)
             found[step] = {"advanced": [move._asdict() for move in moves]}
+        else:
+            found[step] = {"put_back": put_back(config)}
     return found
 
 
@@ -135,6 +140,24 @@ def _compare(config: Config, session: Callable[[], SparkSession]) -> dict[str, A
     return {"tables": len(found.tables), "rows": sum(one.target_rows for one in found.tables)}
 
 
+def put_back(config: Config) -> list[str]:
+    """Enable Oracle's triggers and foreign keys that the way back set aside; return how.
+
+    Raises:
+        OlrPgError: 7316, Oracle refuses some of it.
+    """
+    with open_way_back(config) as way, closing(_open_account(config)) as connection:
+        aside = OracleSetAside(connection, way.subscription, way.tables)
+        return [one.enabling for one in aside.put_back()]
+
+
+def _open_account(config: Config) -> oracledb.Connection:
+    try:
+        return open_connection(config.fallback_source)
+    except oracledb.Error as error:
+        raise oracle_error(error, "connecting as the account of the way back") from error
+
+
 # --- sequences -----------------------------------------------------------------------------------
 
 
@@ -152,11 +175,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
         wanted = {name: _next_value(target.connection, place) for name, place in pairs}
     if not wanted:
         return []
-    try:
-        opened = open_connection(config.fallback_source)
-    except oracledb.Error as error:
-        raise oracle_error(error, "connecting as the account of the way back") from error
-    with closing(opened) as connection, connection.cursor() as cursor:
+    with closing(_open_account(config)) as connection, connection.cursor() as cursor:
         for name, following in sorted(wanted.items()):
             try:
                 moves.append(_advance(cursor, name, *following))
@@ -209,9 +228,11 @@ def cut_back_lines(found: dict[str, Any]) -> Iterator[str]:
         detail = found.get(step)
         if detail is None:
             continue
-        yield f"{'skipped' if detail.get('skipped') else 'done':8} {step:9}  {title}"
+        yield f"{'skipped' if detail.get('skipped') else 'done':8} {step:11}  {title}"
         if "rows" in detail:
             tables, rows = counted(detail["tables"], "table"), counted(detail["rows"], "row")
-            yield f"{'':20}{tables}, {rows}"
+            yield f"{'':22}{tables}, {rows}"
         for move in detail.get("advanced", ()):
-            yield f"{'':20}{move['sequence']} from {move['before']} to {move['after']}"
+            yield f"{'':22}{move['sequence']} from {move['before']} to {move['after']}"
+        for statement in detail.get("put_back", ()):
+            yield f"{'':22}{statement}"

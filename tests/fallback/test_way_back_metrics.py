@@ -1,0 +1,140 @@
+"""The metrics of a way back are served, and each of its alerts fires for what it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.request import urlopen
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from olr_pg.config.address import Address
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.fallback_run import Status
+from olr_pg.fallback.oracle_ledger import LedgerState, TableStop
+from olr_pg.fallback.preparation import Slot
+from olr_pg.fallback.way_back_metrics import WayBackCollector, served_metrics
+from tests.configs.promql_subset import Alert, Recording, firing, names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RULES: Final = Path(__file__).parents[2] / "configs/prometheus/olr-pg-fallback.rules.yml"
+MIB: Final = 1 << 20
+LIMIT_MB: Final = 100
+TARGET: Final = {"job": "olr_pg_fallback", "instance": "a:9702"}
+QUIET: Final = Status(
+    begun="olr_pg: way back",
+    slot=Slot(100, is_active=True, wal_status="reserved", wal_bytes=16 * MIB),
+    ledger=LedgerState("slot", "1", 1, 100, 7, {}),
+    lag_bytes=0,
+    set_aside=[],
+)
+assert QUIET.slot is not None
+assert QUIET.ledger is not None
+STOPPED: Final = {"SHOP.ORDERS": TableStop(90, is_stopped=True, reason="OLR-07350")}
+CASES: Final[dict[str, Status | None]] = {
+    "OlrPgFallbackSlotKeepsTooMuch": QUIET._replace(slot=QUIET.slot._replace(wal_bytes=90 * MIB)),
+    "OlrPgFallbackSlotLost": QUIET._replace(
+        slot=QUIET.slot._replace(wal_status="lost", wal_bytes=None)
+    ),
+    "OlrPgFallbackUnreachable": None,
+    "OlrPgFallbackTableStopped": QUIET._replace(ledger=QUIET.ledger._replace(stops=STOPPED)),
+    "OlrPgFallbackLag": QUIET._replace(lag_bytes=2 << 30),
+}
+
+
+def rules() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+    return list(group["rules"])
+
+
+def alerts() -> list[Alert]:
+    return [
+        Alert(rule["alert"], rule["expr"], 60 * int(rule.get("for", "0m").removesuffix("m")))
+        for rule in rules()
+    ]
+
+
+def asking(found: Status | None) -> Callable[[], Status]:
+    def status() -> Status:
+        if found is None:
+            raise OlrPgError(Code.ORACLE_UNREACHABLE, "nobody answers")
+        return found
+
+    return status
+
+
+def fired(found: Status | None, *, runs: bool = True) -> set[str]:
+    """The alerts of half an hour in which nothing changes."""
+    recording, times = Recording(), range(0, 1800, 15)
+    for at in times:
+        recording.add("up", TARGET, at, float(runs))
+        collector = WayBackCollector(asking(found), LIMIT_MB, lambda at=at: float(at))  # type: ignore[misc]
+        for family in collector.collect() if runs else ():
+            for sample in family.samples:
+                recording.add(sample.name, {**sample.labels, **TARGET}, at, float(sample.value))
+    return {name for found in firing(alerts(), recording, times).values() for name in found}
+
+
+def test_nothing_fires_while_all_is_well() -> None:
+    assert fired(QUIET) == set()
+    catching_up = {name: one._replace(is_stopped=False) for name, one in STOPPED.items()}
+    assert QUIET.ledger is not None
+    assert fired(QUIET._replace(ledger=QUIET.ledger._replace(stops=catching_up))) == set()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_alert_fires_for_what_it_is_for(name: str) -> None:
+    assert fired(CASES[name]) == {name}
+
+
+def test_one_that_does_not_run_is_told_of() -> None:
+    assert fired(QUIET, runs=False) == {"OlrPgFallbackDown"}
+    assert {rule["alert"] for rule in rules()} == {*CASES, "OlrPgFallbackDown"}
+
+
+def test_a_slot_that_is_missing_is_lost() -> None:
+    assert fired(QUIET._replace(slot=None)) == {"OlrPgFallbackSlotLost"}
+
+
+def test_every_metric_of_the_rules_is_served() -> None:
+    assert QUIET.ledger is not None
+    full = QUIET._replace(ledger=QUIET.ledger._replace(stops=STOPPED))
+    with (
+        served_metrics(Address("127.0.0.1", 0), asking(full), LIMIT_MB) as port,
+        urlopen(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
+        text = answer.read().decode()
+    for rule in rules():
+        for name in names(rule["expr"]) - {"up"}:
+            assert f"\n{name}" in f"\n{text}", name
+    assert "olr_pg_fallback_transactions_total 7.0" in text
+
+
+def test_both_sides_are_asked_at_most_every_few_seconds() -> None:
+    asked, now = list[int](), [0.0]
+
+    def status() -> Status:
+        asked.append(1)
+        return QUIET
+
+    collector = WayBackCollector(status, LIMIT_MB, lambda: now[0])
+    for now[0] in (0.0, 1.0, 9.0, 10.0, 11.0):
+        assert list(collector.collect())
+    assert len(asked) == 2
+
+
+def test_without_an_address_nothing_is_served() -> None:
+    with served_metrics(None, asking(QUIET), LIMIT_MB) as port:
+        assert port is None
+
+
+def test_an_address_in_use_is_an_error() -> None:
+    with served_metrics(Address("127.0.0.1", 0), asking(QUIET), LIMIT_MB) as port:
+        assert port is not None
+        again = served_metrics(Address("127.0.0.1", port), asking(QUIET), LIMIT_MB)
+        with pytest.raises(OlrPgError) as used, again:
+            pass
+    assert used.value.code == Code.ADDRESS_UNUSABLE
