@@ -24,14 +24,15 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-os.environ["NUMBA_DISABLE_JIT"] = "1"  # before anything imports Numba
+if __name__ == "__main__":
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # before anything imports Numba
 
 import pytest
 
 from olr_pg.kernels.compile import uncompiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = ("redo", "transactions", "datatypes")
@@ -132,26 +133,46 @@ class Failed:
             self.names.append(report.nodeid)
 
 
-def forked(module: Any, fault: Fault | None, arguments: list[str]) -> tuple[int, Any]:
-    """Run tests in a forked process; (its wait status, tests that failed and modules it loaded)."""
+def forked(work: Callable[[int], int]) -> tuple[int, str]:
+    """Do something in a forked process that prints nothing.
+
+    Args:
+        work: gets the descriptor of a pipe; its result is the exit code.
+
+    Returns:
+        (the process's wait status, what it wrote into the pipe).
+    """
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
+        status = 1
+        try:
+            status = work(theirs)
+        finally:
+            os._exit(status)
+    os.close(theirs)
+    with os.fdopen(ours) as file:
+        text = file.read()
+    return os.waitpid(child, 0)[1], text
+
+
+def tested(module: Any, fault: Fault | None, arguments: list[str]) -> tuple[int, Any]:
+    """Run tests in a forked process; (its wait status, tests that failed and modules it loaded)."""
+
+    def work(pipe: int) -> int:
         if fault is not None:
             plant(module, fault)
         failed = Failed()
         status = pytest.main([*OPTIONS, *arguments], plugins=[failed])
         loaded = [name for name in sys.modules if name.split(".")[0] in ("olr_pg", *LARGE)]
-        with os.fdopen(theirs, "w") as file:
+        with os.fdopen(pipe, "w") as file:
             json.dump([failed.names, loaded], file)
-        os._exit(int(status))
-    os.close(theirs)
-    with os.fdopen(ours) as file:
-        text = file.read()
-    _, status = os.waitpid(child, 0)
+        return int(status)
+
+    status, text = forked(work)
     return status, json.loads(text) if text else None
 
 
@@ -166,7 +187,7 @@ def unseen(path: Path, each: int) -> list[str]:
     if not tests.exists():
         return [f"{name} has kernels and no {tests.relative_to(ROOT)}"]
     module = importlib.import_module(name)
-    _, (failed, loaded) = forked(module, None, [str(tests), "-o", f"timeout={TEST_SECONDS_MAX}"])
+    _, (failed, loaded) = tested(module, None, [str(tests), "-o", f"timeout={TEST_SECONDS_MAX}"])
     for test in failed:
         sys.stderr.write(f"left out, as it fails or takes long uncompiled: {test}\n")
     for other in loaded:
@@ -174,10 +195,10 @@ def unseen(path: Path, each: int) -> list[str]:
     # A fault may make an endless loop: it is seen.
     limit = ("-x", "-o", f"timeout={6 * TEST_SECONDS_MAX}")
     arguments = [str(tests), *limit, *(f"--deselect={test}" for test in failed)]
-    assert forked(module, None, arguments)[0] == 0, f"{tests} fail without a fault"
+    assert tested(module, None, arguments)[0] == 0, f"{tests} fail without a fault"
     found = []
     for at, fault in enumerate(planted, 1):
-        status, _ = forked(module, fault, arguments)
+        status, _ = tested(module, fault, arguments)
         sys.stderr.write(f"{name} {at}/{len(planted)}\n")
         if status == 0:
             found.append(f"{name}:{fault.line} {fault.kernel}: {fault.what}")

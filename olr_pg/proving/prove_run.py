@@ -280,9 +280,9 @@ class _Trial:
             notes.begin()
             loading = self._loaded(names)
             every = max(sum(map(may_commit, scenario.steps[scenario.start :])) // MOMENTS_MAX, 1)
-            run_steps(
-                self._scratch.source, scenario.steps[scenario.start :], partial(notes.take, every)
-            )
+            reached = partial(self._restart, scenario, names, notes) if loading is None else _pass
+            steps = scenario.steps[scenario.start :]
+            run_steps(self._scratch.source, steps, partial(notes.take, every), reached)
             notes.finish(scenario.steps[-1].line)
         data = self._place / "logs"
         config = scenario_config(self._config, self._scratch.owner, names, "", data)
@@ -290,7 +290,7 @@ class _Trial:
         with logs_with(config, data, first, last, users) as logs:
             found = self._decoded(scenario, notes, logs)
         if loading is None:
-            loading = self._way.judge(names, sorted(notes.left), last)
+            loading = self._way.judge(names, sorted(notes.left), last, scenario.stops)
         return {**found, Judge.WHOLE_WAY: loading}
 
     def _loaded(self, names: Sequence[str]) -> Verdict | None:
@@ -300,6 +300,21 @@ class _Trial:
         except OlrPgError as error:
             return _refusal(error)
         return None
+
+    def _restart(
+        self, scenario: Scenario, names: Sequence[str], notes: _Notes, step: ScenarioStep
+    ) -> None:
+        """Let the reader go up to here and end, where the scenario restarts it before a statement.
+
+        What is open now it must know again when it goes on.
+        """
+        if step not in (scenario.steps[number] for number in scenario.restarts):
+            return
+        scn = self._containers.first.read("reading the current SCN", read_scn)
+        data, users = self._place / "logs", (self._scratch.source, self._source)
+        config = scenario_config(self._config, self._scratch.owner, names, "", data)
+        with logs_with(config, data, notes.start.scn, scn, users):
+            self._way.go_on(names)
 
     def _decoded(
         self, scenario: Scenario, notes: _Notes, logs: Sequence[str]
@@ -342,6 +357,10 @@ class _Trial:
         if differences:
             return Verdict(Word.DIFFERS, differences=tuple(differences[:DIFFERENCES_MAX]))
         return Verdict(Word.RIGHT, counted(len(mined), "change"))
+
+
+def _pass(_step: ScenarioStep) -> None:
+    """Restart no reader: there is none, as the tables were not loaded."""
 
 
 def _refusal(error: OlrPgError) -> Verdict:

@@ -3,7 +3,8 @@
 It needs nothing but the source's own flashback queries, and finds wrong values, lost rows, phantom
 rows, and changes at a wrong commit. What a DDL does to rows without a change of them (a default of
 a new column, ROWIDs of a moved table) is taken over from the source, and so is a LOB value that
-decoding has reported as not whole in the redo. A TRUNCATE is carried out. A table that gets another
+decoding has reported as not whole in the redo. A TRUNCATE is carried out, also one of a partition:
+then rows are gone whose data object has no row in the source any more. A table that gets another
 name is compared up to there.
 """
 
@@ -35,6 +36,11 @@ _RENAMED: Final = re.compile(
     r"^\s*(?:ALTER\s+TABLE\s+\S+\s+)?RENAME\s+(?:\S+\s+)?TO\s+(\"[^\"]+\"|[\w$#]+)", re.IGNORECASE
 )
 """A statement that gives a table another name; ``RENAME COLUMN`` is none."""
+_PARTITION_GOES: Final = re.compile(
+    r"\b(?:TRUNCATE|DROP|EXCHANGE)\s+(?:SUB)?PARTITION\b", re.IGNORECASE
+)
+_DATAOBJ_LETTERS: Final = 6
+"""Of a ROWID."""
 _UNKNOWN: Final = object()
 
 
@@ -85,11 +91,18 @@ class _Replayed:
         self.key = start.key
         self.columns = start.columns
         self.is_reshaped = False
+        self.partition_went = False
         self.xids: dict[str, str] = {}
         self.lost: set[tuple[str, str]] = set()
 
     def take_over(self, moment: TableRows) -> None:
         """Take over what DDL has changed without a change of rows."""
+        if self.partition_went:
+            there = {key[:_DATAOBJ_LETTERS] for key in moment.rows}
+            gone = [key for key in self.rows if key[:_DATAOBJ_LETTERS] not in there]
+            for key in gone:
+                del self.rows[key]
+            self.partition_went = False
         if self.is_reshaped and self.rows.keys() != moment.rows.keys():
             ours = Counter(map(_content, self.rows.values()))
             if ours == Counter(map(_content, moment.rows.values())):
@@ -178,6 +191,8 @@ class _Replay:
                     self._tables.pop(name, None)
                 return
             table.is_reshaped = True
+            if _PARTITION_GOES.search(event.get("text", "")) and not table.key:
+                table.partition_went = True
             if event["command"] == "TRUNCATE TABLE":
                 table.rows.clear()
             return

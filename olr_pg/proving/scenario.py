@@ -7,10 +7,10 @@ Each directive is a line ``-- name: value`` of its own:
 - ``-- covers:`` what it is an instance of, as words of the list in ``tests/proving``.
 - ``-- needs:`` what the database must have, as words of `NEEDS`. The stand-in has none of them.
 - ``-- large`` it takes minutes: tests leave it out, `olr-pg prove` does not.
-- ``-- stops: NAME OLR-03072`` a table that the appliance must stop, and with which code.
+- ``-- stops: NAME OLR-05009`` a table that the appliance may stop, and with which code.
 - ``-- start`` the start: from here on, changes are judged. Without it, the start is before the
   first statement that is no CREATE.
-- ``-- restart`` the reader is stopped here, and goes on.
+- ``-- restart`` the reader (of the whole way) goes up to here and ends before the next statement.
 - ``-- session: B`` the session that the following statements are of; ``A`` at first.
 - ``-- error: ORA-00001`` the next statement must fail so; several are parted by ``or``.
 - ``-- binds: [1, "x"]`` a row of binds of the next statement, as JSON; several lines are an array.
@@ -58,7 +58,7 @@ NEEDS: Final = {
     "parallel-dml": "parallel DML, of Enterprise Edition",
     "pdb": "a container database; the scenario is run in a PDB",
     "rac": "sessions of several redo threads",
-    "regrouped-partitions": "EXCHANGE, SPLIT and MERGE of partitions with rows",
+    "exchanged-partitions": "EXCHANGE of a partition with a table",
     "rowid-type": "columns of ROWID",
     "shrink": "a tablespace with automatic segment space management",
     "subpartitions": "composite partitions",
@@ -98,7 +98,7 @@ class Scenario:
         name: ``GROUP/NAME``.
         start: the number of the step before which judging begins.
         different: why PostgreSQL means something else by its statements; empty where it does not.
-        stops: the tables that the appliance must stop, with the codes.
+        stops: the tables that the appliance may stop, with the codes: by name, and nothing is lost.
         restarts: the numbers of the steps before which the reader is stopped, and goes on.
     """
 

@@ -118,12 +118,14 @@ def run_steps(
     source: OracleSource,
     steps: Iterable[ScenarioStep],
     committed: Callable[[ScenarioStep], None] = lambda _step: None,
+    reached: Callable[[ScenarioStep], None] = lambda _step: None,
 ) -> None:
     """Carry statements out in their sessions; what these have open at the end is rolled back.
 
     Args:
         source: how the owner of the scratch schema logs on.
         committed: called behind each statement that may have committed a transaction.
+        reached: called before each statement.
 
     Raises:
         ScenarioFailedError: a statement failed that should not have, or the other way round.
@@ -135,6 +137,7 @@ def run_steps(
     seconds = WAIT_SECONDS if len({one.session for one in steps}) > 1 else None
     try:
         for step in steps:
+            reached(step)
             if step.session not in sessions:
                 sessions[step.session] = _opened(source, failures.append)
             sessions[step.session].run(step, seconds)

@@ -29,7 +29,7 @@ from olr_pg.observability.wording import counted
 from olr_pg.proving.verdicts import Verdict, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -47,7 +47,7 @@ EMBEDDED: Final = Apply.model_validate({"connect-string": "embedded", "tables": 
 
 _STOPPED: Final = """
 SELECT source_table, operation, code, message FROM olr_pg.error
-WHERE subscription = %s AND resolution = 'stopped' ORDER BY id LIMIT 1
+WHERE subscription = %s AND resolution = 'stopped' ORDER BY id
 """
 _SUBSCRIBED: Final = """
 SELECT table_name FROM information_schema.columns
@@ -56,6 +56,7 @@ WHERE table_schema = %s AND column_name = 'subscription' AND table_type = 'BASE 
 """
 _WRONG: Final = (Code.CHANGE_REFUSED, Code.CHANGE_CONFLICTS)
 """What stops a table whose rows the changes do not fit; all else is refused by name."""
+_GRAVITY: Final = (Word.DIFFERS, Word.REFUSED, Word.UNTRIED, Word.RIGHT)
 
 
 def scenario_config(
@@ -152,6 +153,8 @@ class WholeWay:
     ) -> None:
         self._config, self._owner, self._target = config, owner, target
         self._data, self._note, self._session = data, note, session
+        self._refused: Verdict | None = None
+        self._restarts = 0
         with self._connected() as connection:
             if not _has_schema(connection, OWN_SCHEMA):
                 note.touch()
@@ -193,6 +196,7 @@ class WholeWay:
         Raises:
             OlrPgError: of the first table that is not loaded.
         """
+        self._refused, self._restarts = None, 0
         config = scenario_config(self._config, self._owner, tables, self._target, self._data)
         self._data.mkdir(parents=True, exist_ok=True)
         with sources.open_tables(config, for_load=True) as source:
@@ -202,38 +206,71 @@ class WholeWay:
         if done.failures:
             raise done.failures[0]
 
-    def judge(self, tables: Sequence[str], left: Sequence[str], scn: int) -> Verdict:
+    def go_on(self, tables: Sequence[str]) -> None:
+        """Replicate what is archived by now, and end: the reader is restarted behind it."""
+        self._restarts += 1
+        self._replicate(tables)
+
+    def judge(
+        self,
+        tables: Sequence[str],
+        left: Sequence[str],
+        scn: int,
+        stops: Collection[tuple[str, str]],
+    ) -> Verdict:
         """Replicate what has happened since the load, and compare.
 
         Args:
             left: those of `tables` that are there at the end.
             scn: as of which the source's rows are compared.
+            stops: tables that may stop, with the label of the error.
         """
+        self._replicate(tables)
+        config = scenario_config(self._config, self._owner, tables, self._target, self._data)
+        try:
+            stopped = self._stopped(stops)
+            if self._refused is not None:
+                return next(iter(stopped.values()), self._refused)
+            fetched = sum(one.fetched for one in fetch_lobs(config, ()))
+            going = [name for name in left if f"{self._owner}.{name}" not in stopped]
+            compared = self._compared(going, scn) if going or not stopped else None
+        except OlrPgError as error:
+            return Verdict.refused(error)
+        found = [*stopped.values(), *([compared] if compared else [])]
+        verdict = min(found, key=lambda one: _GRAVITY.index(one.word))
+        if verdict.word is not Word.RIGHT:
+            return verdict
+        said = [
+            f"{counted(fetched, 'LOB value')} fetched from the source" if fetched else "",
+            f"the reader was restarted {counted(self._restarts, 'time')}" if self._restarts else "",
+            verdict.reason,
+        ]
+        return verdict._replace(reason=", ".join(filter(None, said)))
+
+    def _replicate(self, tables: Sequence[str]) -> None:
+        if self._refused is not None:
+            return
         config = scenario_config(self._config, self._owner, tables, self._target, self._data)
         try:
             run_appliance(config, once=True, apply=True)
         except OlrPgError as error:
-            return self._stopped() or Verdict.refused(error)
-        try:
-            fetched = sum(one.fetched for one in fetch_lobs(config, ()))
-            verdict = self._stopped() or self._compared(left, scn)
-            if fetched and verdict.word is Word.RIGHT:
-                said = f"{counted(fetched, 'LOB value')} fetched from the source, {verdict.reason}"
-                return verdict._replace(reason=said)
-            return verdict
-        except OlrPgError as error:
-            return Verdict.refused(error)
+            self._refused = Verdict.refused(error)
 
-    def _stopped(self) -> Verdict | None:
+    def _stopped(self, stops: Collection[tuple[str, str]]) -> dict[str, Verdict]:
+        """Return what is said of each table that has stopped."""
+        found: dict[str, Verdict] = {}
         with self._connected() as connection:
-            found = connection.execute(_STOPPED, (SUBSCRIPTION,)).fetchone()
-        if found is None:
-            return None
-        table, operation, code, message = found
-        label, said = f"OLR-{int(code):05}", f"{table} has stopped: {message}"
-        if code in _WRONG:
-            return Verdict(Word.DIFFERS, code=label, differences=(f"{operation}: {said}",))
-        return Verdict(Word.REFUSED, said, label)
+            rows = connection.execute(_STOPPED, (SUBSCRIPTION,)).fetchall()
+        for table, operation, code, message in rows:
+            label, said = f"OLR-{int(code):05}", f"{table} has stopped: {message}"
+            is_named = code not in _WRONG or (table.removeprefix(f"{self._owner}."), label) in stops
+            found.setdefault(
+                table,
+                Verdict(Word.REFUSED, said, label)
+                if is_named
+                else Verdict(Word.DIFFERS, code=label, differences=(f"{operation}: {said}",)),
+            )
+        return found
 
     def _compared(self, left: Sequence[str], scn: int) -> Verdict:
         if not left:

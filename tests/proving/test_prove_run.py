@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCENARIOS = (
     "types/dates", "transactions/waiting_for_a_row", "statements/names_in_quotes", "ddl/truncate",
     "lobs/in_the_row", "ddl/add_column", "statements/array_insert", "ddl/rename_column",
-    "ddl/set_unused", "storage/create_as_select",
+    "ddl/set_unused", "place/reader_restarts_before_a_rollback", "storage/create_as_select",
 )  # fmt: skip
 
 
@@ -64,13 +64,18 @@ def scratch_objects(served: Served) -> set[str]:
 def test_scenarios_are_right_and_nothing_is_left(
     served: Served, tried: Callable[..., Proof], tmp_path: Path, postgres_database: str
 ) -> None:
-    proof = tried(*SCENARIOS)
-    found = {one.name: one.verdicts for one in proof.results}
+    proof = tried(*SCENARIOS, "logging/minimal")
+    named = [one for one in proof.results if one.name == "logging/minimal"]
+    refused = named[0].verdicts[Judge.WHOLE_WAY]
+    assert (refused.word, refused.code) == (Word.REFUSED, "OLR-05009")
+    found = {one.name: one.verdicts for one in proof.results if one not in named}
     assert {name: one[Judge.REPLAY].word for name, one in found.items()} == dict.fromkeys(
         sorted(SCENARIOS), Word.RIGHT
     )
     whole = {name: one[Judge.WHOLE_WAY] for name, one in found.items()}
     assert {one.word for one in whole.values()} == {Word.RIGHT}
+    restarted = whole["place/reader_restarts_before_a_rollback"]
+    assert "restarted 2 times" in restarted.reason
     assert found["types/dates"][Judge.LOGMINER].word is Word.UNTRIED
     assert not proof.differs
     # Nothing is left in the source and in the target, and the results are whole.
@@ -80,7 +85,9 @@ def test_scenarios_are_right_and_nothing_is_left(
         assert schemas.fetchall() == []
     out = tmp_path / "out"
     document = json.loads((out / "proof.json").read_text("utf-8"))
-    assert [one["scenario"] for one in document["scenarios"]] == sorted(SCENARIOS)
+    assert [one["scenario"] for one in document["scenarios"]] == sorted(
+        [*SCENARIOS, "logging/minimal"]
+    )
     assert document["database"]["character sets"] == "AL32UTF8, national AL16UTF16"
     assert not (out / "work").exists()
     page = (out / "proof.html").read_text("utf-8")

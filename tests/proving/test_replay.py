@@ -73,6 +73,19 @@ def test_a_truncated_table_is_empty() -> None:
     assert replayed([event("ddl", 20, command="TRUNCATE TABLE")], (25, {})) == []
 
 
+@pytest.mark.parametrize("verb", ["TRUNCATE", "drop", "EXCHANGE"])
+def test_rows_of_a_partition_that_went_are_gone_and_others_are_not(verb: str) -> None:
+    first: Rows = {f"AAAAA{one}AAAAAAAAAA{n}": {"ID": n, "V": "x"} for one in "AB" for n in (1, 2)}
+    left: Rows = {key: row for key, row in first.items() if key.startswith("AAAAAB")}
+    ddl = event("ddl", 20, command="ALTER TABLE", text=f"ALTER TABLE t {verb} PARTITION p")
+    start = Moment(10, 0, rows(first))
+    assert check_replay(start, [Moment(25, 5, rows(left))], [ddl]) == []
+    one = dict([next(iter(left.items()))])
+    (phantom,) = check_replay(start, [Moment(25, 5, rows(one))], [ddl])
+    assert phantom.kind == PHANTOM
+    assert len(check_replay(start, [Moment(25, 5, rows(left))], [])) == 2
+
+
 def test_the_default_of_a_new_column_is_the_sources() -> None:
     widened = {key: {**row, "N": 7} for key, row in START.items()}
     moment = Moment(25, 3, rows(widened, ("ID", "V", "N")))

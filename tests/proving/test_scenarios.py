@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +14,7 @@ from psycopg import sql
 
 import olr_pg.proving
 from olr_pg.proving.scenario import Scenario, read_scenario
-from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.fields.cells import Moment
-from olr_pg.simulator.sql.scripts import run_script
 from olr_pg.simulator.sql.typed_values import (
     SECOND,
     DateValue,
@@ -29,7 +26,7 @@ from olr_pg.simulator.sql.typed_values import (
     moment_of,
 )
 from tests.proving.in_postgres import in_postgres
-from tests.simulator.sql.databases import Recorded
+from tests.simulator.sql.databases import SHAPES, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +34,6 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(olr_pg.proving.__file__).parent / "scenarios"
 FILES: Final = sorted(FOLDER.rglob("*.sql"))
 SCENARIOS: Final = {one.name: one for one in map(read_scenario, FILES)}
-SHAPES: Final[dict[str, dict[str, Any]]] = {
-    "rac": {"threads": 2},
-    "pdb": {"con_id": 3, "neighbour": True},
-}
-"""What a scenario needs that the stand-in has where it is asked for."""
-
 HERE: Final = [
     name for name, one in SCENARIOS.items() if not one.is_large and not set(one.needs) - set(SHAPES)
 ]
@@ -54,17 +45,6 @@ LEAST_SAME: Final = 80
 def is_same(scenario: Scenario) -> bool:
     """PostgreSQL means the same by its statements, and one connection can carry them out."""
     return not scenario.different and len({step.session for step in scenario.steps}) == 1
-
-
-def recorded(folder: Path, scenario: Scenario) -> Recorded:
-    shape = demo_shape()
-    for need in scenario.needs:
-        shape = replace(shape, **SHAPES[need])
-    made = Recorded(folder, sum(scenario.name.encode()), shape)
-    run_script(made.database, scenario.steps[: scenario.start])
-    made.start()
-    run_script(made.database, scenario.steps[scenario.start :])
-    return made
 
 
 def test_each_says_what_it_is_for() -> None:

@@ -175,6 +175,13 @@ class RowVersions:
         update = self._catalogue.update
         if change["op"] == TRUNCATE:
             update(f'UPDATE {place} SET "/until" = ? WHERE "/until" IS NULL', scn)  # noqa: S608
+        for dataobj in change.get("emptied", ()):
+            update(
+                f'UPDATE {place} SET "/until" = ? WHERE substr({ROWID}, 1, 4) = ?'  # noqa: S608
+                ' AND "/until" IS NULL',
+                scn,
+                int(dataobj).to_bytes(4, "big"),
+            )
         for old, new in change["moved"].items():
             current = _rowid_bytes(old, ())
             (row,) = self._catalogue.rows(

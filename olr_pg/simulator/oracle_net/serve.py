@@ -270,14 +270,14 @@ def write_config(snapshots: Sequence[Snapshot], directory: Path, server: StandIn
                 *(ORADATA, str((directory / ONLINE).absolute())),
             ],
         },
-        "apply": {
-            "connect-string": "embedded",
-            "tables": list(
-                dict.fromkeys(table.full_name for one in snapshots for table in own_tables(one))
-            ),
-            "create-tables": True,
-        },
     }
+    tables = dict.fromkeys(table.full_name for one in snapshots for table in own_tables(one))
+    if tables:  # nothing is replicated before there is one
+        document["apply"] = {
+            "connect-string": "embedded",
+            "tables": list(tables),
+            "create-tables": True,
+        }
     if server.sql is not None:
         document["prove"] = {"user": server.sql.owner.lower(), "password": PASSWORD}
     path = directory / CONFIG

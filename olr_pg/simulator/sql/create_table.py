@@ -326,6 +326,15 @@ def read_partition(words: Words) -> Partition:
     words.take("LESS", "THAN")
     if words.take("(", "MAXVALUE", ")") or words.take("(", "DEFAULT", ")"):
         return Partition(name)
+    return Partition(name, read_bounds(words))
+
+
+def read_bounds(words: Words) -> tuple[str, ...]:
+    """Read expressions in brackets.
+
+    Raises:
+        OraError: 907, the brackets do not end.
+    """
     words.expect("(")
     values, start, depth = list[str](), words.at, 0
     while depth or words.peek() != ")":
@@ -338,7 +347,7 @@ def read_partition(words: Words) -> Partition:
             words.take(",")
             start = words.at
     words.expect(")")
-    return Partition(name, tuple(values))
+    return tuple(values)
 
 
 def _read_lob_storage(words: Words, found: TableDefinition, names: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from olr_pg.simulator.sql.create_table import (
     Constraint,
     TableDefinition,
     Words,
+    read_bounds,
     read_column,
     read_constraint,
     read_logging,
@@ -288,6 +289,8 @@ class _Definitions:
             (("TRUNCATE", "PARTITION"), lambda: self._empty_partition(
                 table, words.name(), ddl.truncate_partition)),
             (("DROP", "PARTITION"), lambda: self._drop_partition(table, words.name())),
+            (("SPLIT", "PARTITION"), lambda: self._split_partition(table, words.name())),
+            (("MERGE", "PARTITIONS"), lambda: self._merge_partitions(table)),
             (("DROP", "CONSTRAINT"), lambda: self._drop_constraint(table, words.name())),
             (("DROP",), self._drop_columns),
             (("MOVE",), lambda: self._move(table)),
@@ -370,6 +373,69 @@ class _Definitions:
         self._empty_partition(table, name, self._sim.ddl.drop_partition)
         del table.partition_names[number], bounds.cells[number]
         sim.routes = list(sim.segments)
+
+    def _split_partition(self, table: SqlTable, name: str) -> None:
+        """SPLIT PARTITION … AT (…) INTO (PARTITION …, PARTITION …), of ranges."""
+        words, sim, number = self._words, table.sim, self._segment(table, name)
+        words.expect("AT")
+        (text,) = read_bounds(words)
+        names = self._into(2)
+        bounds = sim.bounds
+        if not isinstance(bounds, RangeBounds):
+            raise OraError(3001, "unimplemented feature: the stand-in splits partitions by range")
+        bound = self._bound(table.columns[sim.partition_column], text)
+        kept = [list(one) for one in bounds.cells]
+        bounds.cells.insert(number, [bound])
+        sim.routes.insert(number, sim.routes[number])
+        if not bounds.is_sorted:
+            bounds.cells[:] = kept
+            del sim.routes[number]
+            raise OraError(14080, "partition cannot be split along the specified high bound")
+        self._regroup(table, number, 1, names, self._sim.ddl.split_partition)
+
+    def _merge_partitions(self, table: SqlTable) -> None:
+        """MERGE PARTITIONS a, b INTO PARTITION c, of ranges that follow one another."""
+        words, bounds = self._words, table.sim.bounds
+        first = self._segment(table, words.name())
+        words.expect(",")
+        second = self._segment(table, words.name())
+        names = self._into(1)
+        if not isinstance(bounds, RangeBounds) or second != first + 1:
+            raise OraError(14274, "partitions being merged are not adjacent")
+        self._regroup(table, first, 2, names, self._sim.ddl.merge_partitions)
+        del bounds.cells[first], table.sim.routes[first]
+
+    def _into(self, count: int) -> list[str]:
+        words, names = self._words, list[str]()
+        words.expect("INTO")
+        in_brackets = words.take("(")
+        for at in range(count):
+            if at:
+                words.expect(",")
+            words.expect("PARTITION")
+            names.append(words.name())
+        if in_brackets:
+            words.expect(")")
+        return names
+
+    def _regroup(
+        self,
+        table: SqlTable,
+        first: int,
+        count: int,
+        names: Sequence[str],
+        regroup: Callable[[SimTable, int], bool],
+    ) -> None:
+        """Let partitions have other segments; those are in the order of their ranges, as before."""
+        sim = table.sim
+        if any(one.writer or one.locker for one in table.present):
+            raise self._busy()
+        if not regroup(sim, first):
+            raise OraError(3001, "unimplemented feature: the model does not regroup these rows")
+        table.partition_names[first : first + count] = names
+        sim.segments[:] = [
+            one for at, one in enumerate(sim.routes) if one not in sim.routes[:at]
+        ]  # fmt: skip
 
     def _add_partition(self, table: SqlTable) -> None:
         self._words.at -= 1

@@ -32,6 +32,12 @@ class RangeBounds:
                 return at
         return NOWHERE
 
+    @property
+    def is_sorted(self) -> bool:
+        """Tell whether each bound is above the one before it."""
+        values = [bound[0] or b"" for bound in self.cells if bound]
+        return values == sorted(set(values))
+
     def may_follow(self, bound: Sequence[bytes | None]) -> bool:
         """Tell whether a bound is above that of the last partition."""
         last = self.cells[-1]

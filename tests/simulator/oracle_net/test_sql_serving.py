@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import oracledb
 import psycopg
 import pytest
 
@@ -42,6 +43,11 @@ def config_of(served: SqlServer, folder: Path, database: str) -> Config:
     own = folder / "olr-pg.json"
     own.write_text(json.dumps(document))
     return load_config(own)
+
+
+def current_scn(connection: oracledb.Connection) -> int:
+    ((scn,),) = connection.cursor().execute("SELECT CURRENT_SCN FROM V$DATABASE").fetchall()
+    return int(scn)
 
 
 @pytest.mark.timeout(900)
@@ -89,3 +95,30 @@ def test_what_clients_write_is_loaded_replicated_and_identical(
     }
     assert rows == expected
     assert expected["orders"][0] > 20
+
+
+def test_without_a_table_its_configuration_is_one(served: SqlServer, tmp_path: Path) -> None:
+    config = load_config(tmp_path / "source" / "olr-pg.json")
+    assert config.apply is None
+    assert config.prove is not None
+
+
+def test_flashback_queries_have_no_rows_of_a_partition_that_was_emptied(served: SqlServer) -> None:
+    with oracledb.connect(
+        user="app", password="olr", dsn=served.server.connect_string
+    ) as owner, oracledb.connect(
+        user="olr", password="olr", dsn=served.server.connect_string
+    ) as reader:  # fmt: skip
+        cursor = owner.cursor()
+        cursor.execute(
+            "CREATE TABLE p (id NUMBER(4)) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN"
+            " (10), PARTITION b VALUES LESS THAN (20), PARTITION c VALUES LESS THAN (MAXVALUE))"
+        )
+        cursor.execute("INSERT INTO p SELECT LEVEL * 8 FROM dual CONNECT BY LEVEL <= 4")
+        owner.commit()
+        before = current_scn(reader)
+        cursor.execute("ALTER TABLE p TRUNCATE PARTITION a")
+        cursor.execute("ALTER TABLE p DROP PARTITION b")
+        for scn, count in ((before, 4), (current_scn(reader), 2)):
+            query = f'SELECT COUNT(*) FROM "APP"."P" AS OF SCN {scn}'
+            assert reader.cursor().execute(query).fetchone() == (count,)

@@ -3,41 +3,76 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.dictionary.loader import load_snapshot
 from olr_pg.dictionary.snapshot_file import write_snapshot
+from olr_pg.proving.decoded import LOST, decoded_events
+from olr_pg.proving.replay import check_replay
+from olr_pg.proving.rows_as_of import Moment, TableRows, row_key
 from olr_pg.scalars import format_rowid
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.fields.cells import Cell
 from olr_pg.simulator.model.lobs import LobCell, LobDraft, content_text
-from olr_pg.simulator.model.transactions import ADD_COLUMN, TRUNCATE
 from olr_pg.simulator.simulated_files import log_files
 from olr_pg.simulator.sql.database import SqlDatabase
+from olr_pg.simulator.sql.scripts import run_script
 from olr_pg.simulator.sql.sql_session import SqlSession
-from tests.replicator.decoded_seeds import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
+    from olr_pg.dictionary.model import Snapshot, Table
+    from olr_pg.proving.rows_as_of import Rows
+    from olr_pg.proving.scenario import Scenario
     from olr_pg.simulator.database_shape import DatabaseShape
-    from olr_pg.simulator.model.transactions import DdlEffect, Transaction
     from olr_pg.simulator.sql.row_store import SqlTable
     from olr_pg.simulator.sql.sql_columns import SqlColumn
     from olr_pg.simulator.sql.typed_values import Value
 
-Rows = dict[str, dict[str, Any]]
-"""Rows by ROWID, or by key, with their values as JSON by column."""
+SHAPES: Final[dict[str, dict[str, Any]]] = {
+    "rac": {"threads": 2},
+    "pdb": {"con_id": 3, "neighbour": True},
+}
+"""What a scenario needs that the stand-in has where it is asked for."""
+
+_RENAMES: Final = re.compile(r"\bRENAME\s+(?!COLUMN\b)", re.IGNORECASE)
+
+
+def recorded(folder: Path, scenario: Scenario, shape: DatabaseShape | None = None) -> Recorded:
+    """Carry a scenario out, in the usual database or another one."""
+    shape = shape or demo_shape()
+    for need in scenario.needs:
+        shape = replace(shape, **SHAPES[need])
+    made = Recorded(folder, sum(scenario.name.encode()), shape)
+    run_script(made.database, scenario.steps[: scenario.start])
+    made.start()
+    run_script(made.database, scenario.steps[scenario.start :])
+    return made
+
+
+class Judged(NamedTuple):
+    """What the judge that replays is given (`proving.replay`).
+
+    Attributes:
+        logs: their paths.
+    """
+
+    snapshot: Snapshot
+    tables: tuple[Table, ...]
+    logs: tuple[str, ...]
+    start: Moment
+    moments: tuple[Moment, ...]
 
 
 class Recorded:
     """A database whose logs are in a folder.
 
     Attributes:
-        at: the rows of every table as each commit left them, by its SCN.
-        redefined: the rows of every table behind each DDL, with the SCN below which it is.
+        moments: the rows of every table as each commit and each DDL left them.
         names: those of the start by those of now, behind each DDL.
     """
 
@@ -48,8 +83,7 @@ class Recorded:
         archive = log_files(folder / "logs", self.logs)
         self.database = SqlDatabase(seed, shape or demo_shape(), archive)
         self.session = SqlSession(self.database)
-        self.at: dict[int, dict[str, Rows]] = {}
-        self.redefined: list[tuple[int, dict[str, Rows]]] = []
+        self.moments: list[Moment] = []
         self.names: list[tuple[int, dict[str, str]]] = []
 
     def run(self, *statements: str) -> int:
@@ -66,185 +100,97 @@ class Recorded:
         for log in self.logs:
             log.unlink()
         self.logs.clear()
-        self.followed = dict(self.database.tables)
+        self.followed = {one.sim.full_name: one for one in self.database.tables.values()}
         self._note_names(start.scn)
-        self.first = self._rows_at(start.scn)
+        self._note(start.scn)
+        self.first = self.moments.pop()
         self.database.committed = self._note_commit
         self.database.changed = self._note_definitions
 
-    def _rows_at(self, scn: int) -> dict[str, Rows]:
-        """Rows of the tables of the start: another one may have taken a name."""
-        return {
-            name: rows_at(one, scn)
-            for name, one in self.followed.items()
-            if one in self.database.tables.values()
-        }
+    @property
+    def _left(self) -> list[tuple[str, SqlTable]]:
+        """The tables of the start that there are: another one may have taken a name."""
+        now = list(self.database.tables.values())
+        return [(name, one) for name, one in self.followed.items() if one in now]
+
+    def _note(self, scn: int) -> None:
+        if self.moments and self.moments[-1].scn >= scn:  # several commits may have one SCN
+            self.moments.pop()
+        tables = {name: rows_at(one, scn) for name, one in self._left}
+        self.moments.append(Moment(scn, 0, tables))
 
     def _note_commit(self) -> None:
         if self.database.instance.committed:  # locks alone are no transaction of it
-            scn = self.database.instance.committed[-1].commit_scn
-            self.at[scn] = self._rows_at(scn)
+            self._note(self.database.instance.committed[-1].commit_scn)
 
     def _note_definitions(self) -> None:
         scn = self.database.instance.scn
-        self.redefined.append((scn, self._rows_at(scn)))
+        self._note(scn - 1)
         self._note_names(scn)
 
     def _note_names(self, scn: int) -> None:
-        own = {one.name: name for name, one in self.followed.items()
-               if one in self.database.tables.values()}  # fmt: skip
-        self.names.append((scn, own))
+        self.names.append((scn, {one.sim.full_name: name for name, one in self._left}))
 
     def _name_at(self, name: str, scn: int) -> str:
         """What a table was called at the start."""
         return next(own for at, own in reversed(self.names) if at <= scn)[name]
 
-    def decode(self) -> list[dict[str, Any]]:
-        """What the logs say, once the database is shut down."""
-        from olr_pg.replicator.decode_once import decode_logs
-
+    def end(self) -> Judged:
+        """Shut the database down; return what is judged."""
         self.database.shut_down()
-        source = Source(self.folder, load_snapshot(str(self.folder / "dictionary.json")))
-        lines = source.lines(decode_logs(source.snapshot, [log.path for log in source.logs]))
-        return [json.loads(line, parse_float=Decimal, parse_int=Decimal)
-                for line in lines.splitlines()]  # fmt: skip
+        self._note(self.database.instance.scn)
+        snapshot = load_snapshot(str(self.folder / "dictionary.json"))
+        tables = tuple(one for one in snapshot.tables if one.full_name in self.followed)
+        logs = tuple(map(str, self.logs))
+        return Judged(snapshot, tables, logs, self.first, tuple(self.moments))
 
     def check_replay(self) -> int:
         """Rows at the start and decoded changes are the rows at each commit; how many commits.
 
-        DDL, which changes rows but has no changes of rows, is carried out: TRUNCATE empties a
-        table, an added column has its default, and behind what gives rows other places or columns
-        replay begins anew. LOB values that redo does not hold whole are not compared.
+        That is what `olr-pg prove` judges by. Here a table is followed under another name, too,
+        and what is reported as not whole is not whole.
         """
-        rows = {table: dict(found) for table, found in self.first.items()}
-        commits, decoded = 0, self.decode()
-        following = [*(int(one["commit_scn"]) for one in decoded[1:]), 0][: len(decoded)]
-        committed = self.database.instance.committed
-        effects = [(one.commit_scn, effect) for one in committed for effect in one.ddl]
-        unread = _Unread(committed)
-        for change, next_scn in zip(decoded, following, strict=True):
-            scn = int(change["commit_scn"])
-            while effects and effects[0][0] < scn:
-                self._redefine(rows, *effects.pop(0))
-            if change["op"] in ("insert", "update", "delete"):
-                name = self._name_at(change["table"].partition(".")[2], scn)
-                _carry_out(rows[name], change, self.followed[name])
-            elif change["op"] == "commit":
-                commits += 1
-                if scn != next_scn:  # several commits may have one SCN
-                    unread.follow(scn)
-                    self._compare(rows, self.at.get(scn), unread, scn)
-        for effect in effects:
-            self._redefine(rows, *effect)
-        scn = self.database.instance.scn
-        unread.follow(scn)
-        self._compare(rows, self._rows_at(scn), unread, scn)
-        return commits
+        judged = self.end()
+        events = decoded_events(judged.snapshot, judged.logs, judged.tables, self.folder)
+        told = [self._told(one) for one in events if not _RENAMES.search(one.get("text", ""))]
+        assert check_replay(judged.start, judged.moments, told) == []
+        lost = {(one["table"], one["rowid"], one["column"]) for one in told if one["op"] == LOST}
+        assert lost <= self._unread()
+        return sum(one["op"] == "commit" for one in told)
 
-    def _redefine(self, rows: dict[str, Rows], scn: int, effect: DdlEffect) -> None:
-        names = [name for name, one in self.followed.items() if one.sim is effect.table]
-        if not names or effect.operation == ADD_COLUMN:
-            return
-        name = names[0]
-        if effect.operation == TRUNCATE:
-            rows[name].clear()
-            return
-        found = next(own for at, own in self.redefined if at > scn)
-        rows[name] = dict(found.get(name, {}))
+    def _told(self, event: dict[str, Any]) -> dict[str, Any]:
+        """An event under the name that the table had at the start."""
+        if event["op"] not in ("insert", "update", "delete"):
+            return event
+        return event | {"table": self._name_at(event["table"], int(event["commit_scn"]))}
 
-    def _compare(
-        self, rows: dict[str, Rows], truth: dict[str, Rows] | None, unread: _Unread, scn: int
-    ) -> None:
-        if truth is None:  # of DDL, or of nothing that SQL sees
-            return
-        for name, table in self.followed.items():
-            if name in truth:
-                wanted, defaults = truth[name], _defaults(table)
-                own = {
-                    key: {one: defaults.get(one) for one in wanted.get(key, ())} | row
-                    for key, row in rows[name].items()
-                }
-                assert unread.without(name, own) == unread.without(name, wanted), (name, scn)
-
-
-class _Unread:
-    """The LOB values that redo does not hold whole, by table, row and column."""
-
-    def __init__(self, committed: Sequence[Transaction]) -> None:
-        self._left = [one for one in committed if any(two.table.lobs for two in one.changes)]
-        self.places: set[tuple[str, str, str]] = set()
-
-    def follow(self, scn: int) -> None:
-        """Take what has committed up to an SCN."""
-        while self._left and self._left[0].commit_scn <= scn:
-            transaction = self._left.pop(0)
-            for change in transaction.changes:
-                rowid = format_rowid(change.dataobj, change.dba, change.slot)
-                for at, cell in change.after.items():
-                    place = (change.table.name, rowid, change.table.columns[at].name)
-                    whole = not isinstance(cell, LobCell) or (
-                        transaction.lobs.value(cell.stored) is not None
-                    )
-                    (self.places.discard if whole else self.places.add)(place)
-
-    def without(self, table: str, rows: Rows) -> Rows:
-        """Rows without these values."""
-        if not self.places:
-            return rows
+    def _unread(self) -> set[tuple[str, str, str]]:
+        """The LOB values that redo does not hold whole, by table, row and column."""
         return {
-            key: {name: value for name, value in row.items()
-                  if (table, key, name) not in self.places}
-            for key, row in rows.items()
-        }  # fmt: skip
+            (
+                change.table.full_name,
+                format_rowid(change.dataobj, change.dba, change.slot),
+                change.table.columns[at].name,
+            )
+            for transaction in self.database.instance.committed
+            for change in transaction.changes
+            for at, cell in change.after.items()
+            if isinstance(cell, LobCell) and transaction.lobs.value(cell.stored) is None
+        }
 
 
-def _defaults(table: SqlTable) -> dict[str, Any]:
-    """What rows have in columns that were added after them."""
-    return {
-        column.name: None if column.default is None else json.loads(column.default.json)
-        for column in table.sim.columns
-    }
-
-
-def _carry_out(own: Rows, change: dict[str, Any], table: SqlTable) -> None:
-    def identity(image: dict[str, Any]) -> str:
-        if change.get("rowid"):
-            return str(change["rowid"])
-        key = table.primary_key
-        assert key is not None
-        return ",".join(
-            json.dumps(image[table.columns[at].name], default=str) for at in key.columns
-        )
-
-    if change["op"] == "insert":
-        found = identity(change["after"])
-        assert found not in own, change
-        own[found] = change["after"]
-        return
-    found = identity(change["before"])
-    old = own.pop(found)
-    for column, value in change["before"].items():
-        assert (_defaults(table) | old).get(column) == value, change
-    if change["op"] == "update":
-        own[identity(old | change["after"])] = old | change["after"]
-
-
-def rows_at(table: SqlTable, scn: int) -> Rows:
+def rows_at(table: SqlTable, scn: int) -> TableRows:
     """The rows at an SCN, as `olr-pg decode` prints values."""
+    shown = [(at, column) for at, column in enumerate(table.columns) if column.name]
+    primary = table.primary_key
+    key: tuple[str, ...] = ()
+    if table.sim.index_organised and primary is not None:
+        key = tuple(column.name for at, column in shown if at in primary.columns)
     found: Rows = {}
     for stored, values in table.scan(None, scn):
-        image = {
-            column.name: _json(column, value)
-            for column, value in zip(table.columns, values, strict=True)
-            if column.name
-        }
-        key = table.primary_key
-        if table.sim.index_organised and key is not None:
-            parts = [image[table.columns[at].name] for at in key.columns]
-            found[",".join(json.dumps(one, default=str) for one in parts)] = image
-        else:
-            found[stored.row.rowid] = image
-    return found
+        image = {column.name: _json(column, values[at]) for at, column in shown}
+        found[row_key(image, key) if key else stored.row.rowid] = image
+    return TableRows(tuple(column.name for _, column in shown), key, found)
 
 
 def _json(column: SqlColumn, value: Value) -> Any:

@@ -1,7 +1,6 @@
 -- purpose: a NOT NULL column with a default is added; older rows do not store it
 -- others: decoders that fill rows with NULL where they end give older rows NULL in the column
 -- covers: add-column-default
--- stops: A OLR-03072
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO a SELECT LEVEL, 'old' FROM dual CONNECT BY LEVEL <= 5;
 COMMIT;

@@ -1,6 +1,5 @@
 -- purpose: columns with defaults of several types are added, one after the other
 -- covers: add-column-default
--- stops: A OLR-03072
 CREATE TABLE a (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10));
 INSERT INTO a SELECT LEVEL, 'old' FROM dual CONNECT BY LEVEL <= 4;
 COMMIT;

@@ -1,6 +1,6 @@
 -- purpose: a partition is emptied by an exchange with an empty table, as archiving does
 -- covers: exchange
--- needs: regrouped-partitions
+-- needs: exchanged-partitions
 -- stops: P OLR-03073
 CREATE TABLE p (id NUMBER(6) NOT NULL, v VARCHAR2(20)) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (100), PARTITION b VALUES LESS THAN (200));
 CREATE TABLE x (id NUMBER(6) NOT NULL, v VARCHAR2(20));

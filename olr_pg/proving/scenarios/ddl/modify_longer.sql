@@ -1,6 +1,5 @@
 -- purpose: columns are made longer and wider, within the type that the target has
 -- covers: modify-column
--- stops: M OLR-03072
 CREATE TABLE m (id NUMBER(4) PRIMARY KEY, v VARCHAR2(10), n NUMBER(4));
 INSERT INTO m SELECT LEVEL, 'short', LEVEL FROM dual CONNECT BY LEVEL <= 4;
 COMMIT;

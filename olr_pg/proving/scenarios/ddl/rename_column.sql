@@ -1,7 +1,6 @@
 -- purpose: a column is renamed between changes of its table
 -- others: tools that ask the source for names give older changes the new name, or fail
 -- covers: rename-column
--- stops: R OLR-03072
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b NUMBER(4));
 INSERT INTO r SELECT LEVEL, 'a', LEVEL FROM dual CONNECT BY LEVEL <= 4;
 COMMIT;

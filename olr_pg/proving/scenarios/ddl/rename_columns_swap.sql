@@ -1,7 +1,6 @@
 -- purpose: two columns swap their names by way of a third
 -- others: by name the values would change places
 -- covers: rename-column
--- stops: R OLR-03072
 CREATE TABLE r (id NUMBER(4) PRIMARY KEY, a VARCHAR2(10), b VARCHAR2(10));
 INSERT INTO r VALUES (1, 'was a', 'was b');
 COMMIT;

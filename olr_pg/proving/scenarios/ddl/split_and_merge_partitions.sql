@@ -1,6 +1,6 @@
 -- purpose: a partition is split in two and merged again: its rows are loaded into new segments
 -- covers: partition-ddl
--- needs: regrouped-partitions
+-- same: no, PostgreSQL writes partitions otherwise
 CREATE TABLE p (id NUMBER(6) NOT NULL, v VARCHAR2(20)) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (100), PARTITION b VALUES LESS THAN (200));
 INSERT INTO p SELECT LEVEL * 10, 'p' FROM dual CONNECT BY LEVEL <= 19;
 COMMIT;
