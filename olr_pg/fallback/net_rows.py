@@ -25,12 +25,14 @@ class RowWrite(NamedTuple):
         columns: numbers of the columns that are set; none of a DELETE.
         keys: finds each row; none of an INSERT.
         rows: the values of all columns of each row.
+        is_ordered: the rows are written in this order.
     """
 
     operation: str
     columns: tuple[int, ...]
     keys: list[Key]
     rows: list[tuple[bytes | None, ...]]
+    is_ordered: bool = False
 
 
 class _Net:
@@ -129,7 +131,9 @@ class NetRows:
             last.keys.append(old_key)
             last.rows.append(row.values)
         else:
-            self._segments.append(RowWrite("UPDATE", columns, [old_key], [row.values]))
+            self._segments.append(
+                RowWrite("UPDATE", columns, [old_key], [row.values], is_ordered=True)
+            )
 
     def _nets(self) -> dict[Key, _Net]:
         if not self._segments or isinstance(self._segments[-1], RowWrite):

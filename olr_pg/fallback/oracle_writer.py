@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import oracledb
@@ -11,11 +12,15 @@ from olr_pg.errors import Code, OlrPgError, located
 from olr_pg.fallback.relation_plans import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from olr_pg.fallback.net_rows import NetRows, RowWrite
     from olr_pg.fallback.relation_plans import RelationPlan
     from olr_pg.fallback.way_back import BoundValues
+
+
+Empties = tuple[int, ...]
+"""Numbers of the columns that are empty LOBs."""
 
 
 class OracleWriter:
@@ -38,15 +43,16 @@ class OracleWriter:
             oracledb.Error: what Oracle says.
         """
         for one in rows.writes():
-            self._write(plan, one)
+            for empties, part in _by_empties(plan, one):
+                self._write(plan, part, empties)
 
     def empty(self, plan: RelationPlan) -> None:
         """Delete all rows of a table; TRUNCATE would commit in Oracle."""
         with self._connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM {plan.place}")  # noqa: S608 - quoted
 
-    def _write(self, plan: RelationPlan, write: RowWrite) -> None:
-        statement = _Statement(plan)
+    def _write(self, plan: RelationPlan, write: RowWrite, empties: Empties) -> None:
+        statement = _Statement(plan, empties)
         try:
             text = statement.text(write)
         except OlrPgError as error:
@@ -55,7 +61,7 @@ class OracleWriter:
         with self._connection.cursor() as cursor:
             cursor.setinputsizes(*statement.types)
             cursor.executemany(text, list(zip(*statement.values, strict=True)))
-            found, wanted = cursor.rowcount, len(statement.values[0])
+            found, wanted = cursor.rowcount, len(write.keys)
         if found != wanted:
             raise OlrPgError(
                 Code.FALLBACK_CONFLICT,
@@ -64,11 +70,31 @@ class OracleWriter:
             )
 
 
+def _by_empties(plan: RelationPlan, write: RowWrite) -> Iterator[tuple[Empties, RowWrite]]:
+    """Divide rows by the LOBs that are empty, which are no binds."""
+    lobs = [number for number in write.columns if plan.columns[number].empty]
+    if not lobs or not any(row[number] == b"" for row in write.rows for number in lobs):
+        yield (), write
+        return
+
+    def empties(at: int) -> Empties:
+        return tuple(number for number in lobs if write.rows[at][number] == b"")
+
+    places = range(len(write.rows))
+    for found, group in groupby(
+        places if write.is_ordered else sorted(places, key=empties), empties
+    ):
+        part = list(group)
+        keys, rows = [write.keys[at] for at in part], [write.rows[at] for at in part]
+        yield found, write._replace(keys=keys, rows=rows)
+
+
 class _Statement:
     """The text and the binds of one statement."""
 
-    def __init__(self, plan: RelationPlan) -> None:
+    def __init__(self, plan: RelationPlan, empties: Empties) -> None:
         self._plan = plan
+        self._empties = empties
         self.types: list[Any] = []
         self.values: list[Sequence[object | None]] = []
         self.altered: list[tuple[str, str, str, str]] = []
@@ -77,7 +103,10 @@ class _Statement:
         """Bind the values; return the SQL."""
         names = self._plan.columns
         binds = [
-            self._bind(number, [row[number] for row in write.rows]) for number in write.columns
+            names[number].empty or ""
+            if number in self._empties
+            else self._bind(number, [row[number] for row in write.rows])
+            for number in write.columns
         ]
         columns = [quoted(names[number].name) for number in write.columns]
         if write.operation == "INSERT":

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from olr_pg.applier.statements.target_plan import target_columns, target_name
 from olr_pg.applier.target.catalogue import read_table
+from olr_pg.datatypes.mapping import OracleType
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.model import Column, Table
     from olr_pg.fallback.pgoutput import Relation
     from olr_pg.fallback.way_back import ValueColumn, WayBack
 
@@ -20,10 +21,16 @@ OWN_TABLES: Final = (("olr_pg", "ledger"), ("olr_pg", "load_part"))
 
 
 class PlannedColumn(NamedTuple):
-    """A column on its way back; `name`: in Oracle."""
+    """A column on its way back.
+
+    Attributes:
+        name: in Oracle.
+        empty: SQL of an empty value, of a LOB; None for other types. A bind without bytes is NULL.
+    """
 
     name: str
     values: ValueColumn
+    empty: str | None = None
 
 
 class RelationPlan(NamedTuple):
@@ -155,7 +162,7 @@ class RelationPlans:
                     Code.FALLBACK_TABLE_CHANGED, what, table=table.full_name, column=one.name
                 )
             made = self._way.value_column(table.full_name, source, typed)
-            columns.append(PlannedColumn(source.name, made))
+            columns.append(PlannedColumn(source.name, made, _empty(source)))
         there = {one.name for one in columns}
         generated = {one.name for one in types.values() if one.generated}
         for name in (name for pg, name in back.items() if pg not in generated):
@@ -175,3 +182,11 @@ class RelationPlans:
                 table=table.full_name,
             )
         return RelationPlan(table, tuple(columns), tuple(numbers[name] for name in key))
+
+
+def _empty(column: Column) -> str | None:
+    if column.xml or column.stored_as_lob:
+        return None
+    if column.type_code == OracleType.CLOB:
+        return "EMPTY_CLOB()"
+    return "EMPTY_BLOB()" if column.type_code == OracleType.BLOB else None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from olr_pg.appliance.appliance import open_target
 from olr_pg.appliance.target import target_directory
-from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.way_back import WayBack
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.applier.target.catalogue import TargetColumn
-    from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Column
     from olr_pg.fallback.way_back import ValueColumn
@@ -45,8 +43,15 @@ def way_back(config: Config, source: TableSource, target: str) -> WayBack:
 
     Args:
         target: the connect string.
+
+    Raises:
+        OlrPgError: 1090 the source is several containers, 1135 there is no account.
     """
-    apply, fallback = sources.apply_section(config), fallback_section(config)
+    apply, account = sources.apply_section(config), config.fallback_source
+    fallback = config.fallback
+    assert fallback is not None  # else there would be no account
+    if account.containers:
+        raise OlrPgError(Code.NOT_SUPPORTED, "there is no way back into several containers yet")
     settings = ValueSettings.of(fallback.policies, apply, source.snapshot.database)
 
     def value_column(table: str, column: Column, typed: TargetColumn) -> ValueColumn:
@@ -55,7 +60,7 @@ def way_back(config: Config, source: TableSource, target: str) -> WayBack:
     directory = target_directory(config) / SPOOL
     directory.mkdir(parents=True, exist_ok=True)
     return WayBack(
-        source=writing_source(config, fallback),
+        source=account,
         connect_string=target,
         subscription=apply.subscription,
         slot=fallback.slot_of(apply.subscription),
@@ -66,29 +71,3 @@ def way_back(config: Config, source: TableSource, target: str) -> WayBack:
         directory=directory,
         batch_changes=apply.batch_changes,
     )
-
-
-def fallback_section(config: Config) -> Fallback:
-    """Return the configuration's `fallback`.
-
-    Raises:
-        OlrPgError: 1135, there is none.
-    """
-    if config.fallback is None:
-        raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
-    return config.fallback
-
-
-def writing_source(config: Config, fallback: Fallback) -> OracleSource:
-    """Return Oracle as the account of the way back logs on.
-
-    Raises:
-        OlrPgError: 1090, it is several containers.
-    """
-    account = {"user": fallback.user, "password": fallback.password}
-    if isinstance(config.source, OracleSource):
-        if config.source.containers:
-            raise OlrPgError(Code.NOT_SUPPORTED, "there is no way back into several containers yet")
-        server = fallback.server or config.source.server
-        return config.source.model_copy(update={**account, "server": server})
-    return OracleSource.model_validate({**account, "server": fallback.server})

@@ -25,6 +25,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import psycopg
 
+from olr_pg.config.reading import load_config
+from olr_pg.errors import OlrPgError
+from olr_pg.fallback.fallback_run import prepare, run
+from olr_pg.load.fallback_way import open_way_back
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.fallback.made_way import MadeWay
 from tests.proving.served import served_source
@@ -150,11 +154,6 @@ class _Appliance:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
 
-    def drain(self) -> str:
-        """Let it take what is left; return what it says if it fails."""
-        done = subprocess.run([*self._command, "--once"], capture_output=True, check=False)
-        return "" if done.returncode == 0 else f"{done.returncode}: {done.stderr.decode()[-600:]}"
-
 
 def campaign(folder: Path, count: int, seed: int, victims: Sequence[str] = VICTIMS) -> Outcome:
     """Kill so many times, and compare."""
@@ -166,8 +165,8 @@ def campaign(folder: Path, count: int, seed: int, victims: Sequence[str] = VICTI
         made = MadeWay(served, cluster.connect_string, "killed")
         config = made.config_file(folder)
         appliance = _Appliance(config)
-        command = [sys.executable, "-m", "olr_pg", "fallback", "begin", "--config", str(config)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with open_way_back(load_config(config)) as way:
+            prepare(way)
         try:
             with _Writer(made.database, made.name, seed) as writer:
                 for number in range(count):
@@ -183,7 +182,12 @@ def campaign(folder: Path, count: int, seed: int, victims: Sequence[str] = VICTI
                     sys.stderr.write(f"{kills} of {count} killed, {transactions} transactions\n")
         finally:
             appliance.kill()
-        wrong = appliance.drain()
+        wrong = ""
+        try:
+            with open_way_back(load_config(config)) as way:
+                run(way, once=True)
+        except OlrPgError as error:
+            wrong = str(error)
         there, here = made.rows()
         if there != here:
             differing = len(set(map(str, there)) ^ set(map(str, here)))

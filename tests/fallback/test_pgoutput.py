@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.errors import Code, OlrPgError
@@ -127,6 +127,7 @@ def _messages(draw: st.DrawFn) -> tuple[object, bytes, bool, int]:
     return message, data, False, 0
 
 
+@settings(max_examples=30)
 @given(_messages())
 def test_every_message_is_read_as_documented(made: tuple[object, bytes, bool, int]) -> None:
     message, data, in_stream, subxid = made
