@@ -67,6 +67,7 @@ BENCHMARKS: Final = {
     "targets": "sites:targets",
     "transaction": "sites:transaction",
     "sealing": "sealing:sealing_cost",
+    "fallback": "way_back:fallback",
 }
 """Module and function of each: loaded by its own process only."""
 
