@@ -313,10 +313,12 @@ class _Session:
 
     def _rest(self) -> None:
         """Follow WAL without changes, now and then, so that PostgreSQL can remove it."""
-        now = time.monotonic()
-        if now - self._idle_since < IDLE_SECONDS or self._stream.sent_lsn <= self.state.lsn:
+        is_new = self._stream.sent_lsn > self.state.lsn and not self._reader.is_within
+        if not is_new or time.monotonic() - self._idle_since < IDLE_SECONDS:
             return
         self._commit(self._stream.sent_lsn, 0)
+        with _passing():
+            self._stream.confirm(self.state.needed_lsn)
 
     def _apply(self, batch: Sequence[Transaction]) -> None:
         known = self._plans.known()
@@ -344,8 +346,10 @@ class _Session:
                 if isinstance(change, Truncate):
                     pending.flush()
                     self._writer.empty(plan)
-                elif pending.add(plan, change) >= self._way.batch_changes:
-                    pending.flush()
+                else:
+                    pending.add(plan, change)
+                    if pending.changes >= self._way.batch_changes or pending.size >= BATCH_BYTES:
+                        pending.flush()
         pending.flush()
         self._commit(batch[-1].end_lsn, len(batch))
 
@@ -456,27 +460,34 @@ _VALUE_CODES: Final = 735
 
 
 class _Pending:
-    """Net changes that are not written yet."""
+    """Net changes that are not written yet.
+
+    Attributes:
+        changes, size: how many, and their bytes.
+    """
 
     def __init__(self, writer: OracleWriter) -> None:
         self._writer = writer
         self._rows: dict[str, tuple[RelationPlan, NetRows]] = {}
-        self._changes = 0
+        self.changes = 0
+        self.size = 0
 
-    def add(self, plan: RelationPlan, change: Any) -> int:
-        """Take a change; return how many wait."""
+    def add(self, plan: RelationPlan, change: Any) -> None:
+        """Take a change."""
         if plan.name not in self._rows:
             self._rows[plan.name] = plan, _no_rows(plan)
-        self._rows[plan.name][1].add(change)
-        self._changes += 1
-        return self._changes
+        rows = self._rows[plan.name][1]
+        before = rows.size
+        rows.add(change)
+        self.changes += 1
+        self.size += rows.size - before
 
     def flush(self) -> None:
         """Write them."""
         for plan, rows in self._rows.values():
             self._writer.write(plan, rows)
         self._rows.clear()
-        self._changes = 0
+        self.changes = self.size = 0
 
 
 def _no_rows(plan: RelationPlan) -> NetRows:

@@ -61,6 +61,7 @@ class NetRows:
 
     Attributes:
         changes: how many were taken.
+        size: bytes of the values that were taken.
     """
 
     def __init__(self, key: Sequence[int], count: int, name: str) -> None:
@@ -69,6 +70,7 @@ class NetRows:
         self._name = name
         self._segments: list[RowWrite | dict[Key, _Net]] = []
         self.changes = 0
+        self.size = 0
 
     def add(self, change: Insert | Update | Delete) -> None:
         """Take one more change.
@@ -169,6 +171,7 @@ class NetRows:
         return tuple(row.values[number] for number in self._key)
 
     def _checked(self, row: Row) -> Row:
+        self.size += sum(len(one) for one in row.values if one is not None)
         if len(row.values) != self._count or TEXT in row.kinds:
             raise OlrPgError(
                 Code.FALLBACK_ROW_UNREADABLE,

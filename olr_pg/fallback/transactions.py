@@ -140,6 +140,11 @@ class TransactionReader:
         self._piece: Transaction | None = None
         self._streamed: dict[int, Transaction] = {}
 
+    @property
+    def is_within(self) -> bool:
+        """Tell whether a transaction, or a piece of one, has begun and not ended."""
+        return self._open is not None or self._piece is not None
+
     def close(self) -> None:
         """Let go of all files."""
         for one in (self._open, *self._streamed.values()):

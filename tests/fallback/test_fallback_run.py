@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
+from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.preparation import wait_until_free
 from tests.fallback.made_way import MadeWay
 
 if TYPE_CHECKING:
+    from olr_pg.fallback.oracle_ledger import LedgerState
     from tests.proving.served import Served
 
 _numbers = itertools.count(1)
@@ -187,3 +189,52 @@ def test_swapped_unique_values_go_change_by_change(made: MadeWay) -> None:
     )
     run(made.way, once=True)
     assert made.same()
+
+
+def test_wal_that_has_nothing_for_oracle_is_let_go(
+    made: MadeWay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.fallback.fallback_run.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("olr_pg.fallback.fallback_run.POLL_SECONDS", 0.01)
+    before = status(made.way).slot
+    made.sql("CREATE TABLE app.other AS SELECT generate_series(1, 2000)")
+
+    class Enough(Exception):  # noqa: N818
+        pass
+
+    moves = list[int]()
+
+    def look(state: LedgerState) -> None:
+        moves.append(state.lsn)
+        slot = status(made.way).slot
+        assert slot is not None
+        assert slot.lsn <= state.lsn
+        if len(moves) > 1:  # the slot was confirmed after the first
+            raise Enough
+        made.sql("CREATE TABLE app.more AS SELECT 1")
+
+    with pytest.raises(Enough):
+        run(made.way, progress=look)
+    after = status(made.way).slot
+    assert before is not None
+    assert after is not None
+    assert before.lsn < after.lsn
+    assert moves[0] <= after.lsn
+
+
+def test_large_values_are_written_in_parts(made: MadeWay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction is one in Oracle, however many arrays it takes."""
+    monkeypatch.setattr("olr_pg.fallback.fallback_run.BATCH_BYTES", 20_000)
+    written = list[int]()
+    write = OracleWriter.write
+
+    def counted(self: OracleWriter, plan: Any, rows: Any) -> None:
+        written.append(rows.size)
+        write(self, plan, rows)
+
+    monkeypatch.setattr(OracleWriter, "write", counted)
+    made.sql("INSERT INTO {t} SELECT n, 'v', 1, repeat('x', 4000) FROM generate_series(1, 40) n")
+    run(made.way, once=True)
+    assert made.same()
+    assert len(written) == 8
+    assert max(written) < 25_000
