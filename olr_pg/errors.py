@@ -971,7 +971,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     ),
     Code.TABLE_NEWER_THAN_SNAPSHOT: ErrorEntry(
         "a table that the subscription names was created or renamed after the dictionary snapshot",
-        "to replicate it, load it and subscribe again with a dictionary of an SCN behind that",
+        "to replicate it, `olr-pg tables add` loads it from a live source; for an offline one,"
+        " load it and start again with a dictionary of an SCN behind that",
     ),
     Code.INVENTORY_MISSING: ErrorEntry(
         "there is no inventory of the source's schemas beside the dictionary snapshot",

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from olr_pg.appliance.compiling_ahead import kernels_ahead
+from olr_pg.appliance.created_tables import FILE_NAME as CREATED_FILE
+from olr_pg.appliance.created_tables import CreatedTables, GrownDatabase
 from olr_pg.appliance.data_lock import hold_data_lock
 from olr_pg.appliance.encryption import encrypted_files
 from olr_pg.appliance.full_disk import full_disk_told
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Apply, Config
+    from olr_pg.decoding.new_tables import Take
     from olr_pg.dictionary.model import Database, Snapshot
     from olr_pg.ordering.run_end import Until
 
@@ -161,13 +164,19 @@ def run_appliance(
         filters = filters_of(config.filter, config.fallback)
         told = apply and all(part.apply for part in parts)
         alone = len(parts) == 1
+        following = _Following(data, ends_delivery=alone and not told, filters=filters)
+        created = None
+        if told and all(part.apply.ddl.new_table == "follow" for part in parts if part.apply):
+            created = CreatedTables(data / CREATED_FILE)
+            following.take = created.take
+            source = GrownDatabase(source, filters, created, following.known)
         decoder = Decoder(
             source,
             spark_settings(config, PRELOAD),
             once=once,
             threads_file=data / THREADS_FILE,
             storage=storage,
-            follow=_following(data, ends_delivery=alone and not told, filters=filters),
+            follow=following.begin,
             incidents=data / "incidents",
             filters=filters,
             recovery=_recovery(config, source.database, storage, checkpoints),
@@ -175,9 +184,15 @@ def run_appliance(
             expected=() if alone else [part.name for part in parts if apply and part.apply],
         )
         targets = [
-            _open(part, decoder, source, checkpoint, loaded, stack, share=len(parts), apply=apply)
+            _open(
+                *(part, decoder, source, checkpoint, loaded, stack, created),
+                share=len(parts),
+                apply=apply,
+            )
             for part, checkpoint in zip(parts, checkpoints, strict=True)
         ]
+        if created is not None:
+            created.targets = targets
         names = () if alone else tuple(target.name for target in targets)
         observed = [
             Parts(
@@ -244,6 +259,7 @@ def _open(
     checkpoint: Checkpoint,
     loaded: LoadedStart,
     stack: ExitStack,
+    created: CreatedTables | None,
     *,
     share: int,
     apply: bool,
@@ -253,6 +269,7 @@ def _open(
     Args:
         config: of this target by itself.
         loaded: is told where the target is.
+        created: the tables that need no load; None: nobody asks for them.
         share: how many targets share the memory.
         apply: run the bundled applier, if it has one.
     """
@@ -324,6 +341,7 @@ def _open(
             listener.connect,
             lambda: checkpoint.confirmed_by == confirming_applier(section),
             decoder.logs.current_scn,
+            {} if created is None else created.known,
         )
         delivery.told = applier.wake
         return applier
@@ -357,31 +375,48 @@ def _lowest(checkpoints: Sequence[Checkpoint]) -> int | None:
     return min(known) if known and len(known) == len(saved) else None
 
 
-def _following(
-    data: Path, *, ends_delivery: bool, filters: Filters
-) -> Callable[[Snapshot], DictionaryFollower]:
-    """Return what makes followers of the dictionary, from where earlier ones had got.
+class _Following:
+    """Makes followers of the dictionary, from where earlier ones had got.
 
     Args:
         ends_delivery: whether nobody is told what they find.
         filters: what is left out.
-    """
-    histories: dict[int, DictionaryHistory] = {}
 
-    def follow(snapshot: Snapshot) -> DictionaryFollower:
-        history = histories.get(id(snapshot))
-        if history is None:
-            path = data / HISTORY_FILE
-            history = DictionaryHistory(path, source_identity(snapshot.database), snapshot.scn)
-            histories.clear()
-            histories[id(snapshot)] = history
+    Attributes:
+        take: see `decoding.new_tables.Take`; None: nobody takes new tables.
+    """
+
+    def __init__(self, data: Path, *, ends_delivery: bool, filters: Filters) -> None:
+        self._data, self._ends_delivery, self._filters = data, ends_delivery, filters
+        self._history: tuple[int, DictionaryHistory] | None = None
+        self.take: Take | None = None
+
+    def begin(self, snapshot: Snapshot) -> DictionaryFollower:
+        """Make the follower of a run of decoding."""
+        history = self._history_of(snapshot)
         follower = DictionaryFollower(
-            snapshot, record=history.add, ends_delivery=ends_delivery, filters=filters
+            snapshot,
+            record=history.add,
+            ends_delivery=self._ends_delivery,
+            filters=self._filters,
+            take=self.take,
         )
         follower.apply(tuple(history.transactions))
         return follower
 
-    return follow
+    def known(self, snapshot: Snapshot) -> DictionaryFollower:
+        """Follow a dictionary up to what was read of it."""
+        follower = DictionaryFollower(snapshot, filters=self._filters)
+        follower.apply(tuple(self._history_of(snapshot).transactions))
+        return follower
+
+    def _history_of(self, snapshot: Snapshot) -> DictionaryHistory:
+        """Return the history behind the SCN of a dictionary, which is one for all that ask."""
+        if self._history is None or self._history[0] != snapshot.scn:
+            identity = source_identity(snapshot.database)
+            history = DictionaryHistory(self._data / HISTORY_FILE, identity, snapshot.scn)
+            self._history = snapshot.scn, history
+        return self._history[1]
 
 
 def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:

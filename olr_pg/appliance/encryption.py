@@ -105,7 +105,8 @@ def encrypted_files(config: Config, data: Path) -> Iterator[None]:
         data: the directory `context.data`, whose lock is held.
 
     Raises:
-        OlrPgError: 1190 to 1192 as `check_key`, 1193 plain files cannot be encrypted.
+        OlrPgError: 1190 to 1192 as `check_key`, 1193 plain files cannot be encrypted, 1092
+            nothing can be written there.
     """
     key = check_key(config, data)
     if key is None:
@@ -115,7 +116,12 @@ def encrypted_files(config: Config, data: Path) -> Iterator[None]:
         _encrypt_what_is_there(config, data)
         if not (data / FILE_NAME).exists():
             content = {"version": _VERSION, "key": key.fingerprint.hex()}
-            replace_file(data / FILE_NAME, json.dumps(content).encode() + b"\n")
+            try:
+                replace_file(data / FILE_NAME, json.dumps(content).encode() + b"\n")
+            except OSError as error:
+                raise OlrPgError(
+                    Code.DATA_DIRECTORY_UNUSABLE, plain_reason(error), path=str(data / FILE_NAME)
+                ) from error
         yield
 
 

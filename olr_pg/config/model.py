@@ -213,10 +213,15 @@ class DdlSection(Section):
         default="follow",
         description="DROP PARTITION: the target's partition is emptied; ignore keeps the rows",
     )
+    new_table: Literal["follow", "ignore"] = Field(
+        default="follow",
+        description="a table that is made and that a pattern of `apply.tables` fits: it is"
+        " replicated from its beginning on; ignore only says that it is not",
+    )
 
     def by_kind(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind of DDL, as its key is spelled, with what is to be done."""
-        for name in type(self).model_fields:
+        """Yield each kind of DDL on a known table, as its key is spelled, with its policy."""
+        for name in type(self).model_fields.keys() - {"new_table"}:
             yield name.replace("_", "-"), getattr(self, name)
 
 

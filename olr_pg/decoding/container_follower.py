@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.decoding.new_tables import NewTables
+from olr_pg.decoding.new_tables import NewTables, Take
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
@@ -58,6 +58,7 @@ class ContainerFollower:
         filters: which columns and operations are left out.
         tell: is given what a table's change means, and whether the table ends with it without
             anyone knowing how.
+        take: see `decoding.new_tables.Take`.
 
     Attributes:
         snapshot_scn: of the dictionary that it began with.
@@ -73,6 +74,7 @@ class ContainerFollower:
         record: Callable[[DictionaryTransaction], None] | None,
         filters: Filters,
         tell: Callable[[Table, SchemaEvent, bool], None],
+        take: Take | None = None,
     ) -> None:
         self._filters = filters
         self._record = record
@@ -92,7 +94,7 @@ class ContainerFollower:
         self._used: set[Statement] = set()
         self.versions: dict[int, list[Version]] = {}
         self.done = (snapshot.scn, (1 << 16, 0, 0, 0))
-        self._new_tables = NewTables()
+        self._new_tables = NewTables(take)
 
     def watch_for(self, wanted: Callable[[str, str], bool] | None) -> None:
         """Report new tables from now on; see `decoding.new_tables.NewTables.watch_for`."""
@@ -171,7 +173,10 @@ class ContainerFollower:
             return None if old is None else self._end(old, transaction, statements)
         before, after = self._joined.get(obj) or old, self._join(obj)
         self._joined[obj] = after
-        self._new_tables.see(obj, before, after, transaction.commit_scn)
+        said: Iterator[Statement] = iter(())
+        if before is None and after is not None and not self._is_name_known(after):
+            said = self._of_new_table(transaction, rest)
+        self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
             return None if after is None else Version(transaction.commit_scn, after)
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
@@ -187,6 +192,31 @@ class ContainerFollower:
             return None
         alive = new is not None and new.refusal is None
         return Version(transaction.commit_scn, new if alive else None)
+
+    def _is_name_known(self, table: Table) -> bool:
+        """Tell whether another table had the name: its target and its ledger are that one's."""
+        return any(
+            other.obj != table.obj and other.full_name == table.full_name
+            for other in self._first.values()
+        )
+
+    def _of_new_table(
+        self, transaction: DictionaryTransaction, rest: Sequence[DictionaryTransaction]
+    ) -> Iterator[Statement]:
+        """Yield the statements that may have made a table that nobody knew: by name, not number.
+
+        Its rows of SYS tables may be of a recursive transaction, which commits before.
+        """
+        yield from transaction.statements
+        for later in rest:
+            if later.con_id == self.con_id and later.begin_scn <= transaction.commit_scn:
+                yield from later.statements
+
+    def created(self) -> Iterator[Table]:
+        """Yield the tables that came to be since the snapshot, each as it was made."""
+        for obj, versions in self.versions.items():
+            if obj not in self._first and versions[0].table is not None:
+                yield versions[0].table
 
     def _end(
         self, table: Table, transaction: DictionaryTransaction, statements: Sequence[Statement]

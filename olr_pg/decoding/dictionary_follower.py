@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from olr_pg.datatypes.binary_xml import XmlTokens
     from olr_pg.decoding.container_follower import Version
+    from olr_pg.decoding.new_tables import Take
     from olr_pg.decoding.split import Subscription
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.dictionary.model import Snapshot, Table
@@ -190,6 +191,7 @@ class DictionaryFollower:
             it durable.
         ends_delivery: whether the delivery ends where a table ends without anyone being told.
         filters: which columns and operations are left out.
+        take: see `decoding.new_tables.Take`.
 
     Attributes:
         events: all so far, in commit order, of every table of the snapshot.
@@ -203,11 +205,12 @@ class DictionaryFollower:
         record: Callable[[DictionaryTransaction], None] | None = None,
         ends_delivery: bool = False,
         filters: Filters = NO_FILTERS,
+        take: Take | None = None,
     ) -> None:
         self._filters = filters
         self.snapshot = snapshot
         followers = (
-            ContainerFollower(one, record=record, filters=filters, tell=self._told)
+            ContainerFollower(one, record=record, filters=filters, tell=self._told, take=take)
             for one in snapshot.containers
         )
         self._containers = {one.con_id: one for one in followers}
@@ -221,6 +224,10 @@ class DictionaryFollower:
     def done(self) -> tuple[int, tuple[int, int, int, int]]:
         """The commit of the last transaction that was taken; orders followers by progress."""
         return max(one.done for one in self._containers.values())
+
+    def created(self) -> list[Table]:
+        """Return the tables that came to be since the snapshot, each as it was made."""
+        return [table for one in self._containers.values() for table in one.created()]
 
     def snapshot_scn(self, con_id: int) -> int:
         """Return the SCN of the dictionary that a container began with."""

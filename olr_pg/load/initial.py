@@ -18,7 +18,7 @@ import structlog
 from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
-from olr_pg.applier.target.catalogue import empty_table
+from olr_pg.applier.target.catalogue import empty_table, has_rows
 from olr_pg.applier.target.connection import connect_with
 from olr_pg.applier.target.crash_watch import look_for_crash
 from olr_pg.applier.target.database_kind import refuse_database
@@ -223,7 +223,7 @@ def _check(
     if table.progress.applied_scn(connection) > 0:
         raise OlrPgError(Code.TABLE_REPLICATED_ALREADY, "the ledger has it", table=name)
     if state is None:
-        if _has_rows(connection, table):
+        if has_rows(connection, sql.Identifier(table.schema, table.name)):
             raise OlrPgError(
                 Code.TARGET_TABLE_NOT_EMPTY, f"{table.schema}.{table.name}", table=name
             )
@@ -238,13 +238,6 @@ def _check(
         )
     if (state.source, state.scn) != (source.data.identity, source.scn):
         raise OlrPgError(Code.TABLE_DATA_CHANGED, f"it began at SCN {state.scn}", table=name)
-
-
-def _has_rows(connection: Connection[Any], table: LoadTable) -> bool:
-    query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(
-        sql.Identifier(table.schema, table.name)
-    )
-    return connection.execute(query).fetchone() == (True,)
 
 
 def _begin(

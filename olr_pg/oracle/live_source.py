@@ -46,6 +46,9 @@ IDLE_GROWTH: Final = 1.5
 IDLE_STEPS_MAX: Final = 10
 """After so many looks that found nothing, the pause does not grow any more."""
 
+CATALOGUE: Final = "FROM DBA_TABLES"
+"""Of a query that patterns make (`config.table_patterns`): what it lists is there."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -119,6 +122,7 @@ class LiveDatabase:
             owner, name = ledger
             pdbs = self._containers.names
             self._ledgers = tuple((f"{one}.{owner}", name) for one in pdbs) or (ledger,)
+        self._answered = set[str]()
         self._vault_scn: int | None = None
         databases = self._containers.databases.values()
         self._unlogged = [UnloggedWatch(one, start_scn) for one in databases]
@@ -169,12 +173,17 @@ class LiveDatabase:
             OlrPgError: 3010 to 3017 the query or its tables, 7001 to 7009 the database.
         """
         names = self._containers.run_table_list(sql, is_abandoned)
+        if self._snapshot is not None and sql in self._answered:
+            names = _known(self._snapshot, names, sql)
         # One dictionary for all that ask: it has everyone's tables.
-        self._names = tuple(dict.fromkeys((*self._names, *names)))
+        before, self._names = self._names, tuple(dict.fromkeys((*self._names, *names)))
         snapshot = self._kept_dictionary(names)
         if snapshot is None:
             snapshot = self._join(self._read_dictionaries())
+            names = _known(snapshot, names, sql)
+            self._names = tuple(dict.fromkeys((*before, *names)))
         self._snapshot = snapshot
+        self._answered.add(sql)
         return snapshot, find_tables(snapshot, names)
 
     def _files(self) -> list[Path]:
@@ -459,3 +468,17 @@ class LiveDatabase:
             for position in sorted(self._logs)
             if position[1] not in self._blocked or position < self._blocked[position[1]]
         )
+
+
+def _known(snapshot: Snapshot, names: list[tuple[str, str]], sql: str) -> list[tuple[str, str]]:
+    """Leave out what a catalogue lists by now and the dictionary, which is older, has not yet.
+
+    Its redo tells of such a table, where it comes to it (`decoding.new_tables`). Names that a query
+    gives by itself may be of no table: they stay.
+    """
+    found = [pair for pair in names if has_tables(snapshot, [pair])]
+    if len(found) == len(names) or not found or CATALOGUE not in sql:
+        return names
+    newer = [".".join(pair) for pair in names if pair not in found]
+    _log.info("tables are newer than the dictionary", tables=newer, dictionary_scn=snapshot.scn)
+    return found

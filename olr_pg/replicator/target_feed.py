@@ -142,6 +142,12 @@ class Delivery:
         assert self._feed is not None
         return self._feed.open_scn
 
+    @property
+    def begun_scn(self) -> int:
+        """No transaction that its client was not given yet began before it; 0 nobody knows."""
+        feed = self._feed
+        return 0 if feed is None else feed.open_scn
+
     def reach_scn(self) -> int:
         """See `server.replication_source.ReplicationSource.reach_scn`."""
         return self._decoder.logs.reach_scn

@@ -298,9 +298,10 @@ class Simulation:
                 transaction.delivered = delivered_changes(transaction)
         rows = self.final_rows()
         for table in tables:
-            old = replace(table, columns=self._first_columns[table])
-            first = _complete(old, table.at_start)
-            write_rows(self._directory / "tables", old, first, self._start_scn)
+            if table in self._first_columns:
+                old = replace(table, columns=self._first_columns[table])
+                first = _complete(old, table.at_start)
+                write_rows(self._directory / "tables", old, first, self._start_scn)
             final = _complete(table, rows[table.full_name])
             seen = replace(table, columns=tuple(c for c in table.columns if not c.unused))
             write_rows(self._directory / "final", seen, final, self.instance.scn)

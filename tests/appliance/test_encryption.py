@@ -7,8 +7,10 @@ its directories is searched for values of the source's rows, those without a nam
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import multiprocessing
+import os
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -258,6 +260,17 @@ def test_a_directory_stays_with_its_key(tmp_path: Path) -> None:
     assert refused(plain_config(tmp_path)) == 1192
     (tmp_path / "data" / FILE_NAME).write_text("{", "utf-8")
     assert refused(plain_config(tmp_path, **{"encryption-key": KEY})) == 1092
+
+
+def test_a_full_disk_at_the_first_start_with_a_key_is_a_coded_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olr_pg.appliance.encryption.replace_file", full)
+    assert refused(plain_config(tmp_path, **{"encryption-key": KEY})) == 1092
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_files_from_before_the_key_are_encrypted_or_removed(tmp_path: Path) -> None:

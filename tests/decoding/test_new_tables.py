@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from olr_pg.decoding.new_tables import CREATE_TABLE, NewTables
+from olr_pg.decoding.new_tables import CREATE_TABLE, NewTables, is_made_without_rows
 from olr_pg.dictionary.committed_changes import Statement
 from olr_pg.dictionary.model import Column, Table
 
@@ -61,3 +61,58 @@ def test_a_statement_alone_tells_of_a_created_table(watching: NewTables) -> None
         watching.see_statement(Statement(CREATE_TABLE, 0, "APP", "T", "", 5), 6)
         watching.see_statement(Statement(15, 0, "APP", "U", "", 5), 6)
     assert [entry["table"] for entry in logs] == ["APP.T"]
+
+
+def made_by(text: str, obj: int = 7) -> Statement:
+    return Statement(CREATE_TABLE, obj, "APP", "T", text, 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t (id NUMBER)",
+        "create table t (note VARCHAR2(40) DEFAULT ' as select ') -- as select",
+        "CREATE TABLE t (n NUMBER, twice AS (n * 2)) /* AS\nSELECT */",
+        'CREATE TABLE t FOR EXCHANGE WITH TABLE "S"',
+    ],
+)
+def test_a_table_that_is_made_without_rows(text: str) -> None:
+    assert is_made_without_rows(table("T"), [made_by(text)])
+    assert is_made_without_rows(table("T"), [made_by(text, obj=0)])  # by its name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t AS SELECT * FROM s",
+        "create table t (id) as\n  ( select 1 from dual)",
+        "CREATE TABLE t AS /* all */ WITH x AS (SELECT 1 FROM dual) SELECT * FROM x",
+        "CREATE TABLE t (id NUMBER) STORAGE (SEG_FILE 5 SEG_BLOCK 130 OBJNO_REUSE 88)",
+        "",
+    ],
+)
+def test_a_table_that_may_have_rows_from_the_beginning(text: str) -> None:
+    assert not is_made_without_rows(table("T"), [made_by(text)])
+
+
+def test_without_its_statement_nobody_knows_what_it_holds() -> None:
+    others = [made_by("CREATE TABLE u (id NUMBER)", obj=8)._replace(name="U")]
+    others.append(made_by("ALTER TABLE t ADD (a NUMBER)")._replace(command=15))
+    assert not is_made_without_rows(table("T"), others)
+
+
+def test_a_table_that_is_taken_is_not_reported() -> None:
+    taken = list[tuple[str, int]]()
+
+    def take(made: Table, scn: int) -> bool:
+        taken.append((made.name, scn))
+        return made.name == "T"
+
+    tables = NewTables(take)
+    tables.watch_for(lambda owner, _: owner == "APP")
+    with capture_logs() as logs:
+        tables.see(7, None, table("T"), 100, [made_by("CREATE TABLE t (id NUMBER)")])
+        tables.see(7, table("T"), table("RENAMED"), 101)
+        tables.see(8, None, table("FILLED"), 102, [made_by("CREATE TABLE filled AS SELECT 1")])
+    assert taken == [("T", 100)]
+    assert [entry["table"] for entry in logs] == ["APP.RENAMED", "APP.FILLED"]

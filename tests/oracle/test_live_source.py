@@ -159,3 +159,18 @@ def test_the_pause_between_looks_stays_bounded_for_ever(
     with live(source, tmp_path) as database:
         pauses = [database.pause(idle) for idle in (0, 1, 100, 10**9)]
     assert pauses == [1.0, 1.5, 10.0, 10.0]
+
+
+def test_what_a_pattern_finds_and_the_dictionary_has_not_yet_is_left_to_its_redo(
+    source: OracleSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pattern = "SELECT OWNER, TABLE_NAME FROM DBA_TABLES WHERE TABLE_NAME = 'ORDERS'"
+    with live(source, tmp_path) as database:
+        first, tables = database.resolve(pattern)
+        listed = [(table.owner, table.name) for table in tables] + [("SHOP", "MADE")]
+        monkeypatch.setattr(database._containers, "run_table_list", lambda *_: listed)
+        again, same = database.resolve(pattern)
+        assert again is first
+        assert same == tables
+        with pytest.raises(OlrPgError, match=r"SHOP\.MADE"):
+            database.resolve(BOTH)  # a name that somebody wrote has to be there

@@ -15,10 +15,17 @@ import argparse
 import subprocess
 import sys
 import time
+from itertools import count, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from olr_pg.simulator.sessions.workload import DdlUse
+from tests.simulation.plan import draw_plan
 from tests.simulation.run import Outcome
 from tests.simulation.seeds import Failure, command, run_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 def _report(result: Outcome | Failure) -> bool:
@@ -35,6 +42,14 @@ def _report(result: Outcome | Failure) -> bool:
     return True
 
 
+def _altering(first: int, ddl: DdlUse) -> Iterator[int]:
+    """Seeds from `first` on whose source draws that DDL."""
+    for seed in count(first):
+        plan = draw_plan(seed)
+        if plan.shape.ddl is ddl and plan.workload == "random":
+            yield seed
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -44,6 +59,9 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="the first one")
     parser.add_argument("--count", type=int, default=1, help="how many")
+    parser.add_argument(
+        "--ddl", choices=tuple(one.value for one in DdlUse), help="seeds that draw such DDL alone"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--inline", action="store_true", help="decode without Spark")
     parser.add_argument("--first", action="store_true", help="stop at the first failure")
@@ -52,11 +70,17 @@ def main() -> int:
     )
     parser.add_argument("--keep", type=Path, help="a folder for what failing seeds leave behind")
     options = parser.parse_args()
-    seeds = range(options.seed, options.seed + options.count)
-    if options.jobs > 1:
+    seeds: Sequence[int] = range(options.seed, options.seed + options.count)
+    if options.ddl is not None:
+        if options.jobs > 1:
+            parser.error("--ddl takes one job")
+        seeds = list(islice(_altering(options.seed, DdlUse(options.ddl)), options.count))
+    elif options.jobs > 1:
         switches = ["--inline"] * options.inline + ["--first"] * options.first
         kept = ["--keep", str(options.keep)] if options.keep else []
-        return _share_out(seeds, options.jobs, *switches, *kept)
+        return _share_out(
+            range(options.seed, options.seed + options.count), options.jobs, *switches, *kept
+        )
     begin = time.monotonic()
     done = 0
     failed = 0

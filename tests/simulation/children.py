@@ -15,7 +15,7 @@ import signal
 import stat
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -131,7 +131,8 @@ def _live(orders: Orders) -> None:
                 signal.signal(signal.SIGTERM, _leave)
                 run_appliance(config, once=False, apply=orders.part is Part.APPLIANCE)
     except OlrPgError as error:
-        sys.stderr.write(f"{error.label}: {error}\n")
+        with suppress(OSError):  # no disk has room for it where that is the fault
+            sys.stderr.write(f"{error.label}: {error}\n")
         raise SystemExit(FAILED) from error
 
 

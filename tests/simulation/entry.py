@@ -157,7 +157,7 @@ def following(data: Path) -> Any:
     """What follows the dictionary, as the appliance makes it where an applier is told."""
     from olr_pg.decoding.filters import NO_FILTERS
 
-    return appliance._following(data, ends_delivery=False, filters=NO_FILTERS)
+    return appliance._Following(data, ends_delivery=False, filters=NO_FILTERS).begin
 
 
 def applier_of(

@@ -20,6 +20,9 @@ UNLOGGED_SOURCES: Final = 0.25
 ALTERING_SOURCES: Final = 0.5
 """How many of the sources with DDL alter columns."""
 
+GROWING_SOURCES: Final = 0.35
+"""How many of these make tables."""
+
 ONLINE_SOURCES: Final = 0.35
 """How many of the appliances read online logs."""
 
@@ -260,9 +263,16 @@ class Plan:
         has_ddl = self.shape.ddl is not DdlUse.NONE and self.workload == "random"
         return has_ddl or self.shape.unlogged
 
+    @property
+    def grows(self) -> bool:
+        """Whether tables are made, which only the whole appliance takes into its list."""
+        return self.shape.ddl is DdlUse.TABLES and self.workload == "random"
+
     def rounds(self, steps: int) -> list[Round]:
         """The rounds, which see `steps` arrivals or fewer; the last run of all sees the rest."""
         layouts = tuple(one for one in Layout if not self.tells or one is not Layout.APART)
+        if self.grows:
+            layouts = (Layout.APPLIANCE,)
         rounds = _draw_rounds(Random(self.seed ^ 0xFA17), steps, layouts)
         rng = Random(self.seed ^ 0x57A6)
         return [_with_others(rng, one) for one in rounds]
@@ -303,8 +313,10 @@ def draw_plan(seed: int) -> Plan:
 
 
 def _draw_ddl(seed: int, drawn: DdlUse) -> DdlUse:
-    """Half of the sources with DDL alter columns, too."""
+    """Half of the sources with DDL alter columns, too; of these some make tables."""
     alters = drawn is not DdlUse.NONE and Random(seed ^ 0xDD1).random() < ALTERING_SOURCES
+    if alters and Random(seed ^ 0xDD2).random() < GROWING_SOURCES:
+        return DdlUse.TABLES
     return DdlUse.COLUMNS if alters else drawn
 
 

@@ -196,7 +196,7 @@ class Simulation:
                     sslmode="disable",
                     gssencmode="disable",
                 ),
-                "tables": self.truth.tables,
+                "tables": [f"{owner}.*"] if self.plan.grows else self.truth.tables,
                 "subscription": self.subscription,
                 "create-tables": True,
                 "schema-mapping": {owner: self.schema},

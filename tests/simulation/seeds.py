@@ -17,7 +17,7 @@ from tests.simulation.laws import LawBrokenError
 from tests.simulation.run import Bench, Outcome, run_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def command(seed: int) -> str:
 
 
 def run_seeds(
-    seeds: range, *, postgres: str | None, inline: bool, keep: Path | None
+    seeds: Iterable[int], *, postgres: str | None, inline: bool, keep: Path | None
 ) -> Iterator[Outcome | Failure]:
     """The outcomes of seeds, one after the other, with one PostgreSQL and one Spark session."""
     with ExitStack() as stack:

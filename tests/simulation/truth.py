@@ -61,12 +61,15 @@ class Truth:
 
     Attributes:
         stops: the SCN before which a table must stop, since rows of it are in no redo.
+        made: the tables that were not there at the start.
     """
 
     def __init__(
         self, folder: Path, tables: list[str], parallel: Iterable[tuple[int, int]] = ()
     ) -> None:
         self.tables = tables
+        there = {path.stem for path in (folder / "tables").glob("*.parquet")}
+        self.made = frozenset(tables) - there
         self._parallel = list(parallel)
         self.transactions: list[SourceTransaction] = []
         lines = list[bytes]()
@@ -85,7 +88,8 @@ class Truth:
         self.by_identity = {one.identity: one for one in self.transactions}
         assert len(self.by_identity) == len(self.transactions)
         path = folder / "ddl.jsonl"
-        ddl = map(json.loads, path.read_bytes().splitlines() if path.exists() else ())
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        ddl = (json.loads(line, parse_float=Decimal) for line in lines)
         self._ddl = [
             self._with_held(
                 SourceTransaction(-1, one["scn"], one["commit_scn"], one["xid"], (), (one,))

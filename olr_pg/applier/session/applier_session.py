@@ -6,6 +6,7 @@ import socket
 import threading
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
@@ -19,17 +20,17 @@ from olr_pg.applier.batches.worker import Worker
 from olr_pg.applier.batches.worker_pool import Workers
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.session.conversation import Conversation
-from olr_pg.applier.session.handover import Handover, read_handover
+from olr_pg.applier.session.handover import Created, Handover, begin_created, read_handover
 from olr_pg.applier.session.socket_link import SocketLink
 from olr_pg.applier.settings import Consistency
-from olr_pg.applier.statements.target_plan import check_names, plan_table, target_name
+from olr_pg.applier.statements.target_plan import check_names, named_target, plan_table, target_name
 from olr_pg.applier.stopped.error_table import check_stopped
 from olr_pg.applier.stopped.held_tables import HeldTables
 from olr_pg.applier.stopped.pausing import Pauses
 from olr_pg.applier.stopped.unfit_tables import stop_unfit
 from olr_pg.applier.target.applied_file import AppliedTables, ledger_positions
 from olr_pg.applier.target.blockers import Blocked
-from olr_pg.applier.target.catalogue import read_table
+from olr_pg.applier.target.catalogue import has_rows, read_table
 from olr_pg.applier.target.connection import KeptConnection
 from olr_pg.applier.target.crash_watch import look_for_crash, lost_tables, watched
 from olr_pg.applier.target.database_kind import refuse_database
@@ -93,6 +94,7 @@ class Applier:
         is_saved_here: whether what the server has saved is what this applier confirmed; where
             nobody can tell, it may be anybody's.
         source_scn: an SCN that the source has come to; None where nobody knows.
+        created: the tables that need no load, by ``OWNER.NAME``.
 
     Attributes:
         is_begun: whether the target was there once.
@@ -105,9 +107,11 @@ class Applier:
         connect: Callable[[], ServerLink] | None = None,
         is_saved_here: Callable[[], bool] = lambda: False,
         source_scn: Callable[[], int | None] = lambda: None,
+        created: Mapping[str, Created] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
         self._source_scn = source_scn
+        self._created = created
         self._is_saved_here = is_saved_here
         self._connect = connect or partial(_connect, settings.host, settings.port)
         self._tables = {table.full_name: table for table in source_tables}
@@ -399,6 +403,7 @@ class Applier:
         if self._settings.create_tables:
             for table in self._tables.values():
                 self._create(connection, table)
+        self._begin_created(connection)
         for stopped in stopped_tables(connection, subscription):
             # Somebody may have mended what it stopped for.
             self._replay(connection, stopped)
@@ -415,6 +420,18 @@ class Applier:
         if found.scn:
             _log.info("taking over from the initial load", scn=found.scn, start_scn=found.start_scn)
         return found
+
+    def _begin_created(self, connection: Connection[Any]) -> None:
+        for name in sorted(self._created.keys() & self._tables.keys()):
+            target = named_target(self._settings, name)
+            made = self._created[name]
+            named = self._settings.subscription, name, ".".join(target)
+            if not begin_created(connection, *named, made):
+                continue
+            there = read_table(connection, *target)
+            if there is not None and has_rows(connection, there.identifier):
+                error = OlrPgError(Code.TARGET_TABLE_NOT_EMPTY, there.full_name, table=name)
+                _log.warning("a new table has rows in the target", error=error)
 
     def _replay(self, connection: Connection[Any], table: str, *, patient: bool = False) -> None:
         """Apply what is held of a table, if it goes in and nobody locks the table."""

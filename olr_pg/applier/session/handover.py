@@ -8,7 +8,7 @@ where to start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.errors import Code, OlrPgError
 
@@ -26,6 +26,36 @@ _DONE = """
 UPDATE olr_pg.load SET handed_over = true
 WHERE subscription = %s AND finished_at IS NOT NULL AND NOT handed_over AND scn <= %s
 """
+
+_CREATED: Final = """
+WITH added AS (
+    INSERT INTO olr_pg.load (subscription, source_table, target_table, scn, start_scn, source,
+        parts, rows, bytes, finished_at)
+    SELECT %(subscription)s, %(table)s, %(target)s, %(scn)s, %(start_scn)s, 'created', 0, 0, 0,
+        now()
+    WHERE NOT EXISTS (
+        SELECT FROM olr_pg.ledger
+        WHERE subscription = %(subscription)s AND source_table = %(table)s AND commit_scn > 0)
+    ON CONFLICT DO NOTHING RETURNING subscription
+)
+INSERT INTO olr_pg.ledger (subscription, source_table, target_table, commit_scn)
+SELECT subscription, %(table)s, %(target)s, %(scn)s FROM added
+ON CONFLICT (subscription, source_table) DO UPDATE SET commit_scn = excluded.commit_scn
+"""
+
+
+class Created(NamedTuple):
+    """A table that was made, without rows, while its redo was read.
+
+    Attributes:
+        scn: that the statement committed at.
+        start_scn: no transaction that was open then began before it; 0 the oldest log.
+        obj: `Table.object_key`.
+    """
+
+    scn: int
+    start_scn: int
+    obj: int
 
 
 class Handover(NamedTuple):
@@ -90,3 +120,24 @@ def read_handover(
 def end_handover(connection: Connection[Any], subscription: str, confirmed_scn: int) -> None:
     """Note that replication is past the loads up to `confirmed_scn`."""
     connection.execute(_DONE, (subscription, confirmed_scn))
+
+
+def begin_created(
+    connection: Connection[Any], subscription: str, table: str, target: str, created: Created
+) -> bool:
+    """Note that a table is as if it had been loaded, without a row, as it was made.
+
+    Args:
+        target: as the ledger names it.
+
+    Returns:
+        False where the ledger knows the table already.
+    """
+    values = {
+        "subscription": subscription,
+        "table": table,
+        "target": target,
+        "scn": created.scn,
+        "start_scn": created.start_scn,
+    }
+    return connection.execute(_CREATED, values).rowcount == 1

@@ -300,6 +300,12 @@ def find_partition(
     return None if row is None else sql.Identifier(*row)
 
 
+def has_rows(connection: Connection[Any], table: sql.Identifier) -> bool:
+    """Tell whether a table has a row."""
+    query = sql.SQL("SELECT EXISTS (SELECT FROM {})").format(table)
+    return connection.execute(query).fetchone() == (True,)
+
+
 def empty_table(connection: Connection[Any], table: sql.Identifier) -> None:
     """Remove every row of a table or partition, in the transaction that is open."""
     try:

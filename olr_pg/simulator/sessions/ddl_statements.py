@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sessions.sys_dictionary import SysDictionary, SysValue
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
+CREATE_TABLE: Final = 1
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
 """Command codes of V$SQLCOMMAND."""
@@ -80,6 +81,15 @@ class DdlStatements:
     ) -> None:
         self._tx, self._redo, self._rng = tx, tx.redo, tx.rng
         self._rows, self._loads, self._dictionary = rows, loads, dictionary
+
+    def create_table(self, table: SimTable, statement: str) -> bool:
+        """CREATE TABLE, without rows."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        dictionary.create_table(self._rows, table)
+        self.end(table, CREATE_TABLE, statement)
+        return True
 
     def add_column(self, table: SimTable, column: SimColumn) -> bool:
         """ALTER TABLE … ADD; with a default rows that exist do not store it."""

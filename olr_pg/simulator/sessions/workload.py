@@ -21,7 +21,7 @@ from olr_pg.simulator.model.storage import DATABASE_BLOCK_SIZE, WIDE_BLOCK_SIZE
 from olr_pg.simulator.model.tables import ROW_MAX, Logging, SimColumn
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.parallel_statements import ParallelGroup
-from olr_pg.simulator.sessions.placement import TableSpec
+from olr_pg.simulator.sessions.placement import TableSpec, place_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,17 +87,23 @@ class LobUse(Enum):
     PARTIAL = "partial"
 
 
+TABLES_MAX: Final = 9
+"""Of a container, where tables are made."""
+
+
 class DdlUse(Enum):
     """The DDL statements that there are.
 
     FOLLOWED: what every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
     MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT NULL
-    ones. ANY: also partitions that are truncated, exchanged or dropped, after which a copy differs.
+    ones. TABLES: also tables that are made. ANY: also partitions that are truncated, exchanged or
+    dropped, after which a copy differs, and no tables that are made.
     """
 
     NONE = "none"
     FOLLOWED = "followed"
     COLUMNS = "columns"
+    TABLES = "tables"
     ANY = "any"
 
 
@@ -460,6 +466,8 @@ class RandomWorkload:
         at = self._rng.choice(used)
         column, is_free = table.columns[at], at not in table.key and at != table.partition_column
         if statement == "rename_column":
+            if table.index_organised and at in table.key:
+                return  # by its name the truth knows the rows, which have no ROWID
             name = f"R{self._rng.randrange(1_000_000)}"
             session.ddl.rename_column(table, at, name)
         elif statement == "set_nullable":
@@ -471,6 +479,14 @@ class RandomWorkload:
                 session.ddl.modify_column(table, at, wider)
         elif is_free and at not in table.lobs and not table.index_organised and len(used) > 2:
             session.ddl.set_unused(table, at)
+
+    def _create_table(self, session: SimSession) -> None:
+        """Make a table without rows, into which everyone writes from then on."""
+        known = session.container.tables
+        spec = replace(self._table(len(known)), row_dependencies=False)
+        table = place_table(len(known), spec, session.instance.scn)
+        if session.ddl.create_table(table, f"CREATE TABLE {table.name} (…)"):
+            known.append(table)
 
     def _new_column(self, table: SimTable, name: str, *, filled: bool) -> SimColumn:
         has_lobs = self._lobs is not LobUse.NONE and not table.index_organised
@@ -491,8 +507,12 @@ class RandomWorkload:
             statements += ["add_filled_column", *COLUMN_STATEMENTS]
         if self._ddl_use is DdlUse.ANY:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
+        if self._ddl_use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
+            statements += ["create_table"] * len(statements)
         statement = rng.choice(statements)
-        if statement in ("add_column", "add_filled_column"):
+        if statement == "create_table":
+            self._create_table(session)
+        elif statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
                 session.ddl.add_column(table, self._new_column(table, name, filled=filled))

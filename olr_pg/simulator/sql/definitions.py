@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from olr_pg.simulator.sql.statements import Outcome
     from olr_pg.simulator.sql.typed_values import Value
 
-CREATE_TABLE: Final = 1
 DROP_TABLE: Final = 12
 """Command codes of V$SQLCOMMAND."""
 
@@ -153,10 +152,8 @@ class _Definitions:
         if not found.columns:
             raise OraError(904, ": invalid identifier")
         table = self._place(name, found)
-        dictionary = self._sim.ddl.begin(table.sim)
-        assert dictionary is not None
-        dictionary.create_table(self._sim.rows, table.sim)
-        self._sim.ddl.end(table.sim, CREATE_TABLE, words.text)
+        is_made = self._sim.ddl.create_table(table.sim, words.text)
+        assert is_made
         database.tables[name] = table
         database.container.tables.append(table.sim)
         for constraint in found.constraints:

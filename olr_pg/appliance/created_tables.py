@@ -1,0 +1,192 @@
+"""Tables that are made while their redo is read, and that are replicated from there on.
+
+A table that a statement makes without rows needs no load: as of the commit of that statement it is
+empty, and all that comes later is in redo. So where a pattern of `apply.tables` names it, it is
+noted durably, before anything that commits behind the statement leaves; then the appliers of the
+targets begin anew, with the table in their list. In the target's ledger it stands like a table that
+was loaded, without a row, as of that commit. The hand-over from loads does the rest: it gets every
+change once, while the others pass over what they have.
+
+Its definition is none of the dictionary snapshot. What was read of the dictionary since is on disk
+(`dictionary.change_history`); from there it is built again.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import structlog
+
+from olr_pg.applier.session.handover import Created
+from olr_pg.dictionary.containers import ContainerNames
+from olr_pg.dictionary.table_list import would_name
+from olr_pg.errors import Code, OlrPgError, plain_reason
+from olr_pg.files.durable import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from olr_pg.appliance.target import RunningTarget
+    from olr_pg.capture.source_database import SourceDatabase
+    from olr_pg.decoding.dictionary_follower import DictionaryFollower
+    from olr_pg.decoding.filters import Filters
+    from olr_pg.dictionary.model import Snapshot, Table
+
+FILE_NAME: Final = "created-tables.json"
+
+_log = structlog.get_logger(__name__)
+
+
+class CreatedTables:
+    """The notes of these tables; may be used from any thread.
+
+    Args:
+        path: of the file, in a directory that exists.
+
+    Attributes:
+        targets: whose appliers begin anew for a table; set once they are there.
+
+    Raises:
+        OlrPgError: 3075, the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._known = _read(path)
+        self.targets: Sequence[RunningTarget] = ()
+
+    @property
+    def known(self) -> Mapping[str, Created]:
+        """Where each one's history begins, by ``OWNER.NAME``."""
+        with self._lock:
+            return self._known.copy()
+
+    def take(self, table: Table, scn: int) -> bool:
+        """Note a table, durably, and let the appliers begin anew; see `decoding.new_tables.Take`.
+
+        Raises:
+            OlrPgError: 3075, it cannot be noted.
+        """
+        name = table.full_name
+        with self._lock:
+            before = self._known.get(name)
+            if before is not None:
+                return before.obj == table.object_key
+            # What commits behind the statement was delivered to nobody yet.
+            start_scn = min((one.delivery.begun_scn for one in self.targets), default=0)
+            known = self._known | {name: Created(scn, start_scn, table.object_key)}
+            document = {key: one._asdict() for key, one in known.items()}
+            try:
+                replace_file(self._path, orjson.dumps(document))
+            except OSError as error:
+                raise _unusable(self._path, error) from error
+            self._known = known
+        _log.info("a new table is replicated from its beginning on", table=name, scn=scn)
+        for target in self.targets:
+            target.renew(target.config)
+        return True
+
+
+def _read(path: Path) -> dict[str, Created]:
+    try:
+        return {name: Created(**one) for name, one in orjson.loads(path.read_bytes()).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: Exception) -> OlrPgError:
+    return OlrPgError(Code.DICTIONARY_HISTORY_UNUSABLE, plain_reason(error), file=str(path))
+
+
+class GrownDatabase:
+    """A source database whose dictionary has the noted tables, too.
+
+    Args:
+        source: that it is besides.
+        filters: that hold for everyone.
+        created: the notes.
+        follow: follows the dictionary from a snapshot up to what was read of it.
+    """
+
+    def __init__(
+        self,
+        source: SourceDatabase,
+        filters: Filters,
+        created: CreatedTables,
+        follow: Callable[[Snapshot], DictionaryFollower],
+    ) -> None:
+        self._source, self._filters = source, filters
+        self._created, self._follow = created, follow
+        self._grown: _Grown | None = None
+
+    def resolve(
+        self, sql: str, is_abandoned: Callable[[], bool] | None = None
+    ) -> tuple[Snapshot, tuple[Table, ...]]:
+        """See `SourceDatabase.resolve`."""
+        snapshot, tables = self._source.resolve(sql, is_abandoned)
+        grown = self._grown_of(snapshot)
+        chosen = (one for one in grown.tables if grown.is_named(sql, one))
+        new = (self._filters.shape(table) for table in chosen if self._filters.wants(table))
+        return grown.snapshot, (*tables, *new)
+
+    def _grown_of(self, snapshot: Snapshot) -> _Grown:
+        """Return the dictionary with the noted tables; the same one as long as both are the same.
+
+        A run of decoding has one dictionary, and whether that is another one is its identity.
+        """
+        noted = self._created.known
+        known = self._grown
+        if known is None or known.before is not snapshot or known.noted != noted:
+            known = self._grown = _Grown(snapshot, noted, self._follow)
+        return known
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the source in all else."""
+        return getattr(self._source, name)
+
+
+class _Grown:
+    """A dictionary with the noted tables that it had not."""
+
+    def __init__(
+        self,
+        before: Snapshot,
+        noted: Mapping[str, Created],
+        follow: Callable[[Snapshot], DictionaryFollower],
+    ) -> None:
+        self.before, self.noted, self._follow = before, noted, follow
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The noted tables, each as it was made."""
+        there = {table.full_name for table in self.before.tables}
+        wanted = {one.obj for name, one in self.noted.items() if name not in there}
+        if not wanted:
+            return ()
+        return tuple(t for t in self._follow(self.before).created() if t.object_key in wanted)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The dictionary; that before where there is nothing to add."""
+        if not self.tables:
+            return self.before
+        members = tuple(
+            replace(one, tables=(*one.tables, *(t for t in self.tables if t.con_id == number)))
+            for one in self.before.members
+            for number in [one.database.con_id]
+        )
+        return replace(self.before, tables=(*self.before.tables, *self.tables), members=members)
+
+    def is_named(self, sql: str, table: Table) -> bool:
+        """Tell whether a TableList query names a table, with its container or without it."""
+        of_it = next(o for o in self.before.containers if table.con_id in (0, o.database.con_id))
+        owners = ContainerNames.of(of_it).spellings(table.source_owner)
+        return any(would_name(sql, owner, table.name) for owner in {table.owner, *owners})

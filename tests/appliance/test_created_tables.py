@@ -1,0 +1,102 @@
+"""Tables that are made while redo is read; at work: tests/simulation, seeds that make tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from olr_pg.appliance.created_tables import FILE_NAME, CreatedTables, GrownDatabase
+from olr_pg.applier.session.handover import Created
+from olr_pg.decoding.filters import NO_FILTERS
+from olr_pg.dictionary.model import Column, Database, Snapshot, Table
+from olr_pg.errors import OlrPgError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD = Table("APP", "OLD", 7, 7, (Column("ID", 1, 1, 1, 2, 22),))
+NEW = replace(OLD, name="NEW", obj=9, dataobj=9)
+PATTERN = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = 'APP'"
+
+
+class Target:
+    """What a running target is to the notes."""
+
+    def __init__(self, begun_scn: int) -> None:
+        self.delivery = self
+        self.begun_scn = begun_scn
+        self.config = begun_scn
+        self.renewed = list[int]()
+
+    def renew(self, config: int) -> None:
+        self.renewed.append(config)
+
+
+class Source:
+    """A database, and what is followed of its dictionary."""
+
+    is_online = True
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot(5, Database("DB"), (OLD,))
+        self.followed = 0
+
+    def resolve(self, _sql: str, _is_abandoned: Any = None) -> tuple[Snapshot, tuple[Table, ...]]:
+        return self.snapshot, self.snapshot.tables
+
+    def follow(self, snapshot: Snapshot) -> Any:
+        assert snapshot is self.snapshot
+        self.followed += 1
+        return self
+
+    def created(self) -> list[Table]:
+        return [NEW, replace(NEW, name="OTHER", obj=10)]
+
+
+def grown(source: Source, created: CreatedTables) -> GrownDatabase:
+    return GrownDatabase(cast("Any", source), NO_FILTERS, created, source.follow)
+
+
+def test_a_table_is_noted_over_restarts_and_every_target_begins_anew(tmp_path: Path) -> None:
+    created, targets = CreatedTables(tmp_path / FILE_NAME), [Target(70), Target(60)]
+    created.targets = cast("Any", targets)
+    assert created.take(NEW, 100)
+    assert created.take(NEW, 100)  # the redo is read again
+    assert [one.renewed for one in targets] == [[70], [60]]
+    again = CreatedTables(tmp_path / FILE_NAME)
+    assert again.known == {"APP.NEW": Created(100, 60, NEW.object_key)}
+
+
+def test_a_second_table_of_the_same_name_is_not_taken(tmp_path: Path) -> None:
+    created = CreatedTables(tmp_path / FILE_NAME)
+    assert created.take(NEW, 100)
+    assert not created.take(replace(NEW, obj=11), 200)
+
+
+def test_the_dictionary_grows_by_what_was_noted(tmp_path: Path) -> None:
+    source, created = Source(), CreatedTables(tmp_path / FILE_NAME)
+    database = grown(source, created)
+    assert database.resolve(PATTERN) == (source.snapshot, (OLD,))
+    assert source.followed == 0
+    created.take(NEW, 100)
+    snapshot, tables = database.resolve(PATTERN)
+    assert tables == (OLD, NEW)
+    assert snapshot.tables == (OLD, NEW)
+    assert database.resolve(PATTERN)[0] is snapshot  # a run has one dictionary, by its identity
+    assert database.resolve("SELECT 'APP', 'OLD' FROM DUAL")[1] == (OLD,)
+    assert database.is_online
+
+
+def test_a_newer_dictionary_has_the_table_itself(tmp_path: Path) -> None:
+    source, created = Source(), CreatedTables(tmp_path / FILE_NAME)
+    created.take(NEW, 100)
+    source.snapshot = replace(source.snapshot, scn=150, tables=(OLD, NEW))
+    assert grown(source, created).resolve(PATTERN) == (source.snapshot, (OLD, NEW))
+
+
+def test_notes_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text('{"APP.NEW": 5}')
+    with pytest.raises(OlrPgError, match="created-tables"):
+        CreatedTables(tmp_path / FILE_NAME)
