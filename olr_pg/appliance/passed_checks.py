@@ -123,6 +123,7 @@ WAY_BACK: Final = (
     Check("fallback.role", "the role may publish the tables and read a slot", _TARGET_TABLES),
     Check("fallback.replica-identity", "each table tells which row changes", _TARGET_TABLES),
     Check("fallback.slot", "the slot keeps its log, and not too much of it", _POSTGRES),
+    Check("fallback.ledger", "the forward way will know what the way back does", _TARGET_TABLES),
     Check("fallback.account", "Oracle knows the account of the way back", _TARGET_TABLES),
     Check("fallback.privileges", "it may change the tables", (*_TARGET_TABLES, "fallback.account")),
 )

@@ -57,7 +57,7 @@ def _way_back(config: Config) -> list[Finding]:
     """Check what the way back to Oracle needs, if there is one."""
     from olr_pg.appliance.opened_target import opened_target
     from olr_pg.errors import OlrPgError
-    from olr_pg.fallback.way_back_checks import SLOTS, check_way_back
+    from olr_pg.fallback.way_back_checks import SLOTS, check_ledger_known, check_way_back
     from olr_pg.load import sources
     from olr_pg.observability.findings import coded
 
@@ -70,7 +70,10 @@ def _way_back(config: Config) -> list[Finding]:
         ):
             settings = sources.target_settings(config, source.snapshot, target)
             tables, account = source.choose(()), config.fallback_source
-            return check_way_back(connection, tables, settings, config.fallback, account)
+            return [
+                *check_ledger_known(source.snapshot, config.fallback),
+                *check_way_back(connection, tables, settings, config.fallback, account),
+            ]
     except OlrPgError as problem:
         return [coded(SLOTS, problem)]
 

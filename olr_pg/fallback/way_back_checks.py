@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from olr_pg.applier.target.catalogue import TargetTable
     from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.source_section import OracleSource
-    from olr_pg.dictionary.model import Table
+    from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.observability.findings import Finding
 
 WAL: Final = "fallback.wal-level"
@@ -39,6 +39,7 @@ IDENTITY: Final = "fallback.replica-identity"
 SLOT: Final = "fallback.slot"
 ACCOUNT: Final = "fallback.account"
 RIGHTS: Final = "fallback.privileges"
+LEDGERS: Final = "fallback.ledger"
 
 _MIB: Final = 1 << 20
 _FORBIDDEN: Final = (942, 1031, 41900)
@@ -116,6 +117,24 @@ def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
     """Read what PostgreSQL says of a slot; None: there is none, or this is a standby."""
     row = connection.execute(_SLOT, (slot,)).fetchone()
     return None if row is None else SlotState(str(row[0] or ""), row[1], bool(row[2]))
+
+
+def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
+    """Find out whether the forward way will know transactions of the way back.
+
+    It knows them by the ledger, which it must find in its dictionary, or in redo as it is made.
+    """
+    has_ledger = any(way.ledger in table.names for table in snapshot.tables)
+    if has_ledger or all(one.sys_rows is not None for one in snapshot.containers):
+        return []
+    return [
+        error(
+            LEDGERS,
+            f"the dictionary has no {way.ledger} and cannot follow DDL: what the way back brings"
+            " into Oracle would come round again",
+            "export the dictionary with olr-pg dictionary export: that one follows DDL",
+        )
+    ]
 
 
 def check_way_back(

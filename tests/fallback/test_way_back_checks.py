@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +15,11 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from olr_pg.cli.main import make_app
-from olr_pg.config.fallback_section import Fallback
+from olr_pg.config.fallback_section import LEDGER, Fallback
 from olr_pg.config.reading import load_config
 from olr_pg.fallback.oracle_values import ValueSettings
 from olr_pg.fallback.value_report import TableReport, Unfit, report_lines, report_values
-from olr_pg.fallback.way_back_checks import check_way_back, slot_state
+from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, slot_state
 from olr_pg.load import sources
 from olr_pg.observability.findings import Finding, Severity
 from tests.proving.served import Served, document_of, served_source
@@ -237,6 +238,19 @@ def test_an_account_without_rights_gets_its_grants(served: Served, target: str) 
     (rights,) = [one for one in found if one.check == "fallback.privileges"]
     assert rights.what == "app may not SELECT, INSERT, UPDATE, DELETE APP.GONE"
     assert rights.mend[0] == 'GRANT SELECT, INSERT, UPDATE, DELETE ON "APP"."GONE" TO app;'
+
+
+def test_a_dictionary_that_will_not_know_the_ledger_is_found(served: Served, target: str) -> None:
+    config = load_config(config_file(served, target))
+    assert config.fallback is not None
+    with sources.open_tables(config) as source:
+        follows = source.snapshot
+    assert check_ledger_known(follows, config.fallback) == []
+    blind = replace(follows, sys_rows=None)
+    (found,) = check_ledger_known(blind, config.fallback)
+    assert (found.severity, found.check) == (Severity.ERROR, "fallback.ledger")
+    ledger = replace(follows.tables[0], owner="APP", name=LEDGER)
+    assert check_ledger_known(replace(blind, tables=(ledger,)), config.fallback) == []
 
 
 def test_no_slot_is_no_state(postgres: str) -> None:
