@@ -725,16 +725,19 @@ def _json(request: _Request) -> _Plan | None:
         return None
 
     def convert(raw: bytes, judge: _Judge) -> object:
+        text = _text_of(raw, kind)
         try:
-            return _Document(json.loads(_text_of(raw, kind), parse_float=Decimal))
+            return _Document(json.loads(text, parse_float=Decimal), text)
         except ValueError:
             return judge.unfit(Cause.DOCUMENT, "the value is no JSON")
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
-        for at, value in enumerate(values):
-            if isinstance(value, _Document):
-                values[at] = value.content
-        return oracledb.DB_TYPE_JSON, PLAIN
+        documents = [(at, one) for at, one in enumerate(values) if isinstance(one, _Document)]
+        # The driver knows no difference between NULL and a document that is null.
+        as_text = any(one.content is None for _, one in documents)
+        for at, one in documents:
+            values[at] = one.text if as_text else one.content
+        return (oracledb.DB_TYPE_CLOB, "JSON({})") if as_text else (oracledb.DB_TYPE_JSON, PLAIN)
 
     causes = () if kind in (PgKind.JSON, PgKind.JSONB) else (Cause.DOCUMENT,)
     note = "dates and other types that only Oracle's JSON has are strings"
@@ -742,9 +745,10 @@ def _json(request: _Request) -> _Plan | None:
 
 
 class _Document(NamedTuple):
-    """A JSON document: one that is null is no NULL."""
+    """A JSON document, which may be null and is no NULL then."""
 
     content: object
+    text: str
 
 
 # --- bytes ---------------------------------------------------------------------------------------
@@ -928,15 +932,19 @@ def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
                 label = judge.unfit(Cause.FRACTION, detail, _Label(label.micros - rest))
             return label.moment() if year > 0 else label
 
-        return _Plan(convert, _temporal_bind(is_date, zoned=zoned), causes, _zone_note(request))
+        return _Plan(convert, _temporal_bind(is_date, zoned=zoned), causes, _lost_note(request))
 
     return plan
 
 
-def _zone_note(request: _Request) -> str:
-    if request.column.type_code != OracleType.TIMESTAMP_TZ:
-        return ""
-    return "the zone of a changed value is UTC; the instant is kept"
+def _lost_note(request: _Request) -> str:
+    """Say what a row loses that is updated in PostgreSQL, whichever column is set."""
+    column, lost = request.column, list[str]()
+    if column.type_code == OracleType.TIMESTAMP_TZ:
+        lost.append("its zone: it comes back in UTC, as the same instant")
+    if column.type_code != OracleType.DATE and (column.scale or 0) > 6:
+        lost.append("digits beyond microseconds")
+    return f"a row that is updated in PostgreSQL loses {', and '.join(lost)}" if lost else ""
 
 
 def _temporal_bind(is_date: bool, *, zoned: bool) -> _Bind:
@@ -1013,7 +1021,8 @@ def _day_second(request: _Request) -> _Plan | None:
         return timedelta(microseconds=total)
 
     bind = _always(oracledb.DB_TYPE_INTERVAL_DS)
-    return _Plan(convert, bind, (Cause.INTERVAL, Cause.INFINITY, Cause.FRACTION))
+    causes = (Cause.INTERVAL, Cause.INFINITY, Cause.FRACTION)
+    return _Plan(convert, bind, causes, _lost_note(request))
 
 
 # --- the rest ------------------------------------------------------------------------------------

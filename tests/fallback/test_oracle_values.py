@@ -342,6 +342,17 @@ def test_instants_are_bound_in_utc(server: psycopg.Connection[Any]) -> None:
     assert early.expression == "FROM_TZ(TO_TIMESTAMP({}, 'SYYYY-MM-DD HH24:MI:SS.FF6'), '+00:00')"
 
 
+def test_what_an_update_loses_is_noted() -> None:
+    def note(of: Column, kind: PgKind) -> str:
+        return oracle_column(TABLE, of, kind, settings()).note
+
+    nine = column(T.TIMESTAMP_TZ, 13, scale=9)
+    assert "its zone: it comes back in UTC" in note(nine, PgKind.TIMESTAMPTZ)
+    assert "digits beyond microseconds" in note(nine, PgKind.TIMESTAMPTZ)
+    assert "digits" in note(column(T.INTERVAL_DS, 11, scale=9), PgKind.INTERVAL)
+    assert note(column(T.TIMESTAMP, 11, scale=6), PgKind.TIMESTAMP) == ""
+
+
 def test_dates_come_back_in_the_zone_that_they_were_taken_in(
     server: psycopg.Connection[Any],
 ) -> None:
@@ -369,8 +380,11 @@ def test_char_is_padded_by_oracle(server: psycopg.Connection[Any]) -> None:
 
 def test_documents_keep_their_numbers(server: psycopg.Connection[Any]) -> None:
     text = '{"a": 12345678901234567890.12345, "b": [null, true]}'
-    bound = bound_of(server, column(T.JSON, 4000), f"'{text}'::jsonb", "'null'::jsonb")
-    assert bound.values == [json.loads(text, parse_float=Decimal), None]
+    bound = bound_of(server, column(T.JSON, 4000), f"'{text}'::jsonb", "'[]'::jsonb")
+    assert bound.values == [json.loads(text, parse_float=Decimal), []]
+    assert (bound.db_type, bound.expression) == (oracledb.DB_TYPE_JSON, "{}")
+    null = bound_of(server, column(T.JSON, 4000), "'null'::jsonb", "'[1.10]'::jsonb")
+    assert (null.values, null.expression) == (["null", "[1.10]"], "JSON({})")
     assert bound_of(server, text_column(T.CLOB, 4000), "'[1, 2]'::jsonb").values == ["[1, 2]"]
     assert bound_of(server, column(T.BLOB, 4000), "'[1]'::json").values == [b"[1]"]
 
