@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -10,8 +12,11 @@ import pytest
 
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
+from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.preparation import wait_until_free
+from olr_pg.fallback.slot_stream import SlotStream
+from olr_pg.oracle.oracle_connection import open_connection
 from tests.fallback.made_way import MadeWay
 
 if TYPE_CHECKING:
@@ -238,3 +243,78 @@ def test_large_values_are_written_in_parts(made: MadeWay, monkeypatch: pytest.Mo
     assert made.same()
     assert len(written) == 8
     assert max(written) < 25_000
+
+
+@pytest.mark.parametrize("changed", ["system_id = '1'", "timeline = 99"])
+def test_another_cluster_or_history_is_said(made: MadeWay, changed: str) -> None:
+    made.oracle(f"UPDATE olr_pg_fallback SET {changed} WHERE subscription = '{made.name}'")
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    with pytest.raises(OlrPgError) as refused:
+        run(made.way, once=True)
+    assert refused.value.code == Code.FALLBACK_OTHER_CLUSTER
+    assert made.rows()[1] == []
+
+
+def test_a_second_process_applies_nothing(made: MadeWay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL lets one of them read; one that lost its slot cannot move the ledger any more."""
+    monkeypatch.setattr("olr_pg.fallback.preparation.FREE_SECONDS", 0.1)
+    state = status(made.way).ledger
+    assert state is not None
+    with closing(SlotStream(made.database)) as other:
+        other.start(made.way.slot, made.way.publication, state.lsn)
+        with pytest.raises(OlrPgError) as in_use:
+            run(made.way, once=True)
+        assert in_use.value.code == Code.FALLBACK_SLOT_IN_USE
+        with pytest.raises(OlrPgError) as kept:
+            end(made.way)
+        assert kept.value.code == Code.FALLBACK_SLOT_IN_USE
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
+    monkeypatch.setattr("olr_pg.fallback.preparation.FREE_SECONDS", 10.0)
+    run(made.way, once=True)
+    with open_connection(made.way.source) as connection:
+        with pytest.raises(OlrPgError) as moved:
+            OracleLedger(connection, made.name).advance(state.lsn, state.lsn + 1, 1)
+        assert moved.value.code == Code.FALLBACK_LEDGER_MOVED
+
+
+def test_a_table_without_a_key_and_a_server_without_slots_are_refused(
+    made: MadeWay, postgres_database: str
+) -> None:
+    keyless = replace(made.way.tables[0], key=())
+    with pytest.raises(OlrPgError) as unfit:
+        prepare(made.way._replace(tables=(keyless,)))
+    assert unfit.value.code == Code.FALLBACK_TABLE_UNFIT
+    other = made.way._replace(connect_string=postgres_database, subscription="elsewhere")
+    with pytest.raises(OlrPgError) as level:
+        prepare(other)
+    assert level.value.code == Code.FALLBACK_WAL_LEVEL
+
+
+def test_a_key_that_is_not_the_replica_identity_is_logged_all_the_same(
+    served: Served, logical_database: str
+) -> None:
+    """PostgreSQL's primary key may be another one than Oracle's."""
+    made = MadeWay(served, logical_database, "otherkey")
+    made.sql("ALTER TABLE {t} DROP CONSTRAINT otherkey_pkey, ADD PRIMARY KEY (v)")
+    prepare(made.way)
+    made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL), (2, 'b', 2, NULL)")
+    made.sql("UPDATE {t} SET id = 3, w = 5 WHERE v = 'a'", "DELETE FROM {t} WHERE v = 'b'")
+    run(made.way, once=True)
+    assert made.same()
+    assert made.rows()[1] == [(3, "a", 5, None)]
+
+
+def test_partitions_go_back_as_their_table(served: Served, logical_database: str) -> None:
+    made = MadeWay(served, logical_database, "parts")
+    made.sql(
+        "DROP TABLE {t}",
+        "CREATE TABLE {t} (id bigint PRIMARY KEY, v varchar(400), w bigint, big text)"
+        " PARTITION BY RANGE (id)",
+        "CREATE TABLE {t}_low PARTITION OF {t} FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE {t}_high PARTITION OF {t} FOR VALUES FROM (100) TO (1000)",
+    )
+    prepare(made.way)
+    made.sql("INSERT INTO {t} SELECT n * 30, 'v', n, NULL FROM generate_series(1, 6) n")
+    made.sql("UPDATE {t} SET id = 500 WHERE id = 30", "DELETE FROM {t} WHERE id = 150")
+    run(made.way, once=True)
+    assert made.same()
