@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -15,26 +16,32 @@ from tests.proving.served import served_source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from olr_pg.postgres.embedded import EmbeddedPostgres
     from tests.proving.served import Served
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def logical_cluster() -> Iterator[EmbeddedPostgres]:
-    """A cluster with wal_level = logical."""
+def logical_cluster() -> Iterator[str]:
+    """The connection string of a cluster with wal_level = logical; the role is a superuser.
+
+    A fresh one, or of another version where ``OLR_PG_TEST_LOGICAL_POSTGRES`` names one.
+    """
+    given = os.environ.get("OLR_PG_TEST_LOGICAL_POSTGRES")
+    if given:
+        yield given
+        return
     with logical_postgres() as cluster:
-        yield cluster
+        yield cluster.connect_string
 
 
 @pytest.fixture
-def logical_database(logical_cluster: EmbeddedPostgres) -> Iterator[str]:
+def logical_database(logical_cluster: str) -> Iterator[str]:
     """The connection string of a database of this test's own."""
     name = f"way_{next(_numbers)}"
-    with psycopg.connect(logical_cluster.connect_string, autocommit=True) as connection:
+    with psycopg.connect(logical_cluster, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-        yield make_conninfo(logical_cluster.connect_string, dbname=name)
+        yield make_conninfo(logical_cluster, dbname=name)
         connection.execute(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
             " WHERE database = %s AND NOT active",
