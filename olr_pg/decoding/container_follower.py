@@ -103,6 +103,8 @@ class ContainerFollower:
         def is_wanted(owner: str, name: str) -> bool:
             assert wanted is not None
             own = owner.removeprefix(f"{names.container}.") if names.con_id else owner
+            if self._filters.is_of_way_back(f"{own}.{name}"):
+                return False
             spellings = (own,) if is_oracle_schema(own) else names.spellings(own)
             return any(wanted(one, name) for one in spellings)
 

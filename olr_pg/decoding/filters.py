@@ -86,6 +86,10 @@ class Filters:
         """Tell whether a table is the ledger of the way back."""
         return bool(self.ledger) and self.ledger in table.names
 
+    def is_of_way_back(self, name: str) -> bool:
+        """Tell whether ``OWNER.NAME`` is a table that the way back keeps for itself."""
+        return bool(self.ledger) and name.startswith(self.ledger)
+
     def ledgers(self, tables: Sequence[Table]) -> npt.NDArray[np.bool_] | None:
         """Tell which of the tables are ledgers of the way back; None: none is."""
         found = np.array([self.is_ledger(table) for table in tables], np.bool_)
@@ -95,7 +99,7 @@ class Filters:
         """Tell whether a table is not left out."""
         lists = (self.include, self.include_too)
         return (
-            not self.is_ledger(table)
+            not any(map(self.is_of_way_back, table.names))
             and all(not one or _fits_table(table, one) for one in lists)
             and not _fits_table(table, self.exclude)
         )

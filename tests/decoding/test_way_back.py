@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from olr_pg.config.fallback_section import LEDGER
+from olr_pg.decoding.dictionary_follower import DictionaryFollower
 from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import SPLIT_BYTES
@@ -25,7 +26,7 @@ from tests.simulator.sql.databases import Recorded
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.dictionary.model import Snapshot
+    from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.ordering.accounting import Accounting
     from olr_pg.transactions.waiting_storage import Storage
 
@@ -141,6 +142,24 @@ def test_processes_leave_them_out(redo: Redo) -> None:
     with ProcessDecoding(2, lines_of=redo.snapshot.database) as processes:
         filters = Filters(ledger=redo.ledger)
         check(redo, *decoded(redo, filters, split_bytes=20_000, processes=processes))
+
+
+def test_its_tables_are_no_new_ones_to_replicate(redo: Redo) -> None:
+    def made(filters: Filters) -> set[str]:
+        taken = set[str]()
+
+        def take(table: Table, _: int) -> bool:
+            taken.add(table.name)
+            return False
+
+        follower = partial(DictionaryFollower, take=take)
+        with patch("olr_pg.replicator.decode_once.DictionaryFollower", follower):
+            decoded(redo, filters)
+        return taken
+
+    is_known = any(one.name == LEDGER for one in redo.snapshot.tables)
+    assert made(NO_FILTERS) == (set() if is_known else {LEDGER})
+    assert made(Filters(ledger=redo.ledger)) == set()
 
 
 def test_without_a_way_back_all_are_delivered(redo: Redo) -> None:
