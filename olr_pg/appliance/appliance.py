@@ -22,6 +22,7 @@ from olr_pg.appliance.loaded_start import LoadedStart
 from olr_pg.appliance.main_loop import Serving
 from olr_pg.appliance.monitoring import make_control, monitored
 from olr_pg.appliance.open_source import open_source
+from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.reloading import Reloader, hangups
 from olr_pg.appliance.spark_settings import spark_settings
 from olr_pg.appliance.status_observer import Parts
@@ -59,8 +60,6 @@ from olr_pg.dictionary.evolution import DdlKind
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.files.private import close_to_others, close_tree_to_others, private_umask
 from olr_pg.observability.service_manager import ServiceManager
-from olr_pg.postgres.embedded import start_embedded
-from olr_pg.postgres.supervision import supervised
 from olr_pg.replicator.decoder import Decoder
 from olr_pg.replicator.recovery.bounded_recovery import DIRECTORY as RECOVERY_DIRECTORY
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -417,22 +416,6 @@ class _Following:
             history = DictionaryHistory(self._data / HISTORY_FILE, identity, snapshot.scn)
             self._history = snapshot.scn, history
         return self._history[1]
-
-
-def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:
-    """Return the target's connection string; an embedded one runs for the stack's span.
-
-    Args:
-        kept: start an embedded one again when it ends on the way.
-    """
-    if not apply.embedded:
-        return apply.connect_string.get_secret_value()
-    cluster = start_embedded(data / "postgres")
-    stack.callback(cluster.stop)
-    if kept:
-        stack.enter_context(supervised(cluster))
-    _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
-    return cluster.connect_string
 
 
 def confirming_applier(apply: Apply) -> str:

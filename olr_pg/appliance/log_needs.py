@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
-from olr_pg.appliance.appliance import open_target
+from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_path
 from olr_pg.applier.session.handover import read_handover
 from olr_pg.applier.target.connection import connect

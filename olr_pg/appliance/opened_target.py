@@ -6,20 +6,41 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
+import structlog
 
-from olr_pg.appliance.appliance import open_target
 from olr_pg.appliance.target import target_directory
 from olr_pg.applier.target.connection import connect
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.postgres.embedded import start_embedded
 from olr_pg.postgres.sqlstates import is_transient, target_error
+from olr_pg.postgres.supervision import supervised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from psycopg import Connection
 
-    from olr_pg.config.model import Config
+    from olr_pg.config.model import Apply, Config
+
+_log = structlog.get_logger(__name__)
+
+
+def open_target(apply: Apply, data: Path, stack: ExitStack, *, kept: bool = False) -> str:
+    """Return the target's connection string; an embedded one runs for the stack's span.
+
+    Args:
+        kept: start an embedded one again when it ends on the way.
+    """
+    if not apply.embedded:
+        return apply.connect_string.get_secret_value()
+    cluster = start_embedded(data / "postgres")
+    stack.callback(cluster.stop)
+    if kept:
+        stack.enter_context(supervised(cluster))
+    _log.info("embedded PostgreSQL runs", port=cluster.port, directory=str(cluster.directory))
+    return cluster.connect_string
 
 
 class OpenedTarget(NamedTuple):

@@ -14,6 +14,7 @@ import re
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.structure import Sequence
@@ -54,11 +55,16 @@ _FIRST_OF_26AI: Final = 26
 ConstraintKind = Literal["primary key", "unique", "foreign key", "check", "other"]
 
 
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+"""Of values that there are many of: slots take a quarter of what a model takes."""
+
+
 class _Value(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(**_STRICT, frozen=True)
 
 
-class Owned(_Value):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class Owned:
     """Something of a schema."""
 
     owner: Name
@@ -70,6 +76,7 @@ class Owned(_Value):
         return f"{self.owner}.{self.name}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class SchemaObject(Owned):
     """A line of DBA_OBJECTS.
 
@@ -82,7 +89,8 @@ class SchemaObject(Owned):
     status: str = "VALID"
 
 
-class InventoryColumn(_Value):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class InventoryColumn:
     """A column of a table or view (DBA_TAB_COLS, DBA_COL_COMMENTS, DBA_TAB_IDENTITY_COLS).
 
     Attributes:
@@ -116,7 +124,8 @@ class InventoryColumn(_Value):
     comment: str = ""
 
 
-class Partition(_Value):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class Partition:
     """A partition, in its table's order.
 
     Attributes:
@@ -129,7 +138,8 @@ class Partition(_Value):
     subpartitions: Annotated[tuple[Partition, ...], Field(strict=False)] = ()
 
 
-class Partitioning(_Value):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class Partitioning:
     """How a table is parted (DBA_PART_TABLES).
 
     Attributes:
@@ -147,6 +157,7 @@ class Partitioning(_Value):
     partitions: Annotated[tuple[Partition, ...], Field(strict=False)] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class InventoryTable(Owned):
     """A table (DBA_TABLES, DBA_SEGMENTS).
 
@@ -171,6 +182,7 @@ class InventoryTable(Owned):
     temporary_duration: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Constraint(Owned):
     """A constraint (DBA_CONSTRAINTS, DBA_CONS_COLUMNS).
 
@@ -202,7 +214,8 @@ class Constraint(Owned):
     not_null: bool = False
 
 
-class IndexPart(_Value):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class IndexPart:
     """A column of an index, or the expression that is one."""
 
     text: Name
@@ -210,6 +223,7 @@ class IndexPart(_Value):
     descending: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class InventoryIndex(Owned):
     """An index (DBA_INDEXES, DBA_IND_COLUMNS, DBA_IND_EXPRESSIONS).
 
@@ -230,6 +244,7 @@ class InventoryIndex(Owned):
     partitioned: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class InventoryView(Owned):
     """A view (DBA_VIEWS).
 
@@ -244,6 +259,7 @@ class InventoryView(Owned):
     check_option: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class MaterializedView(Owned):
     """A materialized view (DBA_MVIEWS).
 
@@ -257,6 +273,7 @@ class MaterializedView(Owned):
     build_mode: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Synonym(Owned):
     """A synonym (DBA_SYNONYMS); of owner ``PUBLIC``, only one of an object of these schemas."""
 
@@ -265,6 +282,7 @@ class Synonym(Owned):
     link: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Trigger(Owned):
     """A trigger (DBA_TRIGGERS).
 
@@ -286,6 +304,7 @@ class Trigger(Owned):
     enabled: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class UnitSource(Owned):
     """The text of a stored unit (DBA_SOURCE), its lines put together.
 
@@ -302,6 +321,7 @@ class UnitSource(Owned):
         return len(self.text.splitlines())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class UserType(Owned):
     """A type of a user (DBA_TYPES); `kind` is TYPECODE."""
 
@@ -309,6 +329,7 @@ class UserType(Owned):
     attributes: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class SchedulerJob(Owned):
     """A job of the scheduler (DBA_SCHEDULER_JOBS) or of DBMS_JOB (DBA_JOBS)."""
 
@@ -318,6 +339,7 @@ class SchedulerJob(Owned):
     enabled: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class DatabaseLink(Owned):
     """A database link (DBA_DB_LINKS); `host` is what it connects to."""
 
@@ -325,6 +347,7 @@ class DatabaseLink(Owned):
     host: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Grant(Owned):
     """A privilege on an object (DBA_TAB_PRIVS): `name` is the object."""
 
@@ -334,6 +357,7 @@ class Grant(Owned):
     kind: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class NamedObject(Owned):
     """Something of an object that no statement is made for: `name` is the object.
 

@@ -8,7 +8,7 @@ import orjson
 from pydantic import ValidationError
 
 from olr_pg.dictionary.inventory import Inventory
-from olr_pg.dictionary.json_document import parse_object, read_bytes, validate
+from olr_pg.dictionary.json_document import invalid, parse_object, read_bytes
 from olr_pg.dictionary.oracle_schemas import is_oracle_schema
 from olr_pg.dictionary.snapshot_file import write_whole
 from olr_pg.errors import Code, OlrPgError
@@ -52,5 +52,6 @@ def read_inventory_file(path: Path) -> Inventory:
     try:
         # At once: the file as Python's objects would take five times its size.
         return Inventory.model_validate_json(data)
-    except ValidationError:
-        return validate(Inventory, parse_object(data, str(path)), str(path))
+    except ValidationError as error:
+        parse_object(data, str(path))  # refuses what is no JSON object
+        raise invalid(error, str(path)) from error

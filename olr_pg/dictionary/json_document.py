@@ -60,15 +60,20 @@ def validate(model: type[_Model], document: dict[str, Any], path: str) -> _Model
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
-        shown = "; ".join(_explain(problem) for problem in problems[:_ERRORS_SHOWN])
-        rest = len(problems) - _ERRORS_SHOWN
-        raise OlrPgError(
-            Code.DICTIONARY_INVALID,
-            shown + (f"; and {rest} more" if rest > 0 else ""),
-            file=path,
-            key=json_path(problems[0]["loc"]),
-        ) from error
+        raise invalid(error, path) from error
+
+
+def invalid(error: ValidationError, path: str) -> OlrPgError:
+    """Return error 3004, naming the JSON path of what is wrong and what was expected."""
+    problems = error.errors(include_url=False)
+    shown = "; ".join(_explain(problem) for problem in problems[:_ERRORS_SHOWN])
+    rest = len(problems) - _ERRORS_SHOWN
+    return OlrPgError(
+        Code.DICTIONARY_INVALID,
+        shown + (f"; and {rest} more" if rest > 0 else ""),
+        file=path,
+        key=json_path(problems[0]["loc"]),
+    )
 
 
 def json_path(parts: tuple[int | str, ...]) -> str:
@@ -83,7 +88,7 @@ def _explain(problem: ErrorDetails) -> str:
     place = json_path(problem["loc"])
     if problem["type"] == "missing":
         return f"{place}: the key is missing"
-    if problem["type"] == "extra_forbidden":
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{place}: there is no such key"
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"{place}: {message}, found {_describe(problem['input'])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.appliance.appliance import open_target
+from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_directory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column

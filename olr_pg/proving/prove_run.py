@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from olr_pg.appliance.appliance import open_target
 from olr_pg.appliance.data_lock import hold_data_lock
+from olr_pg.appliance.opened_target import open_target
 from olr_pg.config.source_section import OracleSource
 from olr_pg.datatypes.mapping import LOB_TYPES
 from olr_pg.dictionary.selection import find_tables

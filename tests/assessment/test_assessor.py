@@ -108,7 +108,7 @@ def test_a_table_tells_its_columns_and_what_they_lose(report: Report) -> None:
 def test_flags_that_nobody_says_are_flags_are_named(snapshot: Snapshot) -> None:
     inventory = shop_inventory(snapshot)
     active = next(one for one in inventory.constraints if "active IN" in one.condition)
-    odd = active.model_copy(update={"condition": "active IN ('Y', 'N', 'Q')"})
+    odd = replace(active, condition="active IN ('Y', 'N', 'Q')")
     settings = replace(SETTINGS, choices=Choices(flags=("CHAR(1)",)))
     lost = []
     for checks in ((active,), (odd,), ()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from olr_pg.datatypes.mapping import pg_type, refusal
@@ -41,8 +43,8 @@ from olr_pg.dictionary.inventory import (
         ({"data_type": "NCLOB"}, "NCLOB", "text"),
     ],
 )
-def test_a_type(column: dict[str, object], declared: str, expected: str) -> None:
-    found = InventoryColumn.model_validate({"name": "C", **column})
+def test_a_type(column: dict[str, Any], declared: str, expected: str) -> None:
+    found = InventoryColumn(name="C", **column)
     assert oracle_type_text(found) == declared
     assert pg_type(typed_column(found)).name == expected
 

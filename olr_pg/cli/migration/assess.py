@@ -68,7 +68,6 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
     from olr_pg.assessment.assessor import assess as assess_inventory
     from olr_pg.assessment.joined_report import join_reports
     from olr_pg.assessment.rates import measure_rates
-    from olr_pg.bench.redo_rates import measure_redo
     from olr_pg.schema.relations import Relations
     from olr_pg.schema.source_inventory import read_schemas
     from olr_pg.schema.trial import tried
@@ -80,8 +79,11 @@ def _report(config: Config, owners: list[str], *, with_target: bool) -> Report:
         with opened_target(config, ledger=False) as (connection, _):
             statements = [tried(connection, own) for own in statements]
             rates = measure_rates(connection, config.apply.workers)
-    has_redo = any(one.inventory.redo for one in schemas)
-    redo_rates = measure_redo() if has_redo and rates is not None else None
+    redo_rates = None
+    if rates is not None and any(one.inventory.redo for one in schemas):
+        from olr_pg.bench.redo_rates import measure_redo  # with the kernels, which take memory
+
+        redo_rates = measure_redo()
     reports = {
         one.container: assess_inventory(
             one.inventory,

@@ -184,7 +184,7 @@ def verify_command(
 
     Run `olr-pg fallback run --once` before, while nobody writes: what is on its way differs.
     """
-    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
     from olr_pg.cli.migration.verify import print_verification
     from olr_pg.load import sources

@@ -110,8 +110,8 @@ def load_tables(
     Raises:
         OlrPgError: of the first table that was not loaded.
     """
-    from olr_pg.appliance.appliance import open_target
     from olr_pg.appliance.data_lock import hold_data_lock
+    from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import data_directory, target_directory
     from olr_pg.applier.statements.target_plan import target_name
     from olr_pg.load import sources

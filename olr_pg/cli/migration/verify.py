@@ -101,7 +101,7 @@ def verify(
             )
         _verify_continuously(config, table or (), target_name, share / 100, as_json=as_json)
         return
-    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD
@@ -158,7 +158,7 @@ def _verify_continuously(
     *,
     as_json: bool,
 ) -> None:
-    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD
@@ -213,7 +213,7 @@ def repair(
     Without --yes it only shows what it would do. A row that has changed since then is left alone.
     Where it fails, it says which tables were repaired before, and which not.
     """
-    from olr_pg.appliance.appliance import open_target
+    from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
     from olr_pg.load.verification.differences import read_differences

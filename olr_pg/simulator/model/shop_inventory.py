@@ -8,8 +8,11 @@ the tables of the workload are true of its rows. What there is stands in ``shop.
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from olr_pg.dictionary.inventory import Inventory
 from olr_pg.dictionary.inventory_file import inventory_path, write_inventory
@@ -60,7 +63,7 @@ def _completed(found: Inventory) -> Inventory:
     for parts in document.values():
         for part in parts:
             part.setdefault("owner", SHOP)
-    added = Inventory.model_validate(document)
+    added = Inventory.model_validate_json(orjson.dumps(document))
     tables = tuple(_known_table(table, known.get(table.name, {})) for table in found.tables)
     found = found.model_copy(update={"tables": tables})
     order: dict[str, Any] = {
@@ -89,15 +92,13 @@ def _known_table(table: InventoryTable, said: Mapping[str, Any]) -> InventoryTab
     """Complete a table of the workload."""
     defaults, rows = said.get("defaults", {}), said.get("rows", _ROWS)
     columns = tuple(
-        column.model_copy(update={"default": defaults.get(column.name, "")})
-        for column in table.columns
+        replace(column, default=defaults.get(column.name, "")) for column in table.columns
     )
-    return table.model_copy(
-        update={
-            "columns": columns,
-            "comment": said.get("comment", ""),
-            "rows": rows,
-            "bytes": 65_536 + 128 * rows,
-            "logging": ("ALL COLUMN LOGGING",),
-        }
+    return replace(
+        table,
+        columns=columns,
+        comment=said.get("comment", ""),
+        rows=rows,
+        bytes=65_536 + 128 * rows,
+        logging=("ALL COLUMN LOGGING",),
     )
