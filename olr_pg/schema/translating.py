@@ -213,6 +213,20 @@ class Translator:
             raise UntranslatableError(f"a {fact.kind.value} where a date is expected")
         return sql
 
+    def day(self, node: exp.Expr) -> str:
+        """Return the value as a DATE. Oracle cuts the fraction of a second; PostgreSQL rounds it.
+
+        People who ran both say so: https://github.com/orafce/orafce/issues/199 and
+        https://github.com/h2database/h2database/issues/3705; Oracle's manual does not.
+
+        Raises:
+            UntranslatableError: as `moment`.
+        """
+        moment = self.moment(node)
+        if self.kind(node) in (ValueKind.DATE, ValueKind.NOTHING):
+            return moment
+        return f"CAST(DATE_TRUNC('second', {moment}) AS TIMESTAMP(0))"
+
     def is_moment(self, node: exp.Expr) -> bool:
         """Tell whether the values are dates or timestamps."""
         return self.kind(node) in MOMENTS

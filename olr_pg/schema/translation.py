@@ -92,7 +92,7 @@ def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
     if wanted in NUMBERS and t.is_text(node):
         return t.number(node)
     if wanted in MOMENTS and wanted is not ValueKind.TIMESTAMPTZ:
-        return t.moment(node)
+        return t.day(node) if wanted is ValueKind.DATE else t.moment(node)
     if wanted is ValueKind.TIMESTAMPTZ and not t.is_moment(node):
         raise UntranslatableError(f"a text where a date is expected {NLS_TEXT}")
     if wanted is ValueKind.RAW and t.is_text(node):

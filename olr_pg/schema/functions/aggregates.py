@@ -208,11 +208,15 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
     order, spec = node.args.get("order"), node.args.get("spec")
     if isinstance(inner, exp.GroupConcat | exp.Window) and order is None and spec is None:
         return _whole_partition(t, inner, partition)
+    if isinstance(inner, exp.WithinGroup) and order is None and spec is None:
+        return _share_of_partition(t, inner, partition)
     if not isinstance(inner, exp.Anonymous):
         raise UntranslatableError("WITHIN GROUP with OVER: join the query with the grouped one")
     name, arguments = inner.name.upper(), inner.expressions
     if ignores:
         return _not_null(t, name, arguments, (partition, order, spec))
+    if name == "MEDIAN" and order is None and spec is None and len(arguments) == 1:
+        return _between(t, arguments[0], "", "0.5", partition), NUMBER
     over = _over(t, partition, order, spec)
     if name == "RATIO_TO_REPORT" and len(arguments) == 1:
         value = t.number(arguments[0])
@@ -242,6 +246,44 @@ def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Exp
         raise UntranslatableError("LISTAGG of DISTINCT values with OVER")
     called = f"STRING_AGG({t.text(value)}, {between})"
     return t.nonempty(f"{called} OVER ({by}{order} {_ALL_ROWS})".replace("( ", "("))
+
+
+def _share_of_partition(
+    t: Translator, inner: exp.WithinGroup, partition: Sequence[exp.Expr]
+) -> Translated:
+    """PERCENTILE_CONT and PERCENTILE_DISC with OVER (PARTITION BY …)."""
+    name, argument, key = _share(t, inner)
+    down = " DESC" if inner.expression.expressions[0].args.get("desc") else ""
+    share = t.number(argument)
+    if name == "PERCENTILE_CONT":
+        return _between(t, key, down, share, partition), NUMBER
+    sorted_values, count = _sorted_values(t, t.sql(key), down, partition)
+    place = f"CAST(GREATEST(CEIL({share} * {count}), 1) AS INT)"
+    return f"({sorted_values})[{place}]", t.fact(key)._replace(filled=False)
+
+
+def _between(
+    t: Translator, value: exp.Expr, down: str, share: str, partition: Sequence[exp.Expr]
+) -> str:
+    """Return the value at a share of a partition's values, between two where it hits none."""
+    sorted_values, count = _sorted_values(t, t.number(value), down, partition)
+    place = f"({share} * ({count} - 1))"
+    below = f"({sorted_values})[CAST(FLOOR({place}) AS INT) + 1]"
+    above = f"({sorted_values})[CAST(CEIL({place}) AS INT) + 1]"
+    return f"({below} + ({above} - {below}) * ({place} - FLOOR({place})))"
+
+
+def _sorted_values(
+    t: Translator, value: str, down: str, partition: Sequence[exp.Expr]
+) -> tuple[str, str]:
+    """Return the values of a partition as a sorted array, and how many they are.
+
+    PostgreSQL has no window of PERCENTILE_CONT, and no call of a window within another.
+    """
+    by = f"PARTITION BY {', '.join(map(t.sql, partition))}" if partition else ""
+    window = f"{by} ORDER BY {value}{down} {_ALL_ROWS}".lstrip()
+    filled = f"FILTER (WHERE {value} IS NOT NULL)"
+    return f"ARRAY_AGG({value}) {filled} OVER ({window})", f"COUNT({value}) OVER ({by})"
 
 
 def _ignoring(node: exp.Expr) -> tuple[exp.Expr, bool]:
@@ -387,17 +429,25 @@ def _within_group(t: Translator, node: exp.Expr) -> Translated:
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name in _HYPOTHETICAL and len(order.expressions) == len(call.expressions):
         return _hypothetical(t, name, call.expressions, order)
-    if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order.expressions) != 1:
-        raise UntranslatableError(f"{name or 'a function'} WITHIN GROUP has no translation")
-    key = order.expressions[0].this
+    name, argument, key = _share(t, node)
     fact = t.fact(key)
-    if name == "PERCENTILE_CONT" and not t.is_number(key):
-        raise UntranslatableError("PERCENTILE_CONT of what is no number")
-    share = f"CAST({t.number(call.expressions[0])} AS DOUBLE PRECISION)"
+    share = f"CAST({t.number(argument)} AS DOUBLE PRECISION)"
     found = f"{name}({share}) WITHIN GROUP ({t.sql(order)})"
     if name == "PERCENTILE_CONT":
         return f"CAST({found} AS NUMERIC)", NUMBER
     return found, fact._replace(filled=False)
+
+
+def _share(t: Translator, node: exp.Expr) -> tuple[str, exp.Expr, exp.Expr]:
+    """Return PERCENTILE_CONT or PERCENTILE_DISC, its share, and what it sorts by."""
+    call, order = node.this, node.expression
+    name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
+    if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order.expressions) != 1:
+        raise UntranslatableError(f"{name or 'a function'} WITHIN GROUP has no translation")
+    key = order.expressions[0].this
+    if name == "PERCENTILE_CONT" and not t.is_number(key):
+        raise UntranslatableError("PERCENTILE_CONT of what is no number")
+    return name, call.expressions[0], key
 
 
 def _listed(t: Translator, node: exp.Expr) -> Translated:

@@ -201,15 +201,9 @@ def _is_last_day(moment: str) -> str:
     return f"DATE_TRUNC('day', {moment}) = {_month_end(moment)}"
 
 
-def _day(t: Translator, node: exp.Expr) -> str:
-    """Return a value as a DATE: without fractions of a second."""
-    moment = t.moment(node)
-    return moment if t.kind(node) is ValueKind.DATE else f"CAST({moment} AS TIMESTAMP(0))"
-
-
 def _add_months(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     """From the last day of a month one comes to the last day of another."""
-    moment, months = _day(t, arguments[0]), t.whole(arguments[1])
+    moment, months = t.day(arguments[0]), t.whole(arguments[1])
     step = (
         f"INTERVAL '{months} month'"
         if months is not None
@@ -222,7 +216,7 @@ def _add_months(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _last_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    moment = _day(t, arguments[0])
+    moment = t.day(arguments[0])
     return f"({_month_end(moment)} + ({moment} - DATE_TRUNC('day', {moment})))", DATE
 
 
@@ -230,13 +224,13 @@ def _next_day(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     word = (t.literal(arguments[1]) or "").upper()[:3]
     if word not in _DAYS:
         raise UntranslatableError("NEXT_DAY of a day that is no English name")
-    moment = _day(t, arguments[0])
+    moment = t.day(arguments[0])
     days = f"((CAST({_DAYS.index(word) + 6} - EXTRACT(DOW FROM {moment}) AS INT) % 7) + 1)"
     return f"({moment} + {days} * INTERVAL '1 day')", DATE
 
 
 def _months_between(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    later, earlier = (_day(t, one) for one in arguments)
+    later, earlier = (t.day(one) for one in arguments)
 
     def months(moment: str) -> str:
         return f"(EXTRACT(YEAR FROM {moment}) * 12 + EXTRACT(MONTH FROM {moment}))"
@@ -444,7 +438,7 @@ def _new_time(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
     if unknown:
         raise UntranslatableError(f"NEW_TIME does not know the zone {unknown[0]}")
     minutes = 30 * (_AMERICAN[names[1]] - _AMERICAN[names[0]])
-    at = f"CAST({t.moment(arguments[0])} AS TIMESTAMP(0))"
+    at = t.day(arguments[0])
     return f"({at} + INTERVAL '{minutes} minutes')", DATE
 
 

@@ -321,7 +321,7 @@ def _cast(t: Translator, node: exp.Expr) -> Translated:
         return _cast_or_default(t, value, to, node.args["default"])
     sizes = [t.whole(one.this) for one in to.expressions]
     if name in ("DATE", "DATETIME"):
-        return f"CAST({t.moment(value)} AS TIMESTAMP(0))", Fact(ValueKind.DATE)
+        return f"CAST({t.day(value)} AS TIMESTAMP(0))", Fact(ValueKind.DATE)
     if name == "TIMESTAMP":
         digits = (sizes or [6])[0] or 0
         return (
