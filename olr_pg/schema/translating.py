@@ -216,8 +216,8 @@ class Translator:
     def day(self, node: exp.Expr) -> str:
         """Return the value as a DATE. Oracle cuts the fraction of a second; PostgreSQL rounds it.
 
-        People who ran both say so: https://github.com/orafce/orafce/issues/199 and
-        https://github.com/h2database/h2database/issues/3705; Oracle's manual does not.
+        Oracle's manual does not say it; who ran it does: https://github.com/orafce/orafce/issues/199
+        and https://connor-mcdonald.com/tag/truncate/ (a cast is the way to the whole second).
 
         Raises:
             UntranslatableError: as `moment`.

@@ -28,7 +28,7 @@ CASES = [
     (("SELECT TO_CHAR(FROM_TZ(ts, 'UTC') AT TIME ZONE 'Europe/Berlin', 'YYYY-MM-DD HH24:MI:SS') y"
      " FROM t WHERE i = 7"), [("2026-03-07 02:44:39",)]),
     ("SELECT CAST(FROM_TZ(ts, '+02:00') AT TIME ZONE 'UTC' AS DATE) y FROM t WHERE i = 7",
-     [("2026-03-06 23:44:40",)]),
+     [("2026-03-06 23:44:39",)]),
     ("SELECT EXTRACT(HOUR FROM FROM_TZ(ts, '-05:00')) h FROM t WHERE i = 7", [("6",)]),
 ]  # fmt: skip
 REFUSED = [
