@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import IO, TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.fallback.pgoutput import (
     Begin,
     Commit,
@@ -74,17 +74,23 @@ class Transaction:
         return self.commit.end_lsn
 
     def add(self, data: bytes, header: Header) -> None:
-        """Keep one message."""
+        """Keep one message.
+
+        Raises:
+            OlrPgError: 5021, it cannot be written to the disk.
+        """
         if header.is_change:
             self.changes += 1
             self._relations.setdefault(header.subxid, set()).add(header.relation)
         self.size += len(data)
         if self._file is None:
             self._memory.append(data)
-            if self.size > MEMORY_BYTES:
-                self._to_file()
-        else:
-            self._file.write(_SIZE.pack(len(data)) + data)
+            if self.size <= MEMORY_BYTES:
+                return
+        try:
+            self._write(data)
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def roll_back(self, subxid: int) -> None:
         """Leave out what a subtransaction did."""
@@ -112,17 +118,28 @@ class Transaction:
         if self._file is not None:
             self._file.close()
 
-    def _to_file(self) -> None:
-        self._file = nameless_file(self._directory, "fallback-")
-        for data in self._memory:
+    def _write(self, data: bytes) -> None:
+        if self._file is not None:
             self._file.write(_SIZE.pack(len(data)) + data)
+            return
+        self._file = nameless_file(self._directory, "fallback-")
+        for one in self._memory:
+            self._file.write(_SIZE.pack(len(one)) + one)
         self._memory.clear()
+
+    def _unwritable(self, error: OSError) -> OlrPgError:
+        return OlrPgError(
+            Code.SPOOL_UNWRITABLE, system_reason(error), directory=str(self._directory)
+        )
 
     def _messages(self) -> Iterator[bytes]:
         if self._file is None:
             yield from self._memory
             return
-        self._file.seek(0)
+        try:
+            self._file.seek(0)  # which writes what is buffered
+        except OSError as error:
+            raise self._unwritable(error) from error
         while head := self._file.read(_SIZE.size):
             yield self._file.read(_SIZE.unpack(head)[0])
 
