@@ -252,6 +252,7 @@ class Code(IntEnum):
     ROW_NOT_REPAIRABLE = 5114
     TARGET_TABLE_KEEPS_CHANGING = 5115
     TARGET_TABLE_UNREADABLE = 5116
+    MENDING_ENDED = 5117
     STRUCTURE_NOT_CREATED = 5120
     MIGRATION_STEP_FAILED = 5260
     MIGRATION_NOT_READY = 5261
@@ -1479,6 +1480,11 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
         "PostgreSQL cannot read a table for its comparison",
         "mend what PostgreSQL's reason above says; a row of more than half a gigabyte cannot be"
         " compared at all (docs/initial-load.md)",
+    ),
+    Code.MENDING_ENDED: ErrorEntry(
+        "more rows differ than `verify --continuous` may mend in an hour: it mends none any more",
+        "find what changes the target's rows (`olr-pg verify --table NAME --differences FILE` names"
+        " them) and end it, then start the verification again; `--mend-per-hour` is the bound",
     ),
     Code.STRUCTURE_NOT_CREATED: ErrorEntry(
         "a key, index or sequence cannot be created in the target",

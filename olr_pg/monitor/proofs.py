@@ -34,6 +34,7 @@ class Proof(NamedTuple):
         lacking: rows that lacked nothing but LOB values, as the target knows.
         tried_at: when that was tried last.
         failure: why they could not be compared then; empty where they could.
+        mended: rows that differed, and were mended then.
     """
 
     table: str
@@ -44,6 +45,7 @@ class Proof(NamedTuple):
     lacking: int = 0
     tried_at: float = 0.0
     failure: str = ""
+    mended: int = 0
 
     @property
     def is_equal(self) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -20,6 +20,7 @@ from olr_pg.cli.printing import (
     report_table,
 )
 from olr_pg.cli.shared_options import JsonOption, TableOption, read_config, spark_session_of
+from olr_pg.errors import OlrPgError
 from olr_pg.load.row_progress import row_progress
 from olr_pg.observability.wording import counted
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from olr_pg.applier.settings import ApplierSettings
+    from olr_pg.config.model import Config
+    from olr_pg.load.table_data import TableSource
     from olr_pg.load.verification.differences import TableDifferences
     from olr_pg.load.verification.repair import RepairedTable
     from olr_pg.load.verification.verification import Verification, VerifiedTable
@@ -76,6 +79,24 @@ def verify(
         float,
         typer.Option("--share", metavar="PERCENT", help="With --continuous: of the time, at most."),
     ] = 10.0,
+    lag_max: Annotated[
+        float,
+        typer.Option(
+            "--lag-max",
+            metavar="SECONDS",
+            min=0,
+            help="With --continuous: compare nothing while a table of `run` lags by more.",
+        ),
+    ] = 60.0,
+    mend_per_hour: Annotated[
+        int,
+        typer.Option(
+            "--mend-per-hour",
+            metavar="ROWS",
+            min=0,
+            help="With --continuous: mend rows that differ, so many in an hour at most; 0: none.",
+        ),
+    ] = 0,
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,26 +120,19 @@ def verify(
                 "--continuous compares whole tables as of now: without --tables, --at-scn, --sample"
                 " and --differences"
             )
-        _verify_continuously(config, table or (), target_name, share / 100, as_json=as_json)
+        bounds = _Bounds(share / 100, lag_max, mend_per_hour)
+        _verify_continuously(config, table or (), target_name, bounds, as_json=as_json)
         return
-    from olr_pg.appliance.opened_target import open_target
-    from olr_pg.appliance.target import target_directory
-    from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.differences import check_writable, write_differences
     from olr_pg.load.verification.verification import verify as compare
-    from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, target_name)
     if differences is not None:
         check_writable(differences)
     with ExitStack() as stack:
-        source = stack.enter_context(sources.open_tables(loaded, folder=tables, scn=at_scn))
-        snapshot = source.snapshot
+        source, settings = _both_sides(stack, loaded, folder=tables, scn=at_scn)
         work = source.sources(source.choose(table or ()))
-        stack.callback(stop_session)
-        target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
-        settings = sources.target_settings(loaded, snapshot, target)
         # The rows of both sides count.
         with row_progress("comparing", row_totals(work, times=2)) as progress:
             found = compare(
@@ -150,33 +164,82 @@ def print_verification(
     return lines
 
 
+class _Bounds(NamedTuple):
+    """What `--continuous` may take, and do.
+
+    Attributes:
+        share: of the time.
+        lag_max: seconds of lag past which nothing is compared.
+        mend_per_hour: rows.
+    """
+
+    share: float
+    lag_max: float
+    mend_per_hour: int
+
+
+def _both_sides(
+    stack: ExitStack, loaded: Config, *, folder: Path | None = None, scn: int | None = None
+) -> tuple[TableSource, ApplierSettings]:
+    """Open the source's tables and the target, for the span of the stack.
+
+    Args:
+        folder, scn: as of `load.sources.open_tables`.
+    """
+    from olr_pg.appliance.opened_target import open_target
+    from olr_pg.appliance.target import target_directory
+    from olr_pg.load import sources
+    from olr_pg.spark.session import stop_session
+
+    source = stack.enter_context(sources.open_tables(loaded, folder=folder, scn=scn))
+    stack.callback(stop_session)
+    target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
+    return source, sources.target_settings(loaded, source.snapshot, target)
+
+
+def _lag(loaded: Config) -> float:
+    """Return by how many seconds a table of `run` lags that goes on; 0 where none runs."""
+    from olr_pg.monitor.status_client import ask_status
+
+    page = f"status.json?target={loaded.name}" if loaded.name else "status.json"
+    try:
+        record = ask_status(loaded, page=page)
+    except OlrPgError:
+        return 0.0
+    tables = [one for one in record["tables"] if not one["stopped"] and not one["paused"]]
+    return max((one["lag_seconds"] or 0.0 for one in tables), default=0.0)
+
+
 def _verify_continuously(
     config: Path,
     names: Sequence[str],
     target_name: str | None,
-    share: float,
+    bounds: _Bounds,
     *,
     as_json: bool,
 ) -> None:
-    from olr_pg.appliance.opened_target import open_target
     from olr_pg.appliance.target import target_directory
-    from olr_pg.load import sources
     from olr_pg.load.initial import PRELOAD
-    from olr_pg.load.verification.continuous import ContinuousVerification
+    from olr_pg.load.verification.continuous import ContinuousVerification, Mending
     from olr_pg.monitor.proofs import FILE_NAME
-    from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, target_name)
-    directory = target_directory(loaded)
     with ExitStack() as stack:
-        source = stack.enter_context(sources.open_tables(loaded))
-        stack.callback(stop_session)
-        target = open_target(sources.apply_section(loaded), directory, stack)
-        settings = sources.target_settings(loaded, source.snapshot, target)
+        source, settings = _both_sides(stack, loaded)
         verification = ContinuousVerification(
-            settings, source, directory / FILE_NAME, lambda: spark_session_of(loaded, PRELOAD)
+            settings,
+            source,
+            target_directory(loaded) / FILE_NAME,
+            lambda: spark_session_of(loaded, PRELOAD),
+            Mending(bounds.mend_per_hour) if bounds.mend_per_hour else None,
         )
-        for proof in verification.walk(source.choose(names), share, time.sleep):
+        walk = verification.walk(
+            source.choose(names),
+            bounds.share,
+            time.sleep,
+            is_behind=lambda: _lag(loaded) > bounds.lag_max,
+        )
+        for proof in walk:
             if as_json:
                 print_json({**proof._asdict(), "equal": proof.is_equal})
             else:
@@ -189,6 +252,8 @@ def _proven(proof: Proof) -> str:
         return f"{proof.table}: not compared: {proof.failure}"
     lacking = f", {counted(proof.lacking, 'row')} lack LOB values" if proof.lacking else ""
     as_of = f" as of SCN {proof.scn}" if proof.scn else ""
+    mended = f", {counted(proof.mended, 'row')} mended" if proof.mended else ""
+    lacking += mended
     if proof.is_equal:
         return f"{proof.table}: equal{as_of}, {counted(proof.rows, 'row')}{lacking}"
     return (
@@ -213,8 +278,6 @@ def repair(
     Without --yes it only shows what it would do. A row that has changed since then is left alone.
     Where it fails, it says which tables were repaired before, and which not.
     """
-    from olr_pg.appliance.opened_target import open_target
-    from olr_pg.appliance.target import target_directory
     from olr_pg.load import sources
     from olr_pg.load.verification.differences import read_differences
     from olr_pg.load.verification.repair import repair as mend
@@ -230,9 +293,7 @@ def repair(
             print_line("Nothing is changed yet: --yes does it.")
         return
     with ExitStack() as stack:
-        source = stack.enter_context(sources.open_tables(loaded))
-        target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
-        settings = sources.target_settings(loaded, source.snapshot, target)
+        _, settings = _both_sides(stack, loaded)
         _report(mend(settings, tables), [one.table for one in tables], as_json=as_json)
 
 

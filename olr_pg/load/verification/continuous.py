@@ -6,21 +6,29 @@ comparing takes no more than a share of the time; so what it reads of the source
 What differs is compared once more, as of a later SCN. Only what differs both times is told. LOB
 values that the target is known to lack (``olr_pg.incomplete``) are counted by themselves:
 `fetch-lobs` brings them. A table that is stopped or paused is told as not compared.
+
+Where that is wanted, what differs both times is mended, as `repair` does it: a row that has changed
+since in the target is left alone. Rows that differ have a cause, which mending does not take away:
+past so many rows in an hour nothing more is mended, and somebody has to look.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
+import structlog
+
 from olr_pg.applier.target.connection import connect_with
-from olr_pg.errors import OlrPgError
-from olr_pg.load.verification.differences import difference_lines
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.load.verification.differences import TableDifferences, difference_lines
+from olr_pg.load.verification.repair import repair
 from olr_pg.load.verification.verification import verify
 from olr_pg.monitor.proofs import Proof, read_proofs, write_proofs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -34,10 +42,49 @@ if TYPE_CHECKING:
 PAUSE_SECONDS_MIN: Final = 1.0
 """Between two tables, however little time they take."""
 
+LAG_SECONDS: Final = 5.0
+"""Between looks at a lag that nothing is compared with."""
+
+_HOUR: Final = 3600.0
+
+_log = structlog.get_logger(__name__)
+
 _KNOWN: Final = """
 SELECT key, target_column FROM olr_pg.incomplete
 WHERE subscription = %s AND source_table = %s AND key IS NOT NULL
 """
+
+
+class Mending:
+    """Bounds the rows that are mended.
+
+    Args:
+        rows_max: in any hour.
+
+    Attributes:
+        is_over: more differed than that; nothing is mended any more.
+    """
+
+    def __init__(self, rows_max: int) -> None:
+        self._rows_max = rows_max
+        self._mended = deque[tuple[float, int]]()
+        self.is_over = False
+
+    def may_mend(self, rows: int, now: float) -> bool:
+        """Tell whether so many rows more may be mended; if not, none is from now on.
+
+        Args:
+            now: seconds, of any beginning.
+        """
+        while self._mended and self._mended[0][0] <= now - _HOUR:
+            self._mended.popleft()
+        done = sum(count for _, count in self._mended)
+        self.is_over = self.is_over or done + rows > self._rows_max
+        return not self.is_over
+
+    def note(self, rows: int, now: float) -> None:
+        """Note rows that were mended."""
+        self._mended.append((now, rows))
 
 
 class ContinuousVerification:
@@ -47,6 +94,7 @@ class ContinuousVerification:
         source: where the rows of the source are.
         path: of the file that keeps what was found.
         session: opens a Spark session where a table is too large for this process.
+        mending: bounds what is mended; None: nothing is, only told.
     """
 
     def __init__(
@@ -55,19 +103,27 @@ class ContinuousVerification:
         source: TableSource,
         path: Path,
         session: Callable[[], SparkSession],
+        mending: Mending | None = None,
     ) -> None:
+        self._mending = mending
         self._settings, self._source, self._path = settings, source, path
         self._session = session
         self.proofs = read_proofs(path)
 
     def walk(
-        self, tables: Sequence[Table], share: float, pause: Callable[[float], None]
+        self,
+        tables: Sequence[Table],
+        share: float,
+        pause: Callable[[float], None],
+        *,
+        is_behind: Callable[[], bool] = lambda: False,
     ) -> Iterator[Proof]:
         """Yield what is found of each table, without end.
 
         Args:
             share: of the time that comparing may take, above 0 up to 1.
             pause: waits for so many seconds.
+            is_behind: whether replication lags: nothing is compared meanwhile.
 
         Raises:
             OSError: what was found cannot be written.
@@ -80,6 +136,8 @@ class ContinuousVerification:
             yield proof
             busy = time.monotonic() - began
             pause(max(busy * (1 / share - 1), PAUSE_SECONDS_MIN))
+            while is_behind():
+                pause(LAG_SECONDS)
 
     def _due(self, table: Table) -> tuple[float, str]:
         return self._known(table).tried_at, table.full_name
@@ -103,10 +161,32 @@ class ContinuousVerification:
     def _differing(self, found: VerifiedTable, again: VerifiedTable) -> Proof:
         now, name = time.time(), again.table.source.full_name
         rest = confirmed(found.differences, again.differences)
-        lacking = self._lacking(again._replace(differences=rest))
+        told = self._told(again._replace(differences=rest))
+        lacking = len(rest) - len(told)
+        mended = self._mend(again, told) if told and self._mending else 0
         # In each chunk whose rows were too many to be fetched at least one differs.
-        count = len(rest) - lacking + again.skipped
-        return Proof(name, again.scn, now, again.source_rows, count, lacking, tried_at=now)
+        count = len(told) - mended + again.skipped
+        return Proof(
+            *(name, again.scn, now, again.source_rows, count, lacking), tried_at=now, mended=mended
+        )
+
+    def _mend(self, found: VerifiedTable, rows: Sequence[RowDifference]) -> int:
+        """Mend rows, all of a table or none; return how many were."""
+        assert self._mending is not None
+        name, now = found.table.source.full_name, time.monotonic()
+        was_over = self._mending.is_over
+        try:
+            if not self._mending.may_mend(len(rows) + found.skipped, now):
+                if not was_over:
+                    raise OlrPgError(Code.MENDING_ENDED, f"{len(rows)} rows differ", table=name)
+                return 0
+            (done,) = repair(self._settings, [_differences(found, rows)])
+        except OlrPgError as error:
+            _log.error("rows are not mended", table=name, code=error.label, reason=str(error))
+            return 0
+        self._mending.note(len(rows), now)
+        _log.warning("rows are mended", **done._asdict())
+        return len(rows) - done.left
 
     def _compared(self, source: SourceTable) -> VerifiedTable:
         found = verify(self._settings, [source], self._session, at_position=True)
@@ -114,17 +194,32 @@ class ContinuousVerification:
             raise failure
         return found.tables[0]
 
-    def _lacking(self, result: VerifiedTable) -> int:
-        """Count the rows that differ by nothing but LOB values that the target is known to lack."""
+    def _told(self, result: VerifiedTable) -> list[RowDifference]:
+        """Leave out rows that lack nothing but LOB values, as the target knows."""
         of = self._settings.subscription, result.table.source.full_name
         with connect_with(self._settings, replica=False) as connection:
             known = {(_texts(key), column) for key, column in connection.execute(_KNOWN, of)}
-            lines = difference_lines(connection, self._settings.subscription, [result])
-            return sum(
-                all((_texts(line["key"]), column) in known for column in line["differing"])
-                for line in lines
-                if "key" in line and "differing" in line
-            )
+            # Before the rows: the line of the format, and that of the table.
+            lines = list(difference_lines(connection, self._settings.subscription, [result]))[2:]
+        return [
+            difference
+            for difference, line in zip(result.differences, lines, strict=True)
+            if "key" not in line
+            or "differing" not in line
+            or any((_texts(line["key"]), column) not in known for column in line["differing"])
+        ]
+
+
+def _differences(found: VerifiedTable, rows: Iterable[RowDifference]) -> TableDifferences:
+    compared, target = found.compared, found.table.target
+    return TableDifferences(
+        found.table.source.full_name,
+        *(target.schema, target.name),
+        tuple(column.name for column in compared.columns),
+        tuple(column.base_oid for column in compared.columns),
+        tuple(column.name for column in compared.key_columns) if compared.keyed else (),
+        list(rows),
+    )
 
 
 def confirmed(

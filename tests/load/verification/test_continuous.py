@@ -6,11 +6,20 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import psycopg
+import pytest
+from structlog.testing import capture_logs
 
 from olr_pg.load import sources
-from olr_pg.load.verification.continuous import ContinuousVerification, confirmed
+from olr_pg.load.verification.continuous import (
+    LAG_SECONDS,
+    PAUSE_SECONDS_MIN,
+    ContinuousVerification,
+    Mending,
+    confirmed,
+)
 from olr_pg.load.verification.verification import DIFFERENT, EXTRA, MISSING, RowDifference
 from olr_pg.monitor.proofs import FILE_NAME, Proof, ProofFile, read_proofs, write_proofs
+from tests.load.verification.damaged import check_seed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,12 +27,13 @@ if TYPE_CHECKING:
     from tests.load.conftest import Project
 
 
-def verification(project: Project) -> ContinuousVerification:
+def verification(project: Project, mending: Mending | None = None) -> ContinuousVerification:
     config = project.config()
     snapshot = sources.read_dictionary(config)
     settings = sources.target_settings(config, snapshot, project.database)
     with sources.open_tables(config) as source:
-        return ContinuousVerification(settings, source, project.folder / FILE_NAME, project.session)
+        path = project.folder / FILE_NAME
+        return ContinuousVerification(settings, source, path, project.session, mending)
 
 
 def walk(project: Project, count: int, share: float = 0.5) -> list[Proof]:
@@ -70,6 +80,53 @@ def test_a_table_that_cannot_be_compared_keeps_its_proof_and_does_not_keep_the_o
     assert (failed.scn, failed.at) == (before["SHOP.ORDERS"].scn, before["SHOP.ORDERS"].at)
     assert failed.tried_at > failed.at
     assert all(proof.is_equal for name, proof in after.items() if name != "SHOP.ORDERS")
+
+
+def test_rows_are_mended_up_to_a_bound_and_past_it_none_any_more(project: Project) -> None:
+    loaded(project)
+    remove = (
+        "DELETE FROM shop.orders WHERE order_id IN"
+        " (SELECT order_id FROM shop.orders ORDER BY 1 LIMIT %s)"
+    )
+    one = verification(project, Mending(3))
+    orders = next(t for t in one._source.choose(()) if t.full_name == "SHOP.ORDERS")
+    with psycopg.connect(project.database, autocommit=True) as connection:
+        connection.execute(remove, (2,))
+        proof = one.prove(orders)
+        assert (proof.mended, proof.differences, proof.is_equal) == (2, 0, True)
+        assert one.prove(orders).mended == 0
+        connection.execute(remove, (2,))  # with those before it would be four in an hour
+        with capture_logs() as logs:
+            proof = one.prove(orders)
+            assert one.prove(orders).differences == 2
+        assert (proof.mended, proof.differences) == (0, 2)
+        assert [entry["code"] for entry in logs if entry["log_level"] == "error"] == ["OLR-05117"]
+
+
+def test_the_bound_is_that_of_an_hour() -> None:
+    mending = Mending(10)
+    assert mending.may_mend(10, 0.0)
+    mending.note(10, 0.0)
+    assert mending.may_mend(10, 3600.0)
+    assert not mending.may_mend(11, 3600.0)
+    assert not mending.may_mend(1, 9000.0)  # somebody has to look
+
+
+def test_nothing_is_compared_while_replication_lags(project: Project) -> None:
+    loaded(project)
+    one = verification(project)
+    lags, pauses = iter([False, True, True, False]), list[float]()
+    walked = one.walk(one._source.choose(()), 1.0, pauses.append, is_behind=lambda: next(lags))
+    assert len(list(islice(walked, 3))) == 3
+    assert pauses[1:] == [PAUSE_SECONDS_MIN, LAG_SECONDS, LAG_SECONDS]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_damage_is_found_and_mended(
+    tmp_path: Path, seed: int, postgres_database: str
+) -> None:
+    """Many more: `tests.load.verification.damaged`."""
+    assert check_seed(seed, tmp_path, postgres_database).fault == ""
 
 
 def test_only_what_differs_twice_is_told() -> None:
