@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import hashlib
 import importlib
 import json
@@ -52,7 +53,7 @@ CPU_FACTOR: Final = 5
 CPU_SECONDS: Final = 10
 """A case that takes so many times its own time, and so many seconds more, is in an endless loop."""
 
-QUICK_SECONDS: Final = 8.0
+QUICK_SECONDS: Final = 1.5
 """What the scenarios may take that are asked first, and then the simulated databases."""
 
 CASE_BYTES: Final = 100_000
@@ -103,20 +104,26 @@ def _text(event: dict[str, Any]) -> str:
 
 def record(folder: Path, patterns: Sequence[str], number: int | None) -> None:
     """Run scenarios on the stand-in, and keep what the judge is given."""
-    from tests.simulator.sql.databases import SHAPES, recorded
+    from tests.simulator.sql.databases import RENAMES, SHAPES, recorded
 
     shape = None if number is None else choose_shape(number, "random", threads=1, containers=1)
     for scenario in chosen_scenarios(patterns):
         own = folder / f"{scenario.name.replace('/', '.')}@{'usual' if number is None else number}"
         if scenario.is_large or set(scenario.needs) - set(SHAPES):
             continue
+        if any(RENAMES.search(step.text) for step in scenario.steps):
+            continue  # the judge goes by names: tests follow such a table
         own.mkdir(parents=True, exist_ok=True)
         try:
             judged = recorded(own, scenario, shape).end()
         except OlrPgError as error:
             sys.stdout.write(f"{own.name}: {error}\n")
             continue
-        own.with_name(f"{own.name}.case").write_bytes(pickle.dumps((own.name, *judged)))
+        case = Case(own.name, *judged)
+        own.with_name(f"{own.name}.case").write_bytes(pickle.dumps(tuple(case)))
+        verdict = case.verdict()
+        if not verdict.endswith(" []"):
+            sys.stdout.write(f"{own.name} differs without a fault: {verdict}\n")
 
 
 class Known(NamedTuple):
@@ -249,6 +256,7 @@ def campaign(
 ) -> dict[str, list[str]]:
     """Plant faults until so many change a result; return them by what came of each."""
     results: dict[str, list[str]] = {FOUND: [], MISSED: [], UNSEEN: []}
+    gc.freeze()  # a forked process copies none of it
     for drawn in drawn_faults(rooms, 2, seed):
         if len(results[FOUND]) + len(results[MISSED]) >= count:
             break
@@ -288,9 +296,6 @@ def main() -> int:
     simulate_cases(options.cases / "simulated", range(1, 13))
     simulated = known_cases(options.cases / "simulated", 1 << 20)
     cases = known_cases(options.cases, options.largest)
-    for one in cases:
-        if not one.verdict.endswith(" []"):
-            sys.stdout.write(f"{one.case.name} differs without a fault: {one.verdict}\n")
     found = campaign(cases, simulated, options.count, rooms, options.seed)
     return 1 if found[MISSED] else 0
 

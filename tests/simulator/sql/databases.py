@@ -39,7 +39,8 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
 }
 """What a scenario needs that the stand-in has where it is asked for."""
 
-_RENAMES: Final = re.compile(r"\bRENAME\s+(?!COLUMN\b)", re.IGNORECASE)
+RENAMES: Final = re.compile(r"\bRENAME\s+(?!COLUMN\b)", re.IGNORECASE)
+"""A statement that gives a table another name."""
 
 
 def recorded(folder: Path, scenario: Scenario, shape: DatabaseShape | None = None) -> Recorded:
@@ -152,7 +153,7 @@ class Recorded:
         """
         judged = self.end()
         events = decoded_events(judged.snapshot, judged.logs, judged.tables, self.folder)
-        told = [self._told(one) for one in events if not _RENAMES.search(one.get("text", ""))]
+        told = [self._told(one) for one in events if not RENAMES.search(one.get("text", ""))]
         assert check_replay(judged.start, judged.moments, told) == []
         lost = {(one["table"], one["rowid"], one["column"]) for one in told if one["op"] == LOST}
         assert lost <= self._unread()
