@@ -39,6 +39,10 @@ _GLIBC: Final = (17, 24, 26, 27, 28, 31, 34)
 _EXPORT: Final = ("export", "--locked", "--no-dev", "--quiet")
 
 
+URLS: Final = ("Homepage", "Source", "Issues", "Changelog")
+"""What a release's page links to."""
+
+
 class NotReadyError(Exception):
     """A release cannot be made; the message says why, and what to do."""
 
@@ -59,10 +63,24 @@ def unready(changelog: str, number: str) -> list[str]:
     return [] if body.strip() else [f"the section of {number} in CHANGELOG.md is empty"]
 
 
+def unplaced(project: str) -> list[str]:
+    """Tell which places, known to the owner alone, a pyproject.toml does not name.
+
+    Args:
+        project: the text of the file.
+    """
+    urls = tomllib.loads(project)["project"].get("urls", {})
+    missing = [name for name in URLS if not str(urls.get(name, "")).startswith("https://")]
+    if not missing:
+        return []
+    return [f"pyproject.toml lacks {', '.join(missing)} in [project.urls]: its owner fills them in"]
+
+
 def check() -> list[str]:
     """Tell what keeps the checkout from being released."""
     number = version()
     found = unready((ROOT / "CHANGELOG.md").read_text(), number)
+    found += unplaced((ROOT / "pyproject.toml").read_text())
     if _run("git", "status", "--porcelain"):
         found.append("the checkout has changes: commit them")
     if f"v{number}" not in _run("git", "tag", "--points-at", "HEAD").split():

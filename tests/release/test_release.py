@@ -43,6 +43,23 @@ def test_a_version_needs_its_section(changelog: str, ready: bool) -> None:
     assert (release.unready(changelog, "1.2.0") == []) is ready
 
 
+NAMED = "\n".join(f'{name} = "https://example.org/{name}"' for name in release.URLS)
+
+
+@pytest.mark.parametrize(
+    ("urls", "missing"),
+    [
+        ("", release.URLS),
+        ("[project.urls]", release.URLS),
+        ('[project.urls]\nHomepage = "https://example.org"\nSource = ""', release.URLS[1:]),
+        (f"[project.urls]\n{NAMED}", ()),
+    ],
+)
+def test_the_owner_is_asked_for_the_places(urls: str, missing: tuple[str, ...]) -> None:
+    told = release.unplaced(f'[project]\nname = "olr_pg"\n{urls}\n')
+    assert [", ".join(missing) in one for one in told] == [True] * bool(missing)
+
+
 def test_every_file_has_its_checksum(published: Path) -> None:
     lines = (published / release.SUMS).read_text().splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

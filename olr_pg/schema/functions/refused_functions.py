@@ -1,7 +1,7 @@
 """Functions of Oracle that are not translated, each with what a person would do.
 
-Together with the functions that are, these are all of Oracle's SQL Language Reference, 12c to 26ai;
-a test has their list.
+Together with the functions that are, these are all of Oracle's SQL Language Reference, 12c to 26ai,
+and what lists of others have beside them; tests have these lists.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _HIERARCHY: Final = "an analytic view: a view with GROUP BY"
 _MINING: Final = "data mining in the database: do it in the application"
 _MODEL: Final = "a function of MODEL: rewrite the query, or do it in the application"
 _OBJECT: Final = "an object type's reference or type: a foreign key, or a column with the kind"
+_OLAP: Final = "a function of analytic workspaces: a view with GROUP BY and window functions"
 _ROWID: Final = "a ROWID: rows of PostgreSQL have no lasting address; use the key"
 _SCN: Final = "an SCN: PostgreSQL keeps no old rows; a column with the time"
 _SORT: Final = "a linguistic order: COLLATE with a collation of PostgreSQL"
@@ -65,7 +66,8 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
         (
             *("CUBE_TABLE", "HIER_CAPTION", "HIER_CHILD_COUNT", "HIER_COLUMN", "HIER_DEPTH"),
             *("HIER_DESCRIPTION", "HIER_LAG", "HIER_LEAD", "HIER_LEVEL", "HIER_MEMBER_NAME"),
-            *("HIER_MEMBER_UNIQUE_NAME", "HIER_PARENT"),
+            *("HIER_MEMBER_UNIQUE_NAME", "HIER_PARENT", "HIER_HAS_CHILDREN", "HIER_ORDER"),
+            "HIER_UNIQUE_MEMBER_NAME",
         ),
         _HIERARCHY,
     ),
@@ -175,7 +177,18 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
         ),
         "a function of XML documents: XMLTABLE, XPATH or XMLSERIALIZE of PostgreSQL",
     ),
+    **dict.fromkeys(
+        (
+            *("OLAP_CONDITION", "OLAP_EXPRESSION", "OLAP_EXPRESSION_BOOL", "OLAP_EXPRESSION_DATE"),
+            *("OLAP_EXPRESSION_TEXT", "OLAP_TABLE"),
+        ),
+        _OLAP,
+    ),
     "BFILENAME": "a file outside the database: keep its path, or its bytes",
+    "BIT_COMPLEMENT": "undocumented: the operator ~ of integers",
+    "BIT_OR": "undocumented: the operator | of integers",
+    "BIT_XOR": "undocumented: the operator # of integers",
+    "BOOL_TO_INT": "undocumented: CASE WHEN … THEN 1 ELSE 0 END",
     "CHECKSUM": "a checksum of rows: MD5 of an aggregate",
     "CONTAINS": "a text index: tsvector and @@",
     "DUMP": "Oracle's inner form of a value",

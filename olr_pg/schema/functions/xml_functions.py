@@ -42,6 +42,9 @@ def _named(t: Translator, nodes: Sequence[exp.Expr]) -> str:
 
 
 def _attributes(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
+    call = arguments[0].parent
+    if call is None or not isinstance(call.parent, exp.XMLElement):
+        raise UntranslatableError("XMLATTRIBUTES outside of XMLELEMENT")
     return f"XMLATTRIBUTES({_named(t, arguments)})", XML
 
 
