@@ -218,10 +218,10 @@ class Filters:
         definition = self.shape(definition)
         if not patterns or evolution.stops:
             return evolution, definition
-        shaped = (_shaped_step(step, patterns) for step in evolution.steps)
-        steps = tuple(step for step in shaped if step is not None)
-        came = [s.before.name for s in steps if s.kind is DdlKind.ADD_COLUMN and s.before]
+        came = [s.before.name for s in evolution.steps if s.before and _comes(s, patterns)]
         if not came:
+            shaped = (_shaped_step(step, patterns) for step in evolution.steps)
+            steps = tuple(step for step in shaped if step is not None)
             return evolution._replace(steps=steps), definition
         error = OlrPgError(
             Code.COLUMNS_CHANGED,
@@ -302,19 +302,26 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, p) or fnmatchcase(name, p.upper()) for p in patterns)
 
 
+def _comes(step: Step, patterns: Sequence[str]) -> bool:
+    """Tell whether a column gets a name under which it is not left out any more."""
+    return (
+        step.kind is DdlKind.RENAME_COLUMN
+        and (step.before is not None and _fits(step.before.name, patterns))
+        and (step.after is not None and not _fits(step.after.name, patterns))
+    )
+
+
 def _shaped_step(step: Step, patterns: Sequence[str]) -> Step | None:
     """Return a step as the copy without the left-out columns sees it.
 
-    Of a renamed column that is left out under one of its names: that it is dropped, or that it
-    comes with values that nobody has, which `Step.before` says.
+    Of a column that gets a name under which it is left out: that it is dropped.
     """
     names = [None if c is None else c.name for c in (step.before, step.after)]
-    left, comes = (name is not None and not _fits(name, patterns) for name in names)
-    if step.kind is DdlKind.RENAME_COLUMN and left != comes:
-        kind = DdlKind.DROP_COLUMN if left else DdlKind.ADD_COLUMN
-        return Step(kind, step.before, None if left else step.after)
+    was_seen, is_seen = (name is not None and not _fits(name, patterns) for name in names)
+    if step.kind is DdlKind.RENAME_COLUMN and was_seen and not is_seen:
+        return Step(DdlKind.DROP_COLUMN, step.before)
     is_of_rows = step.before is None and step.after is None
-    return step if left or comes or is_of_rows else None
+    return step if was_seen or is_seen or is_of_rows else None
 
 
 def _fits_table(table: Table, patterns: Iterable[str]) -> bool:

@@ -139,11 +139,6 @@ class Evolution(NamedTuple):
         """Tell whether the table stops."""
         return self.error is not None
 
-    @property
-    def truncates(self) -> bool:
-        """Tell whether the table was emptied."""
-        return any(step.kind is DdlKind.TRUNCATE for step in self.steps)
-
     def __str__(self) -> str:
         """Say what was done in the source."""
         return "; ".join(map(str, self.steps)) or "nothing that a copy shows"
