@@ -1,4 +1,4 @@
-"""A slice of the campaign: one kill of each side."""
+"""A slice of the campaign: the appliance and PostgreSQL are killed once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fallback.kills import VICTIMS, campaign
+from tests.fallback.kills import campaign
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("seed", [3])
 def test_nothing_is_lost_and_nothing_is_applied_twice(tmp_path: Path, seed: int) -> None:
-    found = campaign(tmp_path, len(VICTIMS), seed)
-    assert found.kills == len(VICTIMS)
+    found = campaign(tmp_path, 2, seed)
+    assert found.kills == 2
     assert found.wrong == ""

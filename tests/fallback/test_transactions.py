@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from olr_pg.errors import Code, OlrPgError
@@ -87,6 +87,7 @@ def _read(messages: list[bytes], directory: Path | None = None) -> Iterator[tupl
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 40])
+@settings(max_examples=20)
 @given(_stream())
 def test_each_transaction_has_what_it_committed(
     memory: int, made: tuple[list[bytes], dict[int, list[int]]]
