@@ -1730,8 +1730,8 @@ CATALOGUE: Final[dict[Code, ErrorEntry]] = {
     Code.ONLINE_LOG_UNREADABLE: ErrorEntry(
         "no member of a group of online logs can be read here",
         "mount the directories of the online logs read-only, map their paths in"
-        " `source.path-mapping`, and let this user read them; files in ASM cannot be read: set"
-        " `source.redo` to archived",
+        " `source.path-mapping`, and let this user read them; or set `source.transport`, which"
+        " reads them without a mount; files in ASM cannot be read: set `source.redo` to archived",
     ),
     Code.NO_ARCHIVED_LOG_LISTED: ErrorEntry(
         "Oracle lists no archived log",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from olr_pg.capture.source_database import SourceDatabase
     from olr_pg.config.model import Config
+    from olr_pg.config.source_section import OracleSource
 
 DICTIONARY: Final = "dictionary.json"
 """In `context.data`: the dictionary that a run of a live source began with."""
@@ -46,10 +47,10 @@ def open_source(
     """
     filters = filters_of(config.filter, config.fallback)
     source = config.source
-    online = None
-    if source.redo == "online":
-        online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
     if isinstance(source, OfflineSource):
+        online = None
+        if source.redo == "online":
+            online = OnlineLogs(data / FOLDER, source.verify_ms / 1000)
         snapshot = offline_dictionary(config, source, keep=True)
         offline = OfflineDatabase(
             snapshot,
@@ -84,7 +85,7 @@ def open_source(
             saved,
             None if source.transport is None else make_transport(source.transport, source),
         ),
-        online=online,
+        online=_online_logs(source, data),
         join=partial(join_under_known_names, config, keep=True),
         ledger=None if config.fallback is None else (config.fallback.owner, LEDGER),
     )
@@ -92,3 +93,22 @@ def open_source(
         yield FilteredDatabase(live, filters)
     finally:
         live.close()
+
+
+def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
+    """Make what reads the online logs: mounted, or over the transport."""
+    if source.redo != "online":
+        return None
+    folder, verify_seconds = data / FOLDER, source.verify_ms / 1000
+    if source.transport is None:
+        return OnlineLogs(folder, verify_seconds)
+    from olr_pg.oracle.transport.online_ranges import open_ranges
+
+    ranges = open_ranges(source.transport, source)
+    return OnlineLogs(
+        folder,
+        verify_seconds,
+        open_member=ranges.open,
+        look_seconds=ranges.look_seconds,
+        close_way=ranges.close,
+    )

@@ -22,7 +22,7 @@ from olr_pg.redo.log_end import Behind, LogEnd, find_end
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from olr_pg.capture.online_file import OnlineFile
+    from olr_pg.capture.online_file import OnlineMember
     from olr_pg.redo.header import LogHeader
 
 FIRST_BYTES: Final = 64 << 10
@@ -109,7 +109,7 @@ class LogTail:
             self.header = header
         return closed
 
-    def read_on(self, file: OnlineFile, now: float) -> bool:
+    def read_on(self, file: OnlineMember, now: float) -> bool:
         """Take the LWN groups that have become complete; whether there were any.
 
         Args:
@@ -145,7 +145,29 @@ class LogTail:
             size = min(2 * size, MOST_BYTES)
         return self.end > first
 
-    def _is_quiet(self, file: OnlineFile) -> bool:
+    def is_of(self, header: LogHeader) -> bool:
+        """Tell whether a header is that of this log."""
+        return self.position == LogPosition(
+            header.resetlogs_id, header.thread, header.sequence, header.dbid
+        )
+
+    def is_before(self, header: LogHeader) -> bool:
+        """Tell whether a header is that of a later log of the same database."""
+        return self.header.dbid == header.dbid and (
+            (self.header.resetlogs_id, self.header.first_scn)
+            < (header.resetlogs_id, header.first_scn)
+        )
+
+    def has_more(self, file: OnlineMember) -> bool:
+        """Tell whether another member has a whole LWN group behind what was read.
+
+        Raises:
+            OlrPgError: 2002, the file cannot be read.
+        """
+        end = find_end(self._read(file, FIRST_BYTES), self.end, self.header, self.scn)
+        return end.block > self.end
+
+    def _is_quiet(self, file: OnlineMember) -> bool:
         """Tell quickly whether nothing was written behind what was read: mostly it is so."""
         size = self.header.block_size
         if self.header.nab is not None or self.problem is not None:
@@ -158,14 +180,14 @@ class LogTail:
         sequence = BLOCK.number(block, "sequence", big=big)
         return number != self.end or sequence < self.header.sequence
 
-    def _read(self, file: OnlineFile, size: int) -> npt.NDArray[np.uint8]:
+    def _read(self, file: OnlineMember, size: int) -> npt.NDArray[np.uint8]:
         block_size, nab = self.header.block_size, self.header.nab
         if nab is not None:
             size = min(size, (nab - self.end) * block_size)
         data = file.read(self.end * block_size, size)
         return data[: data.size // block_size * block_size]
 
-    def _verify(self, file: OnlineFile, unverified: _Unverified, now: float) -> bool:
+    def _verify(self, file: OnlineMember, unverified: _Unverified, now: float) -> bool:
         if now < unverified.due:
             return False
         self._unverified = None

@@ -1,4 +1,4 @@
-"""Reading an online log: straight from its storage, since another machine writes it.
+"""Reading a member of an online log: straight from its storage, since another machine writes it.
 
 A page cache may have blocks as they were, on a network mount for seconds. So the file is read with
 direct I/O, aligned as that asks for; where the file system knows none, what the cache has is given
@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import stat
+from abc import ABC, abstractmethod
 from errno import EINVAL
 from pathlib import Path
 from typing import Final, Self
@@ -30,11 +31,69 @@ READ_BYTES: Final = 4 << 20
 _DIRECT: Final = getattr(os, "O_DIRECT", 0)
 
 
-class OnlineFile:
-    """A file that is read while somebody else writes into it.
+class OnlineMember(ABC):
+    """A member of a group of online logs, open for reading while Oracle writes into it.
 
     Attributes:
         path: as given.
+    """
+
+    path: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
+    @property
+    @abstractmethod
+    def is_replaced(self) -> bool:
+        """Tell whether the path may lead to another file now, or to none: open it again."""
+
+    @abstractmethod
+    def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """Read `size` bytes from `offset` on; fewer only where the file ends.
+
+        Raises:
+            OlrPgError: 2002, it cannot be read.
+        """
+
+    def read_start(self) -> npt.NDArray[np.uint8]:
+        """Read as much of the file's beginning as blocks 0 and 1 take at most.
+
+        Raises:
+            OlrPgError: 2002, it cannot be read.
+        """
+        return self.read(0, FIRST_DATA_BLOCK * BLOCK_LARGE)
+
+    def read_header(
+        self, start: npt.NDArray[np.uint8] | None = None
+    ) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
+        """Read and check blocks 0 and 1; the header, and these blocks.
+
+        Args:
+            start: what `read_start` gave; None: it is read.
+
+        Raises:
+            OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is being written just
+                now is 2005.
+        """
+        blocks = self.read_start() if start is None else start
+        data = blocks.tobytes()
+        block_size, _ = probe_geometry(data[:PROBE_BYTES], path=self.path)
+        one, two = block_size, FIRST_DATA_BLOCK * block_size
+        return parse_log_header(data[:one], data[one:two], path=self.path), blocks[:two]
+
+
+class OnlineFile(OnlineMember):
+    """A member that is mounted here.
+
+    Attributes:
         direct: whether it is read with direct I/O.
 
     Raises:
@@ -67,12 +126,6 @@ class OnlineFile:
         except OSError as error:
             raise self._unreadable(error) from error
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the file."""
         if self._handle >= 0:
@@ -81,7 +134,7 @@ class OnlineFile:
 
     @property
     def is_replaced(self) -> bool:
-        """Tell whether the path leads to another file now, or to none."""
+        """See `OnlineMember.is_replaced`: it leads to another file now, or to none."""
         try:
             found = Path(self.path).stat()
         except OSError:
@@ -89,7 +142,7 @@ class OnlineFile:
         return (found.st_dev, found.st_ino) != self._place
 
     def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
-        """Read `size` bytes from `offset` on; fewer only where the file ends.
+        """See `OnlineMember.read`.
 
         Raises:
             OlrPgError: 2002, it cannot be read.
@@ -123,32 +176,6 @@ class OnlineFile:
         if not self.direct:
             os.posix_fadvise(self._handle, begin, length, os.POSIX_FADV_DONTNEED)
         return os.preadv(self._handle, [memoryview(self._buffer)[:length]], begin)
-
-    def read_start(self) -> npt.NDArray[np.uint8]:
-        """Read as much of the file's beginning as blocks 0 and 1 take at most.
-
-        Raises:
-            OlrPgError: 2002, it cannot be read.
-        """
-        return self.read(0, FIRST_DATA_BLOCK * BLOCK_LARGE)
-
-    def read_header(
-        self, start: npt.NDArray[np.uint8] | None = None
-    ) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
-        """Read and check blocks 0 and 1; the header, and these blocks.
-
-        Args:
-            start: what `read_start` gave; None: it is read.
-
-        Raises:
-            OlrPgError: 2002 to 2008, see `parse_log_header`. A header that is being written just
-                now is 2005.
-        """
-        blocks = self.read_start() if start is None else start
-        data = blocks.tobytes()
-        block_size, _ = probe_geometry(data[:PROBE_BYTES], path=self.path)
-        one, two = block_size, FIRST_DATA_BLOCK * block_size
-        return parse_log_header(data[:one], data[one:two], path=self.path), blocks[:two]
 
     def _unreadable(self, error: OSError) -> OlrPgError:
         return OlrPgError(Code.LOG_UNREADABLE, system_reason(error), file=self.path)

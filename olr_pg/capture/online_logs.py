@@ -1,9 +1,11 @@
 """The online logs of a source: what of them is not archived yet, as it is written.
 
 A group of online logs is one file, or several members with the same content; the first member that
-can be read is. Groups are written in turn. A log that was archived before it was read to its end is
-read on from its archived copy, which is the same blocks: a position in the redo is (incarnation,
-thread, sequence, block of an LWN group), whichever file has it.
+can be read is. One that fails, is damaged, or falls behind another is replaced by the next. Members
+are mounted here, or far: a transport reads ranges of them. Groups are written in turn. A log that
+was archived before it was read to its end is read on from its archived copy, which is the same
+blocks: a position in the redo is (incarnation, thread, sequence, block of an LWN group), whichever
+file has it.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from olr_pg.capture.archived_log import LogPosition
 from olr_pg.capture.log_tail import TAIL_SUFFIX, LogTail
-from olr_pg.capture.online_file import OnlineFile
+from olr_pg.capture.online_file import OnlineFile, OnlineMember
 from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import remove_plain
 from olr_pg.files.private import make_private_directory
@@ -39,6 +42,16 @@ FOLDER: Final = "online"
 SEARCHES: Final = 100
 """How often all headers are read after a log has ended, to find the one that begins."""
 
+COMPARE_SECONDS: Final = 4.0
+"""After so long without anything new the other members of a group are looked at: an instance that
+is open writes every three seconds."""
+
+FAR_HEADERS_SECONDS: Final = 1.0
+"""How often the headers of closed logs are read that are far."""
+
+_UNREAD: Final = (Code.LOG_UNREADABLE, Code.LOG_NOT_BROUGHT)
+"""A member cannot be read; the way to all of them is broken."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -48,17 +61,25 @@ class _Group:
 
     Attributes:
         members: paths of its files.
+        open_member: opens one.
         file: the member that is read; None where none could be opened.
         header: of it, as it was read last; None where it could not be read.
         blocks: 0 and 1 of it.
         problem: why there is none.
+        first: the member to begin with.
+        replaced: members of which was said that another one is read instead.
+        compare_at: when the other members are looked at, if nothing new comes until then.
     """
 
     members: tuple[str, ...]
-    file: OnlineFile | None = None
+    open_member: Callable[[str], OnlineMember]
+    file: OnlineMember | None = None
     header: LogHeader | None = None
     blocks: npt.NDArray[np.uint8] | None = None
     problem: OlrPgError | None = None
+    first: int = 0
+    replaced: set[str] = field(default_factory=set)
+    compare_at: float = 0.0
 
     def read_header(self) -> bool:
         """Read the header again; whether there is another one now.
@@ -68,22 +89,67 @@ class _Group:
         before = self.header
         if self.file is not None and self.file.is_replaced:
             self.close()
-        for path in self.members if self.file is None else (self.file.path,):
+        for path in self._in_turn():
             try:
-                file = self.file or OnlineFile(path)
+                file = self.file or self.open_member(path)
                 self.file = file
                 start = file.read_start()
                 if self.blocks is not None and _begins_with(start, self.blocks):
+                    self.problem = None
                     return False
-                self.header, self.blocks = file.read_header(start)
+                header, blocks = file.read_header(start)
             except OlrPgError as error:
                 self.problem = error
-                if error.code == Code.LOG_UNREADABLE:
+                if error.code == Code.LOG_UNREADABLE or before is None:
                     self.close()
-                continue
+                    continue
+                # It is being written just now.
+                return False
+            self.header, self.blocks = header, blocks
+            self._begin_with(path, self.problem)
             self.problem = None
             break
         return self.header != before
+
+    def _in_turn(self) -> tuple[str, ...]:
+        return (*self.members[self.first :], *self.members[: self.first])
+
+    def _begin_with(self, path: str, reason: OlrPgError | None) -> None:
+        """Read this member from now on; say once that it takes the place of another."""
+        replaced = self.members[self.first]
+        self.first = self.members.index(path)
+        if path != replaced and replaced not in self.replaced:
+            self.replaced.add(replaced)
+            _log.warning(
+                "a member of a group of online logs is replaced by the next one",
+                member=replaced,
+                next=path,
+                reason="it is behind" if reason is None else reason.detail,
+            )
+
+    def go_over(self, tail: LogTail) -> bool:
+        """Go over to a member that has more of a log than the one that is read, if one has."""
+        for path in self._in_turn()[1:]:
+            try:
+                file = self.open_member(path)
+            except OlrPgError as error:
+                _log.debug("a member cannot be compared", member=path, reason=str(error))
+                continue
+            try:
+                header, blocks = file.read_header()
+                is_ahead = tail.is_before(header) or (tail.is_of(header) and tail.has_more(file))
+            except OlrPgError as error:
+                _log.debug("a member cannot be compared", member=path, reason=str(error))
+                is_ahead = False
+            if is_ahead:
+                reason = self.problem or tail.problem
+                self.close()
+                self.file, self.header, self.blocks = file, header, blocks
+                self._begin_with(path, reason)
+                self.problem = None
+                return True
+            file.close()
+        return False
 
     def close(self) -> None:
         """Close its file."""
@@ -116,6 +182,10 @@ class OnlineLogs:
         folder: of the spool; what is in it is removed.
         verify_seconds: see `LogTail`.
         clock: seconds, which do not go back.
+        open_member: opens a member by its path.
+        look_seconds: at least between two looks at members that are far; 0: they are mounted here,
+            and looked at as often as anybody asks.
+        close_way: closes what members are opened over.
 
     Raises:
         OlrPgError: 1092, the folder cannot be used.
@@ -126,10 +196,17 @@ class OnlineLogs:
         folder: Path,
         verify_seconds: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        open_member: Callable[[str], OnlineMember] = OnlineFile,
+        look_seconds: float = 0.0,
+        close_way: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder = folder
         self._verify_seconds = verify_seconds
         self._clock = clock
+        self._open_member = open_member
+        self._look_seconds = look_seconds
+        self._close_way = close_way
+        self._look_again = self._headers_again = -inf
         self._groups: list[_Group] = []
         self._tails: dict[LogPosition, LogTail] = {}
         self._wanted = _Wanted()
@@ -149,6 +226,7 @@ class OnlineLogs:
         """Close all files, and remove what was read."""
         for group in self._groups:
             group.close()
+        self._close_way()
         for tail in self._tails.values():
             tail.remove()
 
@@ -159,7 +237,11 @@ class OnlineLogs:
         for group in self._groups:
             if group.members not in members:
                 group.close()
-        self._groups = [known.get(paths) or _Group(paths) for paths in members]
+        if members != [group.members for group in self._groups]:
+            self._headers_again = -inf
+        self._groups = [
+            known.get(paths) or _Group(paths, self._open_member) for paths in members if paths
+        ]
 
     def poll(self, *, all_headers: bool = False) -> bool:
         """Read what was written since; whether anything is new. Little is read where nothing is.
@@ -171,6 +253,20 @@ class OnlineLogs:
         Raises:
             OlrPgError: 1092, the spool cannot be written.
         """
+        begin = self._clock()
+        if self._look_seconds:
+            if begin < self._look_again and begin < self._headers_again:
+                return False
+            all_headers = begin >= self._headers_again
+            if all_headers:
+                self._headers_again = begin + FAR_HEADERS_SECONDS
+        news = self._look(all_headers=all_headers)
+        end = self._clock()
+        # Where a look is long, half of the time is nobody's.
+        self._look_again = end + max(self._look_seconds, end - begin)
+        return news
+
+    def _look(self, *, all_headers: bool) -> bool:
         current = [one for one in self._groups if one.header and one.header.nab is None]
         is_new = [group.read_header() for group in current]
         if any(is_new):
@@ -197,13 +293,22 @@ class OnlineLogs:
             self._tails[position] = LogTail(header, self._folder, self._verify_seconds)
         tail = self._tails[position]
         closed = tail.renew(header, group.blocks)
+        now = self._clock()
         try:
-            grown = tail.read_on(file, self._clock())
+            grown = tail.read_on(file, now)
         except OlrPgError as error:
-            if error.code != Code.LOG_UNREADABLE:
+            if error.code not in _UNREAD:
                 raise
             group.problem = error
-            return False
+            grown = False
+            if error.code == Code.LOG_NOT_BROUGHT:  # of no member more is known
+                return is_new or closed
+        if grown or is_new or closed or tail.is_whole or tail.is_lost:
+            group.compare_at = now + COMPARE_SECONDS
+        elif len(group.members) > 1 and (group.problem or tail.problem or now >= group.compare_at):
+            group.compare_at = now + COMPARE_SECONDS
+            if group.go_over(tail):
+                return self._read_on(group)
         return is_new or closed or grown
 
     def add_to(self, scan: LogScan, scn: int) -> LogScan:
@@ -251,7 +356,7 @@ class OnlineLogs:
         problems = [
             group.problem
             for group in self._groups
-            if group.problem is not None and group.problem.code == Code.LOG_UNREADABLE
+            if group.problem is not None and group.problem.code in _UNREAD
         ]
         for position, tail in sorted(self._tails.items()):
             if tail.problem is not None and position not in self._wanted.archived:

@@ -54,6 +54,12 @@ class CommandTransport(Section):
         " Oracle names it, {thread} and {sequence} its numbers, {file} where to put it. Without"
         " {file} the command's output is the log",
     )
+    range_command: list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description='for redo "online", a list as `command`: its output is {size} bytes of the'
+        " online log {name} from byte {offset} on, fewer only where the file ends",
+    )
     timeout_seconds: float = Field(
         default=3_600.0, gt=0, le=86_400, description="seconds that one log may take"
     )
@@ -78,7 +84,7 @@ class SftpTransport(Section):
     )
     path_mapping: PathMapping = Field(
         default=(),
-        description="pairs of an archive path as Oracle names it and as the SSH server does",
+        description="pairs of a path as Oracle names it and as the SSH server does",
     )
     timeout_seconds: float = Field(
         default=60.0, gt=0, le=86_400, description="seconds that one answer may take"
@@ -91,11 +97,14 @@ class BfileTransport(Section):
     kind: Literal["bfile"] = Field(description=_TRANSPORTS)
     directories: dict[str, str] = Field(
         default_factory=dict,
-        description="an object: directory objects by the archive path that they are for; by default"
+        description="an object: directory objects by the path that they are for; by default"
         " that of ALL_DIRECTORIES which has the path",
     )
     sessions: int = Field(
-        default=2, ge=1, le=16, description="connections that read one log at a time"
+        default=2,
+        ge=1,
+        le=16,
+        description="connections that read one log at a time; as many more read the online logs",
     )
 
 
@@ -171,9 +180,12 @@ class OracleSource(Section):
             raise problem(
                 "a `vault` beside `transport`: what is brought is kept there", show="nothing"
             )
-        if self.transport is not None and self.redo == "online":
+        if isinstance(self.transport, CommandTransport) and (
+            (self.redo == "online") != (self.transport.range_command is not None)
+        ):
             raise problem(
-                'redo "archived" with `transport`: online logs must be mounted', show="nothing"
+                'a `range-command` in `transport` with redo "online", and only with it',
+                show="nothing",
             )
         return self
 

@@ -29,6 +29,9 @@ _LIVE: Final = """
     "server": {server}, // host:port/service of {whose}
 {containers}    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
     "path-mapping": {mapping},
+    // "redo": "online", // follow the online logs too: commits arrive within a second
+    // Not mounted? docs/transport.md: archived and online logs over this connection, SFTP, ...
+    // "vault": {{ "directory": "vault" }}, "transport": {{ "kind": "bfile" }},
   }},
 """
 _CONTAINERS: Final = """\

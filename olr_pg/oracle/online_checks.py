@@ -17,13 +17,15 @@ from olr_pg.oracle.allowed_queries import unreadable
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
+from olr_pg.oracle.transport.online_ranges import open_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
-    from olr_pg.config.source_section import OracleSource
+    from olr_pg.config.source_section import LogTransportSection, OracleSource
+    from olr_pg.oracle.transport.online_ranges import OnlineRanges
 
 CHECK: Final = "oracle.online-logs"
 
@@ -51,7 +53,49 @@ def check_online(connection: Connection, source: OracleSource) -> list[Finding]:
     if not groups:
         none = OlrPgError(Code.ONLINE_LOG_UNREADABLE, "V$LOG and V$LOGFILE name none in use")
         return [coded(CHECK, none)]
-    return list(check_groups(groups))
+    if source.transport is None:
+        return list(check_groups(groups))
+    return list(check_far_groups(groups, source.transport, source))
+
+
+def check_far_groups(
+    groups: Sequence[tuple[str, ...]], section: LogTransportSection, source: OracleSource
+) -> Iterator[Finding]:
+    """Yield a finding for each member that the transport cannot read.
+
+    It is an error where no other member of the group is left.
+    """
+    ranges = open_ranges(section, source)
+    try:
+        for paths in groups:
+            problems = [_far_problem(ranges, path) for path in paths]
+            for path, problem in zip(paths, problems, strict=True):
+                if problem is None:
+                    continue
+                what = f"{path}: {problem.detail}"
+                is_lost = all(problems)
+                found = OlrPgError(Code.ONLINE_LOG_UNREADABLE, what, action=problem.action)
+                if is_lost:
+                    yield coded(CHECK, found)
+                else:
+                    yield warning(
+                        CHECK,
+                        f"a member of a group of online logs cannot be read: {what}; the others of"
+                        " its group are",
+                        problem.action,
+                    )
+    finally:
+        ranges.close()
+
+
+def _far_problem(ranges: OnlineRanges, path: str) -> OlrPgError | None:
+    """Read the header of a member; why that cannot be."""
+    try:
+        ranges.open(path).read_header()
+    except OlrPgError as problem:
+        # A header that is being written just now is there, too.
+        return None if problem.code == Code.BLOCK_CORRUPT else problem
+    return None
 
 
 def closed_to_us(path: str, may: Callable[[Path, int], bool] = os.access) -> str | None:

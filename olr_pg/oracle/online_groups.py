@@ -31,7 +31,8 @@ _GONE: Final = frozenset({"INVALID", "DELETED"})
 def online_groups(connection: Connection, source: OracleSource) -> list[tuple[str, ...]]:
     """List the groups that logs were written into: where the members of each are here.
 
-    Members that Oracle cannot use are left out; one that is not complete comes last.
+    With a transport, they are where Oracle has them. Members that Oracle cannot use are left out;
+    one that is not complete comes last.
     """
     standby = is_physical_standby(connection)
     logs = read_standby_logs(connection) if standby else read_online_logs(connection)
@@ -41,7 +42,8 @@ def online_groups(connection: Connection, source: OracleSource) -> list[tuple[st
     for member in read_log_members(connection):
         if member.group in used and member.kind == kind and member.status not in _GONE:
             members.setdefault(member.group, []).append(member)
-    return [_paths(members[group], source.path_mapping) for group in sorted(members)]
+    mapping = source.path_mapping if source.transport is None else ()
+    return [_paths(members[group], mapping) for group in sorted(members)]
 
 
 def _paths(members: list[LogMember], mapping: Iterable[tuple[str, str]]) -> tuple[str, ...]:

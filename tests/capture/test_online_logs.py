@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 
 from olr_pg.capture import log_tail
 from olr_pg.capture.logs import LogScan, discover_logs
-from olr_pg.capture.online_logs import OnlineLogs
+from olr_pg.capture.online_file import OnlineFile
+from olr_pg.capture.online_logs import COMPARE_SECONDS, OnlineLogs
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 from tests.online_source import OnlineGroups, SmallLogs, small_logs
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
 
 NOTHING = LogScan((), (), ())
 
@@ -252,3 +259,122 @@ def test_a_member_that_was_given_up_does_not_open_a_closed_log_again(
     bench.groups.switch()
     bench.online.use([[str(group.path)], [str(given_up)], [str(bench.groups.current.path)]])
     assert bench.found() == [(0, bench.logs[0].blocks, False), (1, FIRST_DATA_BLOCK, True)]
+
+
+class Members:
+    """Two members of the first group, which are looked at as far ones are."""
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self.bench = bench
+        self.group = bench.groups.groups[0]
+        self.paths = [str(folder / "a.log"), str(folder / "b.log")]
+        self.online = OnlineLogs(folder / "far", clock=lambda: bench.now, look_seconds=0.02)
+        self.online.use([self.paths])
+
+    def copy(self, *numbers: int) -> None:
+        for number in numbers:
+            shutil.copyfile(self.group.path, self.paths[number])
+
+    def blocks(self, seconds: float = 1.0) -> int:
+        self.bench.now += seconds
+        return max((log.blocks for log in self.online.add_to(NOTHING, 0).logs), default=0)
+
+
+def _replacements(logs: list[MutableMapping[str, object]]) -> list[tuple[object, object]]:
+    return [
+        (Path(str(line["member"])).name, line["reason"])
+        for line in logs
+        if "replaced" in str(line["event"])
+    ]
+
+
+def test_a_member_that_fails_is_replaced_by_the_next_and_that_is_said_once(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.groups.switch().write(8)
+    members = Members(bench, tmp_path)
+    members.copy(0, 1)
+    before = members.blocks()
+    assert before > FIRST_DATA_BLOCK
+    members.group.write()
+    members.copy(1)
+    Path(members.paths[0]).unlink()
+    with structlog.testing.capture_logs() as logs:
+        assert members.blocks() == bench.logs[0].blocks
+        for _ in range(3):
+            members.blocks()
+    assert [name for name, _ in _replacements(logs)] == ["a.log"]
+    assert members.online.add_to(NOTHING, 0).unusable == ()
+
+
+@pytest.mark.parametrize("how", ["stands still", "is damaged", "has an older log"])
+def test_a_member_that_is_behind_is_replaced_by_the_next(
+    bench: Bench, tmp_path: Path, how: str
+) -> None:
+    group = bench.groups.switch()
+    group.write(8)
+    members = Members(bench, tmp_path)
+    members.copy(0, 1)
+    before = members.blocks()
+    group.write()
+    number = 0
+    if how == "has an older log":
+        for _ in bench.groups.groups:
+            bench.groups.switch().write()
+        number = len(bench.groups.groups)
+    members.copy(1)
+    if how == "is damaged":
+        members.copy(0)
+        size = group.block_size
+        with Path(members.paths[0]).open("r+b") as file:
+            file.seek((before + 1) * size)
+            file.write(bytes(size))
+    with structlog.testing.capture_logs() as logs:
+        assert members.blocks(COMPARE_SECONDS / 2) == before
+        for _ in range(2):
+            members.blocks(COMPARE_SECONDS)
+    last = members.online.add_to(NOTHING, 0).logs[-1]
+    sequence = bench.logs[number].header.sequence
+    assert (last.header.sequence, last.blocks) == (sequence, bench.logs[number].blocks)
+    assert [name for name, _ in _replacements(logs)] == ["a.log"]
+
+
+def test_a_way_that_is_broken_replaces_nothing(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.groups.switch().write(8)
+    members = Members(bench, tmp_path)
+    members.copy(0, 1)
+    before = members.blocks()
+    read = OnlineFile.read
+
+    def broken(self: OnlineFile, offset: int, size: int) -> object:
+        raise OlrPgError(Code.LOG_NOT_BROUGHT, "cut", name=self.path)
+
+    members.group.write()
+    members.copy(0, 1)
+    monkeypatch.setattr(OnlineFile, "read", broken)
+    with structlog.testing.capture_logs() as logs:
+        assert members.blocks() == before
+        (problem,) = members.online.add_to(NOTHING, 0).unusable
+        assert problem.code == Code.LOG_NOT_BROUGHT
+        monkeypatch.setattr(OnlineFile, "read", read)
+        assert members.blocks() == bench.logs[0].blocks
+    assert _replacements(logs) == []
+    assert members.online.add_to(NOTHING, 0).unusable == ()
+
+
+def test_members_that_are_far_are_not_looked_at_more_often_than_that_takes(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.groups.switch().write(8)
+    members = Members(bench, tmp_path)
+    members.copy(0, 1)
+    before = members.blocks()
+    members.group.write()
+    members.copy(0, 1)
+    bench.now += 0.01
+    assert not members.online.poll()
+    assert members.blocks(0.0) == before
+    bench.now += 0.01
+    assert members.online.poll()

@@ -26,3 +26,29 @@ def test_a_kind_that_is_none_is_an_error_of_its_own() -> None:
 def test_keys_of_the_other_kind_are_not_taken() -> None:
     with pytest.raises(ValidationError):
         SOURCE.validate_python({**LIVE, "logs": "/a"})
+
+
+@pytest.mark.parametrize("redo", ["archived", "online"])
+@pytest.mark.parametrize("with_ranges", [True, False])
+def test_a_command_reads_ranges_of_online_logs_with_a_command_of_their_own(
+    redo: str, with_ranges: bool
+) -> None:
+    transport = {"kind": "command", "command": ["cat", "{name}"]}
+    if with_ranges:
+        transport["range-command"] = ["dd", "if={name}"]
+    section = {**LIVE, "redo": redo, "vault": {"directory": "/v"}, "transport": transport}
+    if with_ranges == (redo == "online"):
+        source = SOURCE.validate_python(section)
+        assert isinstance(source, OracleSource)
+        assert source.redo == redo
+        return
+    with pytest.raises(ValidationError, match="range-command"):
+        SOURCE.validate_python(section)
+
+
+@pytest.mark.parametrize("kind", [{"kind": "bfile"}, {"kind": "sftp", "host": "h", "user": "u"}])
+def test_online_logs_are_read_over_a_transport_too(kind: dict[str, str]) -> None:
+    vault = {"directory": "/v"}
+    source = SOURCE.validate_python({**LIVE, "redo": "online", "vault": vault, "transport": kind})
+    assert isinstance(source, OracleSource)
+    assert (source.redo, source.transport is not None) == ("online", True)

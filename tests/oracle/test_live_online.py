@@ -85,7 +85,7 @@ class Working:
     def works(self) -> bool:
         return self._thread.is_alive()
 
-    def source(self) -> OracleSource:
+    def source(self, **changes: object) -> OracleSource:
         """As soon as it is open."""
         assert self._opened.wait(PATIENCE_SECONDS)
         assert self.failure is None, self.failure
@@ -98,7 +98,7 @@ class Working:
             "path-mapping": places,
             "poll-ms": 50,
         }
-        return OracleSource.model_validate(section)
+        return OracleSource.model_validate(section | changes)
 
     def end(self) -> None:
         self.stop.set()

@@ -21,6 +21,7 @@ from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import not_brought
 from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
+from olr_pg.oracle.transport.online_ranges import ANSWER_SECONDS, SessionLost
 from olr_pg.ordered_window import in_order
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ _FILE: Final = "SELECT BFILENAME(:1, :2) FROM DUAL"
 _READ_ONLY: Final = "SET TRANSACTION READ ONLY"
 _NO_DIRECTORY: Final = ("ORA-22285", "ORA-22286")
 """There is no such directory; its privilege is missing."""
+
+
+_OF_FILE: Final = (*_NO_DIRECTORY, "ORA-22288", "ORA-22289", "ORA-22290", "ORA-01031")
+"""The file is not there, or may not be read; a session has too many open; no privilege."""
 
 
 class _Place(NamedTuple):
@@ -118,15 +123,11 @@ class DirectoryLogs:
                 connection.close()
 
     def _place(self, connection: oracledb.Connection, listed: ListedLog) -> _Place:
-        folder, name = split_path(listed.name)
-        given = {_plain(path): known for path, known in self._section.directories.items()}
-        directory = given.get(folder)
-        if directory is None:
-            with connection.cursor() as cursor:
-                directory = readable_directories(cursor).get(folder)
-        if directory is None:
+        place = _find_place(connection, self._section, listed.name)
+        if place is None:
+            folder, _ = split_path(listed.name)
             raise no_directory(listed, f"ALL_DIRECTORIES has none for {folder}")
-        return _Place(directory, name)
+        return place
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -135,6 +136,93 @@ class DirectoryLogs:
             for connection in self._connections:
                 with suppress(oracledb.Error):  # it is lost already
                     connection.cancel()
+
+
+class DirectoryRanges:
+    """Reads ranges of files in a session of its own; an `online_ranges.RangeSession`.
+
+    Raises:
+        SessionLost: it cannot be made.
+    """
+
+    def __init__(self, section: BfileTransport, source: OracleSource) -> None:
+        self._section = section
+        self._files: dict[str, tuple[int, Any, int]] = {}
+        try:
+            self._connection = open_connection(source)
+        except oracledb.Error as error:
+            raise SessionLost(oracle_error(error, "connecting").detail) from error
+        try:
+            self._connection.call_timeout = int(1000 * min(source.query_timeout, ANSWER_SECONDS))
+            with self._connection.cursor() as cursor:
+                cursor.execute(_READ_ONLY)
+        except oracledb.Error as error:
+            self.close()
+            raise SessionLost(oracle_error(error, "connecting").detail) from error
+
+    def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        """See `RangeSession.read`.
+
+        Raises:
+            SessionLost: the connection is lost, or does not answer.
+            OlrPgError: 2002, the file cannot be read.
+        """
+        try:
+            lob, length = self._file(name, opened)
+            # Oracle calls it an error to read behind the end.
+            size = min(size, length - offset)
+            return bytes(lob.read(offset + 1, size)) if size > 0 else b""
+        except oracledb.Error as error:
+            detail = oracle_error(error, f"reading {name}").detail
+            if not any(detail_of in detail for detail_of in _OF_FILE):
+                raise SessionLost(detail) from error
+            self._files.pop(name, None)
+            missing = any(number in detail for number in _NO_DIRECTORY)
+            raise _unreadable(name, detail, missing=missing) from error
+
+    def _file(self, name: str, opened: int) -> tuple[Any, int]:
+        known = self._files.get(name)
+        if known is not None and known[0] == opened:
+            return known[1:]
+        if known is not None:
+            del self._files[name]
+            known[1].close()
+        place = _find_place(self._connection, self._section, name)
+        if place is None:
+            folder, _ = split_path(name)
+            raise _unreadable(name, f"ALL_DIRECTORIES has none for {folder}", missing=True)
+        lob = _opened(self._connection, place)
+        length = lob.size()
+        self._files[name] = opened, lob, length
+        return lob, length
+
+    def close(self) -> None:
+        """See `RangeSession.close`."""
+        with suppress(oracledb.Error):  # it is lost already
+            self._connection.close()
+
+
+def _unreadable(name: str, detail: str, *, missing: bool) -> OlrPgError:
+    folder, _ = split_path(name)
+    action = (
+        f"as a DBA, in the container that `source.server` leads to: CREATE DIRECTORY ONLINELOG_DIR"
+        f" AS '{folder}'; GRANT READ ON DIRECTORY ONLINELOG_DIR TO the user. On RDS: EXEC"
+        " rdsadmin.rdsadmin_master_util.create_onlinelog_dir, then the grant"
+    )
+    return OlrPgError(Code.LOG_UNREADABLE, detail, action=action if missing else None, file=name)
+
+
+def _find_place(
+    connection: oracledb.Connection, section: BfileTransport, path: str
+) -> _Place | None:
+    """Find the directory object that leads to a file; None where there is none."""
+    folder, name = split_path(path)
+    given = {_plain(known): directory for known, directory in section.directories.items()}
+    directory = given.get(folder)
+    if directory is None:
+        with connection.cursor() as cursor:
+            directory = readable_directories(cursor).get(folder)
+    return None if directory is None else _Place(directory, name)
 
 
 def readable_directories(cursor: Any) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Logs that a command of the operator's puts here: ``ssh``, ``asmcmd cp``, a script."""
+"""Logs that a command of the operator's puts here, or ranges of them: ``ssh``, a script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import plain_reason
+from olr_pg.errors import Code, OlrPgError, plain_reason
 from olr_pg.files.owned import open_plain, remove_plain
 from olr_pg.observability.redaction import mask
 from olr_pg.oracle.archive import not_brought
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from olr_pg.config.source_section import CommandTransport
     from olr_pg.oracle.archive import ListedLog
+
+_RANGE_SECONDS: Final = 30.0
+"""One range may take so long."""
 
 _SAID_BYTES: Final = 400
 """How much of a failed command's words stands in its error."""
@@ -105,6 +108,62 @@ class LogCommand:
             self._closed = True
             for process in self._running:
                 _end(process)
+
+
+class RangeCommand:
+    """Runs the command once for each range of an online log; an `online_ranges.RangeSession`."""
+
+    def __init__(self, section: CommandTransport) -> None:
+        self._section = section
+
+    def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        """See `RangeSession.read`.
+
+        Raises:
+            OlrPgError: 2002, the command failed.
+        """
+        words = {"name": name, "offset": str(offset), "size": str(size)}
+        command = [_filled(part, words) for part in self._section.range_command or ()]
+        seconds = min(self._section.timeout_seconds, _RANGE_SECONDS)
+        try:
+            with subprocess.Popen(  # noqa: S603 - the operator's own
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            ) as process:
+                try:
+                    data, said = process.communicate(timeout=seconds)
+                finally:
+                    _end(process)
+        except subprocess.TimeoutExpired as error:
+            raise _range_failed(name, f"{seconds:g} s were not enough") from error
+        except OSError as error:
+            raise _range_failed(name, plain_reason(error)) from error
+        if process.returncode:
+            text = mask(said.decode("utf-8", "replace").strip()[-_SAID_BYTES:])
+            raise _range_failed(
+                name, f"exit code {process.returncode}: {text or 'it said nothing'}"
+            )
+        if len(data) > size:
+            raise _range_failed(
+                name, f"of {size} bytes at {offset} came {len(data)}: it does not print a range"
+            )
+        return data
+
+    def close(self) -> None:
+        """See `RangeSession.close`."""
+
+
+def _range_failed(name: str, reason: str) -> OlrPgError:
+    return OlrPgError(
+        Code.LOG_UNREADABLE,
+        f"`source.transport.range-command`: {reason}",
+        action="run the command by hand, with {name}, {offset} and {size} filled in, as the user of"
+        " the appliance; it must print exactly these bytes",
+        file=name,
+    )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,19 +1,20 @@
-"""Logs that are copied over SFTP from the host that Oracle archives to."""
+"""Logs that are read over SFTP from the host that has them: archived whole, online by ranges."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 import paramiko
 
-from olr_pg.errors import system_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.files.owned import open_plain
 from olr_pg.oracle.archive import map_path, not_brought
+from olr_pg.oracle.transport.online_ranges import ANSWER_SECONDS, SessionLost
 from olr_pg.ordered_window import in_order
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ _CHANNELS_MAX: Final = 4
 """Of a connection, each with one request: sshd grants ten, and two logs may come at a time."""
 
 _CONNECT_SECONDS: Final = 30
+
+_LOST: Final = (
+    EOFError,
+    paramiko.SSHException,
+    paramiko.SFTPError,
+    TimeoutError,
+    ConnectionError,
+)
+"""What tells that a connection is lost, or that its other end has lost its way."""
 
 # What goes wrong is in the errors that are raised; the library would log it with a traceback.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -56,7 +66,7 @@ class SftpLogs:
                 raise not_brought(listed, "the appliance ends")
             self._clients.add(client)
         try:
-            self._connect(client)
+            _connect(client, self._section)
             self._copy(client, map_path(listed.name, self._section.path_mapping), into)
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise not_brought(listed, f"{self._place}: {_words(error)}") from error
@@ -68,30 +78,6 @@ class SftpLogs:
     @property
     def _place(self) -> str:
         return f"{self._section.user}@{self._section.host}:{self._section.port}"
-
-    def _connect(self, client: paramiko.SSHClient) -> None:
-        section = self._section
-        # A host that is not known is refused: it might be anybody's.
-        client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        if section.known_hosts is None:
-            client.load_system_host_keys()
-        else:
-            client.load_system_host_keys(str(section.known_hosts))
-        password = None if section.password is None else section.password.get_secret_value()
-        client.connect(
-            section.host,
-            section.port,
-            section.user,
-            password,
-            key_filename=None if section.key_file is None else str(section.key_file),
-            passphrase=password if section.key_file is not None else None,
-            timeout=_CONNECT_SECONDS,
-            banner_timeout=_CONNECT_SECONDS,
-            auth_timeout=_CONNECT_SECONDS,
-            channel_timeout=_CONNECT_SECONDS,
-            allow_agent=section.key_file is None and password is None,
-            look_for_keys=section.key_file is None and password is None,
-        )
 
     def _copy(self, client: paramiko.SSHClient, name: str, into: Path) -> None:
         with (
@@ -132,6 +118,107 @@ class SftpLogs:
             self._closed = True
             for client in self._clients:
                 client.close()
+
+
+def _connect(client: paramiko.SSHClient, section: SftpTransport) -> None:
+    # A host that is not known is refused: it might be anybody's.
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    if section.known_hosts is None:
+        client.load_system_host_keys()
+    else:
+        client.load_system_host_keys(str(section.known_hosts))
+    password = None if section.password is None else section.password.get_secret_value()
+    client.connect(
+        section.host,
+        section.port,
+        section.user,
+        password,
+        key_filename=None if section.key_file is None else str(section.key_file),
+        passphrase=password if section.key_file is not None else None,
+        timeout=_CONNECT_SECONDS,
+        banner_timeout=_CONNECT_SECONDS,
+        auth_timeout=_CONNECT_SECONDS,
+        channel_timeout=_CONNECT_SECONDS,
+        allow_agent=section.key_file is None and password is None,
+        look_for_keys=section.key_file is None and password is None,
+    )
+
+
+class SftpRanges:
+    """Reads ranges of files over a connection of its own; an `online_ranges.RangeSession`.
+
+    Raises:
+        SessionLost: it cannot be made.
+    """
+
+    def __init__(self, section: SftpTransport) -> None:
+        self._section = section
+        self._client = paramiko.SSHClient()
+        self._files: dict[str, tuple[int, paramiko.SFTPFile]] = {}
+        try:
+            _connect(self._client, section)
+            self._sftp = self._client.open_sftp()
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            self._client.close()
+            raise SessionLost(_words(error)) from error
+        channel = self._sftp.get_channel()
+        assert channel is not None  # it is open
+        channel.settimeout(min(section.timeout_seconds, ANSWER_SECONDS))
+
+    def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        """See `RangeSession.read`.
+
+        Raises:
+            SessionLost: the connection is lost, or does not answer.
+            OlrPgError: 2002, the file cannot be read.
+        """
+        parts = list[bytes]()
+        try:
+            file = self._file(name, opened)
+            while size > 0:
+                file.seek(offset)
+                part = file.read(min(size, _PIECE))
+                if not part:
+                    break
+                parts.append(part)
+                offset += len(part)
+                size -= len(part)
+        except _LOST as error:
+            raise SessionLost(_words(error)) from error
+        except OSError as error:
+            # SFTP's own answers have a number of the system, or its words; a socket's end has none.
+            if not self._is_alive():
+                raise SessionLost(_words(error)) from error
+            raise OlrPgError(
+                Code.LOG_UNREADABLE,
+                f"{self._section.user}@{self._section.host}: {_words(error)}",
+                file=map_path(name, self._section.path_mapping),
+            ) from error
+        return b"".join(parts)
+
+    def _is_alive(self) -> bool:
+        transport = self._client.get_transport()
+        return transport is not None and transport.is_active()
+
+    def _file(self, name: str, opened: int) -> paramiko.SFTPFile:
+        known = self._files.get(name)
+        if known is not None and known[0] == opened:
+            return known[1]
+        if known is not None:
+            del self._files[name]
+            known[1].close()
+        file = self._sftp.open(map_path(name, self._section.path_mapping), "rb")
+        self._files[name] = opened, file
+        return file
+
+    def close(self) -> None:
+        """See `RangeSession.close`."""
+        # The connection first: nobody waits for the answers to what closes the files then.
+        self._client.close()
+        for _, file in self._files.values():
+            with suppress(OSError, EOFError, paramiko.SSHException):
+                file.close()
+        self._files.clear()
 
 
 def _pieces(

@@ -47,6 +47,9 @@ TABLES: Final = "tables"
 LOGS: Final = "logs"
 ONLINE: Final = "online"
 UNDO_STEPS: Final = 20
+ONLINE_DIRECTORY: Final = "ONLINELOG_DIR"
+"""The directory object of the online logs, as RDS names it."""
+
 ARCHIVE_DIRECTORY: Final = "ARCHIVELOG_DIR"
 """The directory object that leads to `LOGS`, named as on RDS."""
 
@@ -143,6 +146,7 @@ class LiveServer:
         self._database = database
         self._state = _state(files.start, files.simulation.instance.identity.dbid, self._directory)
         self._open_things.callback(self._state.close)
+        self._state.offer_directory(ONLINE_DIRECTORY, ORADATA, self._directory / ONLINE)
         self._state.show_online_logs(database.control)
         self._rows = _Rows(self._state, files.start, self._directory)
 

@@ -1,0 +1,248 @@
+"""Online logs that are not mounted here: a transport reads ranges of their members.
+
+A session reads one range at a time; a large range is cut into pieces, and several sessions read
+them. Where a session's connection breaks, the range is read again over another one: what is read
+of an online log is judged block by block, so it does not matter which read a block came with.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from olr_pg.capture.online_file import OnlineMember
+from olr_pg.config.source_section import BfileTransport, CommandTransport
+from olr_pg.errors import Code, OlrPgError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from olr_pg.config.source_section import LogTransportSection, OracleSource
+    from olr_pg.redo.header import LogHeader
+
+PIECE: Final = 512 << 10
+"""Bytes of one read of a session: less waits longer for answers than for bytes."""
+
+ANSWER_SECONDS: Final = 10.0
+"""One answer may take so long: then the connection counts as broken, whatever the configuration
+grants the copy of a whole log."""
+
+LOOK_SECONDS: Final = 0.02
+COMMAND_LOOK_SECONDS: Final = 0.5
+"""Between two looks at the logs: a command is a process, and mostly a connection, for each range.
+"""
+
+_REOPEN_SECONDS: Final = 5.0
+"""A closed log's file may be dropped, and made again with its name: it is opened again at times."""
+
+_PAUSE_SECONDS: Final = 0.1
+_PAUSE_SECONDS_MAX: Final = 5.0
+"""After a connection that could not be made: at first, and at most."""
+
+
+class SessionLost(Exception):  # noqa: N818 - it is no fault of ours
+    """The connection of a session is lost; the argument says how."""
+
+
+class RangeSession(Protocol):
+    """Reads ranges of files; used by one thread at a time."""
+
+    def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        """Read a range; fewer bytes only where the file ends.
+
+        Args:
+            name: of the file, as Oracle has it.
+            opened: which opening of the file this is: another one than last time opens it again.
+
+        Raises:
+            SessionLost: the connection is lost, or does not answer.
+            OlrPgError: 2002, the file cannot be read.
+        """
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class OnlineRanges:
+    """Reads ranges of online logs; by several threads.
+
+    Args:
+        connect: opens a session; raises `SessionLost`, where that cannot be.
+        sessions: at most so many at a time.
+        place: what is connected to, for messages.
+        look_seconds: at least between two looks at what was written.
+        clock: seconds, which do not go back.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], RangeSession],
+        sessions: int,
+        place: str,
+        look_seconds: float = LOOK_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.look_seconds = look_seconds
+        self._connect = connect
+        self._sessions = sessions
+        self._place = place
+        self._clock = clock
+        self._idle = SimpleQueue[RangeSession]()
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        self._openings = 0
+        self._refused = ""
+        self._pause = _PAUSE_SECONDS
+        self._again = clock()
+
+    def open(self, name: str) -> FarMember:
+        """Open a member. Whether it is there, its first read shows."""
+        with self._lock:
+            self._openings += 1
+            return FarMember(self, name, self._openings, self._clock)
+
+    def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        """Read a range of a member; fewer bytes only where the file ends.
+
+        Raises:
+            OlrPgError: 2002 the file cannot be read, 7031 nobody answers.
+        """
+        if size <= PIECE or self._sessions == 1:
+            return self._read_piece(name, opened, offset, size)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._sessions, thread_name_prefix="log range")
+        pieces = [
+            (at, min(PIECE, offset + size - at)) for at in range(offset, offset + size, PIECE)
+        ]
+        under_way = [self._pool.submit(self._read_piece, name, opened, *one) for one in pieces]
+        found = list[bytes]()
+        try:
+            for (_, wanted), piece in zip(pieces, under_way, strict=True):
+                found.append(piece.result())
+                if len(found[-1]) < wanted:
+                    break
+        finally:
+            for piece in under_way:
+                piece.cancel()
+        return b"".join(found)
+
+    def _read_piece(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        """Read a piece; over a new session where one that was idle turns out to be lost."""
+        while True:
+            try:
+                session, is_new = self._idle.get_nowait(), False
+            except Empty:
+                session, is_new = self._new_session(name), True
+            try:
+                data = session.read(name, opened, offset, size)
+            except SessionLost as error:
+                session.close()
+                if is_new:
+                    raise self._not_brought(name, str(error)) from error
+            except BaseException:
+                self._idle.put(session)
+                raise
+            else:
+                self._idle.put(session)
+                return data
+
+    def _new_session(self, name: str) -> RangeSession:
+        """Connect; soon after that has failed it fails again, without a try."""
+        with self._lock:
+            if self._clock() < self._again:
+                raise self._not_brought(name, self._refused)
+            try:
+                session = self._connect()
+            except SessionLost as error:
+                self._refused = str(error)
+                self._again = self._clock() + self._pause
+                self._pause = min(2 * self._pause, _PAUSE_SECONDS_MAX)
+                raise self._not_brought(name, self._refused) from error
+            self._pause = _PAUSE_SECONDS
+            return session
+
+    def _not_brought(self, name: str, reason: str) -> OlrPgError:
+        return OlrPgError(
+            Code.LOG_NOT_BROUGHT,
+            f"a range of an online log, {self._place}: {reason}",
+            action="see that `source.transport` gets there by hand; the online logs are read on as"
+            " soon as it does",
+            name=name,
+        )
+
+    def close(self) -> None:
+        """Close all sessions."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+
+class FarMember(OnlineMember):
+    """A member of which ranges are read over a transport.
+
+    Args:
+        opened: which opening this is.
+    """
+
+    def __init__(
+        self, ranges: OnlineRanges, name: str, opened: int, clock: Callable[[], float]
+    ) -> None:
+        self.path = name
+        self._ranges = ranges
+        self._opened = opened
+        self._clock = clock
+        self._reopen_at = clock() + _REOPEN_SECONDS
+        self._is_current = False
+
+    def close(self) -> None:
+        """See `OnlineMember.close`; what a session has open it closes with the next opening."""
+
+    @property
+    def is_replaced(self) -> bool:
+        """See `OnlineMember.is_replaced`; a log that is written to keeps its file."""
+        return not self._is_current and self._clock() >= self._reopen_at
+
+    def read_header(
+        self, start: npt.NDArray[np.uint8] | None = None
+    ) -> tuple[LogHeader, npt.NDArray[np.uint8]]:
+        """See `OnlineMember.read_header`."""
+        header, blocks = super().read_header(start)
+        self._is_current = header.nab is None
+        return header, blocks
+
+    def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """See `OnlineMember.read`.
+
+        Raises:
+            OlrPgError: 2002 it cannot be read, 7031 nobody answers.
+        """
+        return np.frombuffer(self._ranges.read(self.path, self._opened, offset, size), np.uint8)
+
+
+def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRanges:
+    """Make what reads online logs over the transport that a configuration describes."""
+    if isinstance(section, CommandTransport):
+        from olr_pg.oracle.transport.command_transport import RangeCommand
+
+        command = RangeCommand(section)
+        return OnlineRanges(lambda: command, 4, section.command[0], COMMAND_LOOK_SECONDS)
+    if isinstance(section, BfileTransport):
+        from olr_pg.oracle.transport.bfile_transport import DirectoryRanges
+
+        return OnlineRanges(
+            lambda: DirectoryRanges(section, source), section.sessions, source.server
+        )
+    from olr_pg.oracle.transport.sftp_transport import SftpRanges
+
+    place = f"{section.user}@{section.host}:{section.port}"
+    return OnlineRanges(lambda: SftpRanges(section), 4, place)

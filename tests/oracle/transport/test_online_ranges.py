@@ -1,0 +1,191 @@
+"""Online logs that are not mounted: a database at work, read over connections that are cut."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from olr_pg.capture.lineage import Lineage
+from olr_pg.capture.online_logs import OnlineLogs
+from olr_pg.config.source_section import OracleSource
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.oracle.live_source import LiveDatabase
+from olr_pg.oracle.online_checks import check_online
+from olr_pg.oracle.oracle_connection import OracleDatabase
+from olr_pg.oracle.transport import online_ranges
+from olr_pg.oracle.transport.log_transport import make_transport
+from olr_pg.oracle.transport.online_ranges import OnlineRanges, SessionLost, open_ranges
+from olr_pg.oracle.vault import LogVault
+from olr_pg.simulator.oracle_net.serve import LiveServer
+from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA
+from tests.online_source import small_logs
+from tests.oracle.test_live_online import OPTIONS, Working, all_of, names
+from tests.oracle.test_online_groups import log, member
+from tests.oracle.transport.conftest import SshHost, breaking
+from tests.replicator.scripted_source import SHOP, Reader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from olr_pg.simulator.oracle_net.server import StandIn
+
+CUT_BYTES = 300_000
+RANGE = 'tail -c +$(($2 + 1)) "$0/$(basename "$1")" | head -c "$3"'
+WHOLE = 'cat "$0/$(basename "$1")"'
+
+
+def far(
+    stack: ExitStack, kind: str, working: Working, ssh_host: SshHost, vault: Path
+) -> OracleSource:
+    """The source of a database whose files are not mounted, over a line that is cut."""
+    common: dict[str, Any] = {"path-mapping": [], "vault": {"directory": str(vault)}}
+    folder = working.folder
+    if kind == "command":
+        command = {
+            "kind": "command",
+            "command": ["sh", "-c", WHOLE, str(folder / "logs"), "{name}"],
+            "range-command": [
+                *("sh", "-c", RANGE, str(folder / "online")),
+                *("{name}", "{offset}", "{size}"),
+            ],
+        }
+        return working.source(**common, transport=command)
+    if kind == "bfile":
+        working.source()
+        port = stack.enter_context(breaking(working.server.port, CUT_BYTES))
+        server = f"127.0.0.1:{port}/{working.server.service}"
+        return working.source(**common, server=server, transport={"kind": "bfile"})
+    port = stack.enter_context(breaking(ssh_host.port, CUT_BYTES))
+    ssh_host.known_at(port, ssh_host.port)
+    root = f"/backup/{folder.name}"
+    mapping = [ARCHIVE, f"{root}/logs", ORADATA, f"{root}/online"]
+    section = ssh_host.section(port=port, **{"path-mapping": mapping})
+    return working.source(**common, transport=section)
+
+
+@pytest.mark.parametrize("kind", ["bfile", "sftp", "command"])
+def test_everything_comes_once_and_in_order_over_a_line_that_is_cut(
+    tmp_path: Path, ssh_host: SshHost, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(online_ranges, "PIECE", 32 << 10)
+    monkeypatch.setattr(online_ranges, "COMMAND_LOOK_SECONDS", 0.1)
+    ranged, read = list[int](), OnlineRanges.read
+
+    def counted(self: OnlineRanges, name: str, opened: int, offset: int, size: int) -> bytes:
+        data = read(self, name, opened, offset, size)
+        ranged.append(len(data) if offset else 0)
+        return data
+
+    monkeypatch.setattr(OnlineRanges, "read", counted)
+    with ExitStack() as stack:
+        working = Working(ssh_host.archive / kind, OPTIONS, 1, LiveServer)
+        stack.callback(working.end)
+        source = far(stack, kind, working, ssh_host, tmp_path / "vault")
+        assert source.transport is not None
+        assert source.vault is not None
+        oracle = OracleDatabase(source)
+        stack.callback(oracle.close)
+        found = oracle.read("testing", lambda connection: check_online(connection, source))
+        assert found == []
+        ranges = open_ranges(source.transport, source)
+        online = OnlineLogs(
+            tmp_path / "spool",
+            open_member=ranges.open,
+            look_seconds=ranges.look_seconds,
+            close_way=ranges.close,
+        )
+        vault = LogVault(source.vault, lambda: None, make_transport(source.transport, source))
+        database = LiveDatabase(source, Lineage(tmp_path / "lineage"), online=online, vault=vault)
+        stack.callback(database.close)
+        reader = stack.enter_context(Reader(database, query=SHOP))
+        got = all_of(working, reader)
+        truth = working.truth()
+        assert len(truth) > 20
+        assert names(got) == truth
+    assert sum(ranged) > CUT_BYTES // 3  # not all of it came archived
+
+
+def test_doctor_says_which_member_cannot_be_read_and_what_is_missing(
+    stand_in: StandIn, tmp_path: Path
+) -> None:
+    state = stand_in.state
+    (tmp_path / "one").mkdir()
+    whole = small_logs(tmp_path / "made", 1).logs[0]
+    shutil.copy(whole.path, tmp_path / "one" / "a.log")
+    state.catalogue.insert("V$LOG", [log(1, 16, "CURRENT"), log(2, 17, "INACTIVE")])
+    members = [member(1, "/one/a.log"), member(1, "/one/b.log"), member(2, "/two/redo.log")]
+    state.catalogue.insert("V$LOGFILE", members)  # type: ignore[arg-type]
+    state.offer_directory("ONE", "/one", tmp_path / "one")
+    section = {
+        "user": "olr", "password": "olr", "server": stand_in.connect_string,
+        "redo": "online", "vault": {"directory": str(tmp_path / "vault")},
+        "transport": {"kind": "bfile"},
+    }
+    source = OracleSource.model_validate(section)
+    oracle = OracleDatabase(source)
+    try:
+        found = oracle.read("testing", lambda connection: check_online(connection, source))
+    finally:
+        oracle.close()
+    beside, lost = found
+    assert (beside.severity.name, lost.severity.name) == ("WARNING", "ERROR")
+    assert "/one/b.log: ORA-22288" in beside.what.replace("reading /one/b.log: ", "")
+    assert "OLR-07250" in lost.what
+    assert "CREATE DIRECTORY ONLINELOG_DIR AS '/two'" in lost.mend[0]
+
+
+class _Session:
+    """Reads of a file of ours; a session that is lost with its n-th read."""
+
+    def __init__(self, data: bytes, reads: int) -> None:
+        self.data = data
+        self.reads = reads
+        self.closed = False
+
+    def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
+        if name != "log":
+            raise OlrPgError(Code.LOG_UNREADABLE, "missing", file=name)
+        self.reads -= 1
+        if self.reads < 0:
+            raise SessionLost("cut")
+        return self.data[offset : offset + size]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_range_is_put_together_from_what_several_sessions_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(online_ranges, "PIECE", 10)
+    data = bytes(range(256))
+    ranges = OnlineRanges(lambda: _Session(data, 3), 3, "host")
+    for offset, size in ((0, 256), (7, 100), (250, 40), (256, 1), (3, 0)):
+        found = ranges.read("log", 1, offset, size)
+        assert found == data[offset : offset + size]
+    with pytest.raises(OlrPgError) as caught:
+        ranges.read("other", 1, 0, 1)
+    assert caught.value.code == Code.LOG_UNREADABLE
+    ranges.close()
+
+
+def test_where_nobody_answers_tries_become_rare() -> None:
+    now, tries = [0.0], list[float]()
+
+    def connect() -> _Session:
+        tries.append(now[0])
+        raise SessionLost("refused")
+
+    ranges = OnlineRanges(connect, 1, "host", clock=lambda: now[0])
+    for _ in range(2_000):
+        with pytest.raises(OlrPgError) as caught:
+            ranges.read("log", 1, 0, 1)
+        assert (caught.value.code, "refused" in caught.value.detail) == (
+            Code.LOG_NOT_BROUGHT,
+            True,
+        )
+        now[0] += 0.01
+    assert 6 <= len(tries) <= 10
