@@ -421,6 +421,7 @@ class LiveDatabase:
         """
         unusable: list[OlrPgError] = []
         self._blocked = {}
+        asked = set[tuple[int, int, int]]()
         for position, copies in listed.items():
             known = self._logs.get(position)
             if known is not None and Path(known.path).exists():
@@ -428,6 +429,7 @@ class LiveDatabase:
             end = self._lineage.end_of(position[0])
             if end is not None and copies[0].first_scn >= end:
                 continue
+            asked.add(position)
             try:
                 log = open_listed(copies) if self._vault is None else self._vault.keep(copies)
             except OlrPgError as error:
@@ -438,6 +440,8 @@ class LiveDatabase:
                 self._blocked.setdefault(position[1], position)
                 continue
             self._keep(position, log)
+        if self._vault is not None:
+            self._vault.drop_unwanted(asked)
         return unusable
 
     def _absent(self, listing: _Listing) -> tuple[AbsentLog, ...]:

@@ -28,7 +28,7 @@ from olr_pg.oracle.archive import check_listed, open_listed
 from olr_pg.oracle.transport.log_fetching import LogFetching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from olr_pg.capture.archived_log import ArchivedLog
     from olr_pg.config.source_section import Vault
@@ -107,6 +107,22 @@ class LogVault:
                 raise self._unusable(error) from error
             _log.info("log copied into the vault", file=str(path), bytes=log.used_bytes)
         return open_log(str(path))
+
+    def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
+        """Drop logs that a transport has brought, and that nobody asks for any more.
+
+        Args:
+            wanted: (incarnation, thread, sequence) of those that are asked for.
+
+        Raises:
+            OlrPgError: 7030, the directory cannot be used.
+        """
+        if self._fetching is None:
+            return
+        try:
+            self._fetching.drop_unwanted(wanted)
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def _keep_brought(self, fetching: LogFetching, listed: ListedLog, path: Path) -> None:
         unfinished = path.with_suffix(_UNFINISHED)

@@ -11,7 +11,7 @@ import structlog
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from olr_pg.oracle.archive import ListedLog
@@ -31,6 +31,7 @@ class _Fetch:
     """A log on its way."""
 
     listed: ListedLog
+    file: Path
     done: Future[None]
 
 
@@ -62,7 +63,7 @@ class LogFetching:
             if len(self._fetches) >= FETCHES or len(of_thread) >= _AHEAD:
                 raise self._on_its_way(listed, "it waits for its turn")
             done = self._pool.submit(self._bring, listed, file)
-            self._fetches[listed.stream_position] = known = _Fetch(listed, done)
+            self._fetches[listed.stream_position] = known = _Fetch(listed, file, done)
         if not known.done.done():
             # While it is tried again, what is wrong is still what it was.
             raise self._failed.get(listed.stream_position) or self._on_its_way(
@@ -75,6 +76,23 @@ class LogFetching:
             self._failed[listed.stream_position] = error
             raise
         self._failed.pop(listed.stream_position, None)
+
+    def drop_unwanted(self, wanted: Collection[tuple[int, int, int]]) -> None:
+        """Drop what has come and nobody asks for any more; others wait for its turn.
+
+        A log that is on its way is not wanted any more where its redo was read online meanwhile.
+
+        Args:
+            wanted: the positions of the logs that are asked for.
+        """
+        for position, one in list(self._fetches.items()):
+            if position in wanted or not one.done.done():
+                continue
+            del self._fetches[position]
+            self._failed.pop(position, None)
+            reason = one.done.exception()
+            _log.debug("a log is not wanted any more", name=one.listed.name, reason=str(reason))
+            one.file.unlink(missing_ok=True)
 
     def _bring(self, listed: ListedLog, file: Path) -> None:
         self._transport.fetch(listed, file)

@@ -104,3 +104,26 @@ def test_closing_gives_up_what_is_on_its_way(tmp_path: Path) -> None:
     fetching.close()
     with pytest.raises(RuntimeError):
         fetching.fetch(listed(1, 6), tmp_path / "1_6")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_comes_and_nobody_asks_for_any_more_takes_no_place(
+    tmp_path: Path, fails: bool
+) -> None:
+    """Its redo was read online meanwhile: two such logs would keep all others from coming."""
+    transport = Transport()
+    fetching = LogFetching(transport, check_nothing)
+    old, wanted = [listed(1, 5), listed(1, 6)], listed(1, 7)
+    for one in (*old, wanted):
+        assert code_of(fetching, one, tmp_path) == Code.LOG_ON_ITS_WAY
+    transport.fails = fails
+    fetching.drop_unwanted({wanted.stream_position})
+    transport.let.set()
+    code: Code | None = Code.LOG_ON_ITS_WAY
+    while code == Code.LOG_ON_ITS_WAY:
+        fetching.drop_unwanted({wanted.stream_position})
+        code = code_of(fetching, wanted, tmp_path)
+        threading.Event().wait(0.001)
+    assert code == (Code.LOG_NOT_BROUGHT if fails else None)
+    fetching.close()
+    assert (tmp_path / wanted.name).exists() != fails

@@ -120,8 +120,11 @@ def test_doctor_says_which_member_cannot_be_read_and_what_is_missing(
     state.catalogue.insert("V$LOGFILE", members)  # type: ignore[arg-type]
     state.offer_directory("ONE", "/one", tmp_path / "one")
     section = {
-        "user": "olr", "password": "olr", "server": stand_in.connect_string,
-        "redo": "online", "vault": {"directory": str(tmp_path / "vault")},
+        "user": "olr",
+        "password": "olr",
+        "server": stand_in.connect_string,
+        "redo": "online",
+        "vault": {"directory": str(tmp_path / "vault")},
         "transport": {"kind": "bfile"},
     }
     source = OracleSource.model_validate(section)
