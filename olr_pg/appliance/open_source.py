@@ -102,7 +102,7 @@ def _online_logs(source: OracleSource, data: Path) -> OnlineLogs | None:
     folder, verify_seconds = data / FOLDER, source.verify_ms / 1000
     if source.transport is None:
         return OnlineLogs(folder, verify_seconds)
-    from olr_pg.oracle.transport.online_ranges import open_ranges
+    from olr_pg.oracle.transport.log_transport import open_ranges
 
     ranges = open_ranges(source.transport, source)
     return OnlineLogs(

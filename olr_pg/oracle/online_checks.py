@@ -17,7 +17,7 @@ from olr_pg.oracle.allowed_queries import unreadable
 from olr_pg.oracle.driver.driver_failures import PRIVILEGE
 from olr_pg.oracle.facts import is_physical_standby
 from olr_pg.oracle.online_groups import online_groups, unreadable_group
-from olr_pg.oracle.transport.online_ranges import open_ranges
+from olr_pg.oracle.transport.log_transport import open_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

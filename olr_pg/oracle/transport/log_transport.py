@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from olr_pg.config.source_section import BfileTransport, CommandTransport
 
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
     from olr_pg.config.source_section import LogTransportSection, OracleSource
     from olr_pg.oracle.archive import ListedLog
+    from olr_pg.oracle.transport.online_ranges import OnlineRanges
+
+_COMMAND_LOOK_SECONDS: Final = 0.5
+"""Between two looks at online logs: a command is a process, and mostly a connection, for each
+range."""
 
 
 class LogTransport(Protocol):
@@ -49,3 +54,24 @@ def make_transport(section: LogTransportSection, source: OracleSource) -> LogTra
     from olr_pg.oracle.transport.sftp_transport import SftpLogs
 
     return SftpLogs(section)
+
+
+def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRanges:
+    """Make what reads online logs over the transport that a configuration describes."""
+    from olr_pg.oracle.transport.online_ranges import OnlineRanges
+
+    if isinstance(section, CommandTransport):
+        from olr_pg.oracle.transport.command_transport import RangeCommand
+
+        command = RangeCommand(section)
+        return OnlineRanges(lambda: command, 4, section.command[0], _COMMAND_LOOK_SECONDS)
+    if isinstance(section, BfileTransport):
+        from olr_pg.oracle.transport.bfile_transport import DirectoryRanges
+
+        return OnlineRanges(
+            lambda: DirectoryRanges(section, source), section.sessions, source.server
+        )
+    from olr_pg.oracle.transport.sftp_transport import SftpRanges
+
+    place = f"{section.user}@{section.host}:{section.port}"
+    return OnlineRanges(lambda: SftpRanges(section), 4, place)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from olr_pg.capture.online_file import OnlineMember
-from olr_pg.config.source_section import BfileTransport, CommandTransport
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.config.source_section import LogTransportSection, OracleSource
     from olr_pg.redo.header import LogHeader
 
 PIECE: Final = 512 << 10
@@ -36,9 +34,7 @@ ANSWER_SECONDS: Final = 10.0
 grants the copy of a whole log."""
 
 LOOK_SECONDS: Final = 0.02
-COMMAND_LOOK_SECONDS: Final = 0.5
-"""Between two looks at the logs: a command is a process, and mostly a connection, for each range.
-"""
+"""Between two looks at the logs."""
 
 _REOPEN_SECONDS: Final = 5.0
 """A closed log's file may be dropped, and made again with its name: it is opened again at times."""
@@ -227,22 +223,3 @@ class FarMember(OnlineMember):
             OlrPgError: 2002 it cannot be read, 7031 nobody answers.
         """
         return np.frombuffer(self._ranges.read(self.path, self._opened, offset, size), np.uint8)
-
-
-def open_ranges(section: LogTransportSection, source: OracleSource) -> OnlineRanges:
-    """Make what reads online logs over the transport that a configuration describes."""
-    if isinstance(section, CommandTransport):
-        from olr_pg.oracle.transport.command_transport import RangeCommand
-
-        command = RangeCommand(section)
-        return OnlineRanges(lambda: command, 4, section.command[0], COMMAND_LOOK_SECONDS)
-    if isinstance(section, BfileTransport):
-        from olr_pg.oracle.transport.bfile_transport import DirectoryRanges
-
-        return OnlineRanges(
-            lambda: DirectoryRanges(section, source), section.sessions, source.server
-        )
-    from olr_pg.oracle.transport.sftp_transport import SftpRanges
-
-    place = f"{section.user}@{section.host}:{section.port}"
-    return OnlineRanges(lambda: SftpRanges(section), 4, place)

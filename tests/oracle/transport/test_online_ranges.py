@@ -16,8 +16,8 @@ from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.online_checks import check_online
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.transport import online_ranges
-from olr_pg.oracle.transport.log_transport import make_transport
-from olr_pg.oracle.transport.online_ranges import OnlineRanges, SessionLost, open_ranges
+from olr_pg.oracle.transport.log_transport import make_transport, open_ranges
+from olr_pg.oracle.transport.online_ranges import OnlineRanges, SessionLost
 from olr_pg.oracle.vault import LogVault
 from olr_pg.simulator.oracle_net.serve import LiveServer
 from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA
@@ -71,7 +71,6 @@ def test_everything_comes_once_and_in_order_over_a_line_that_is_cut(
     tmp_path: Path, ssh_host: SshHost, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(online_ranges, "PIECE", 32 << 10)
-    monkeypatch.setattr(online_ranges, "COMMAND_LOOK_SECONDS", 0.1)
     ranged, read = list[int](), OnlineRanges.read
 
     def counted(self: OnlineRanges, name: str, opened: int, offset: int, size: int) -> bytes:
