@@ -296,6 +296,16 @@ def is_same_block(payload: Any, undo_kdo: int, kdo: int, big: bool) -> bool:
 
 
 @inlined
+def is_by(op: int, kind: int) -> bool:
+    """Tell whether a change of one record is by a statement of a supplemental header's type."""
+    if op == IRP:
+        return bool(kind == SUPPLEMENTAL_INSERT)
+    if op == DRP:
+        return bool(kind == SUPPLEMENTAL_DELETE)
+    return bool(op not in (URP, ORP) or kind == SUPPLEMENTAL_UPDATE)
+
+
+@inlined
 def fits_operation(payload: Any, header: int, op: int) -> bool:
     """Tell whether the statement that a supplemental header names can be of a row vector's code.
 
@@ -308,11 +318,7 @@ def fits_operation(payload: Any, header: int, op: int) -> bool:
         return False
     if flags & (FB_FIRST | FB_LAST) != FB_FIRST | FB_LAST:
         return True
-    if op == IRP:
-        return bool(kind == SUPPLEMENTAL_INSERT)
-    if op == DRP:
-        return bool(kind == SUPPLEMENTAL_DELETE)
-    return op not in (URP, ORP) or kind == SUPPLEMENTAL_UPDATE
+    return is_by(op, kind)
 
 
 @inlined

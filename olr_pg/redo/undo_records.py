@@ -113,7 +113,7 @@ def agrees(walk: Walk, at: int) -> bool:
     payload, big = walk.payload, walk.big
     f1, size1 = field_of(walk, at, 1)
     ktub, size2 = field_of(walk, at, 2)
-    if size1 < KTUDB_SIZE or size2 < KTUB_SIZE:
+    if size1 != KTUDB_SIZE or size2 < KTUB_SIZE:
         return False
     xid = read_xid(payload, f1 + KTUDB_XID, big)
     sequence = u16(payload, ktub + KTUB_WRP, big)

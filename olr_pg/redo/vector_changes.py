@@ -138,8 +138,9 @@ def _undo_record(walk: Walk, vector: int, at: int) -> int:
     walk.current[PENDING] = vector
     walk.current[CONTAINER] = container_of(payload, at, walk.header, big)
     f1, size = field_of(walk, at, 1)
-    if is_encrypted(payload, at) or size < KTUDB_SIZE:
-        # Not even the XID is in clear: the record's transaction stays the one that its 5.2 names.
+    if is_encrypted(payload, at) or size != KTUDB_SIZE:
+        # Not even the XID is in clear, or its place is not known: the record's transaction stays
+        # the one that its 5.2 names.
         return 0
     walk.current[XID] = read_xid(payload, f1 + KTUDB_XID, big)
     ktub = f1 + ((size + 3) & ~3)

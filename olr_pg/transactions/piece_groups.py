@@ -16,6 +16,7 @@ from __future__ import annotations
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.format.opcodes import CMP, QMD, QMI
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_LAST
+from olr_pg.redo.pieces import is_by
 from olr_pg.transactions.chains import (
     ALONE,
     CLOSES,
@@ -26,7 +27,7 @@ from olr_pg.transactions.chains import (
     number_columns,
     place_piece,
 )
-from olr_pg.transactions.row_job import INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
+from olr_pg.transactions.row_job import CONTRADICTS, INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
 
 _FIRST_AND_LAST = FB_FIRST | FB_LAST
 """The bits of a supplemental header and of a row piece alike."""
@@ -113,6 +114,8 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
             return OK, groups, -1
         if flags & _FIRST_AND_LAST == 0 and _is_whole(pieces.row_flags[piece]):
             # A header without flags says nothing of a group; the row is in this piece as a whole.
+            if not is_by(pieces.op[piece], pieces.sup_type[piece]):
+                return CONTRADICTS, groups, -1
             return OK, groups, piece
         if not flags & FB_FIRST or groups == MOST_OPEN:
             return INCOMPLETE, groups, -1
@@ -123,6 +126,8 @@ def _add_logged(job: RowJob, table: int, piece: int, groups: int) -> tuple[int, 
         job.groups.bdba[group] = pieces.head_bdba[piece]
         job.groups.slot[group] = pieces.head_slot[piece]
         job.groups.head[group] = piece
+    elif pieces.sup_type[piece] != pieces.sup_type[job.groups.head[group]]:
+        return CONTRADICTS, groups, -1
     else:
         job.links.next_piece[job.groups.tail[group]] = piece
     job.groups.tail[group] = piece

@@ -33,12 +33,14 @@ _REASONS: Final = {
     RowStatus.UNKNOWN_COLUMN: "the redo names a column that the dictionary does not know",
     RowStatus.MULTI_PIECE: "its redo does not tell the row or its columns",
     RowStatus.INCOMPLETE: "not all redo records of a row change are there",
+    RowStatus.CONTRADICTS: "its redo records do not agree on the kind of statement",
     RowStatus.PACKED: "a compressed row was logged without supplemental columns",
 }
 _CODES: Final = {
     RowStatus.UNKNOWN_COLUMN: Code.ROW_DOES_NOT_FIT_TABLE,
     RowStatus.MULTI_PIECE: Code.PIECES_WITHOUT_SUPPLEMENTAL_LOGGING,
     RowStatus.INCOMPLETE: Code.CHANGE_UNDECODABLE,
+    RowStatus.CONTRADICTS: Code.CHANGE_UNDECODABLE,
     RowStatus.PACKED: Code.COMPRESSED_ROW_WITHOUT_VALUES,
 }
 

@@ -31,6 +31,7 @@ class RowStatus(IntEnum):
     INCOMPLETE = 4
     PACKED = 5
     UNDECODED = 6
+    CONTRADICTS = 7
 
 
 OK: Final = int(RowStatus.OK)
@@ -40,6 +41,7 @@ MULTI_PIECE: Final = int(RowStatus.MULTI_PIECE)
 INCOMPLETE: Final = int(RowStatus.INCOMPLETE)
 PACKED: Final = int(RowStatus.PACKED)
 UNDECODED: Final = int(RowStatus.UNDECODED)
+CONTRADICTS: Final = int(RowStatus.CONTRADICTS)
 
 BEFORE: Final = 0
 AFTER: Final = 1

@@ -101,7 +101,7 @@ def project(commands: ForkServer, tmp_path: Path, postgres_database: str) -> Ite
     place = (str(given["host"]), int(str(given["port"])))
     with Proxy("postgres", lambda: place) as proxy:
         through = make_conninfo(
-            postgres_database, host="127.0.0.1", port=proxy.port, connect_timeout=2,
+            postgres_database, host="127.0.0.1", port=proxy.port, connect_timeout=5,
             sslmode="disable", gssencmode="disable",
         )  # fmt: skip
         line = ["simulate", "--seed", "5", "--workload", "orders", "--size", "40KB"]

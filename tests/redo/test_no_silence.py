@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -288,7 +288,13 @@ def test_an_array_update_stops_its_table(tmp_path: Path) -> None:
 
 @dataclass
 class NoFlags(LobRedo):
-    """Supplemental headers whose fb is 0."""
+    """Supplemental headers whose fb is 0.
+
+    Attributes:
+        misread: what the header of a statement names in the place of it.
+    """
+
+    misread: dict[int, int] = field(default_factory=dict)
 
     def supplemental(
         self,
@@ -299,7 +305,8 @@ class NoFlags(LobRedo):
         columns: tuple[tuple[int, Value], ...] = (),
     ) -> list[bytes]:
         place = RowAddress(BLOCK, slot)
-        return Supplemental(kind, 0, before, after, columns, place).fields(self.redo)
+        named = self.misread.get(kind, kind)
+        return Supplemental(named, 0, before, after, columns, place).fields(self.redo)
 
 
 def test_headers_without_flags_are_of_whole_rows(tmp_path: Path) -> None:
@@ -312,6 +319,17 @@ def test_headers_without_flags_are_of_whole_rows(tmp_path: Path) -> None:
     found = told(redo, tmp_path)
     assert found.code is None
     assert [one["op"] for one in found.changes] == ["insert", "update", "delete"]
+
+
+@pytest.mark.parametrize("misread", [{1: 2}, {1: 4}, {2: 1}, {4: 1}])
+def test_headers_without_flags_name_the_statement(tmp_path: Path, misread: dict[int, int]) -> None:
+    redo = NoFlags(misread=misread)
+    redo.begin()
+    slot = redo.insert(ONE, None, None)
+    redo.update(slot, ONE, {1: b"\xc1\x02"}, {1: b"\xc1\x03"})
+    redo.delete(slot, TWO, None, None)
+    redo.end()
+    assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
 
 
 def test_a_lob_change_of_one_field_is_its_tables_matter(tmp_path: Path) -> None:
@@ -347,5 +365,28 @@ def test_operations_that_contradict_each_other_stop_their_table(tmp_path: Path) 
     redo.begin()
     redo.pair([delete_kdo(redo.redo, BASE, OP_IRP | UNDO_SIDE, 0)],
               [delete_kdo(redo.redo, BASE, OP_IRP, 0)], OP_IRP)  # fmt: skip
+    redo.end()
+    assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
+
+
+@dataclass
+class LongUndo(LobRedo):
+    """5.1 whose first field is longer than it is in any redo that is known."""
+
+    more: int = 4
+
+    def vector(
+        self, op: tuple[int, int], fields: Sequence[bytes], obj: int = 0, **block: int
+    ) -> bytes:
+        if op == (5, 1):
+            fields = [fields[0] + bytes(self.more), *fields[1:]]
+        return super().vector(op, fields, obj, **block)
+
+
+@pytest.mark.parametrize("more", [1, 4, 0x100])
+def test_undo_of_another_size_stops_its_table(tmp_path: Path, more: int) -> None:
+    redo = LongUndo(more=more)
+    redo.begin()
+    redo.insert(ONE, None, None)
     redo.end()
     assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE

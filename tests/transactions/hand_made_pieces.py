@@ -49,6 +49,7 @@ class Piece(NamedTuple):
     Attributes:
         group: the supplemental flags; None without supplemental data.
         head: slot of the row's head.
+        statement: what the supplemental header says of it.
         changed: the bitmap of columns that were really changed.
     """
 
@@ -57,6 +58,7 @@ class Piece(NamedTuple):
     group: int | None = ALONE
     head: int = 0
     head_bdba: int = BLOCK
+    statement: int = 0
     changed: bytes = b""
 
 
@@ -81,6 +83,7 @@ def batch_of(*pieces: Piece) -> ChangeBatch:
         row = rows[at]
         row.op, row.entry_count = piece.op, len(piece.entries)
         row.supplemental, row.sup_flags = piece.group is not None, piece.group or 0
+        row.sup_type = piece.statement
         row.bdba = row.head_bdba = piece.head_bdba
         row.slot = row.head_slot = piece.head
         row.changed_offset, row.changed_length = len(data), len(piece.changed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,15 @@ from olr_pg.kernels.compile import interpreted
 from olr_pg.redo.format.opcodes import CMP, DRP, IRP, QMI, URP
 from olr_pg.redo.format.row_fields import FB_FIRST, FB_HEAD, FB_LAST
 from olr_pg.transactions.piece_groups import _close_group, add_piece
-from olr_pg.transactions.row_job import GROUP, INCOMPLETE, MOST_OPEN, MULTI_PIECE, OK, RowJob
+from olr_pg.transactions.row_job import (
+    CONTRADICTS,
+    GROUP,
+    INCOMPLETE,
+    MOST_OPEN,
+    MULTI_PIECE,
+    OK,
+    RowJob,
+)
 from tests.transactions.hand_made_pieces import Entry, Piece, assembled_both_ways, job_of
 from tests.transactions.test_chains import (
     A,
@@ -64,6 +74,25 @@ def test_rows_may_be_half_seen_side_by_side() -> None:
 def test_slots_of_other_blocks_are_other_rows() -> None:
     job = job_of(Piece(group=FB_FIRST, head=1), Piece(group=FB_LAST, head=1, head_bdba=7))
     assert added(job) == [(OK, 1, []), (INCOMPLETE, 1, [])]
+
+
+@pytest.mark.parametrize("others", list(itertools.permutations((1, 2, 4), 2)))
+@pytest.mark.parametrize("at", range(3))
+def test_records_of_one_change_are_of_one_statement(others: tuple[int, int], at: int) -> None:
+    statement, damaged = others
+    pieces = [Piece(op=URP, group=f, statement=statement) for f in (FB_FIRST, 0, FB_LAST)]
+    assert added(job_of(*pieces))[-1] == (OK, 0, [0, 1, 2])
+    pieces[at] = pieces[at]._replace(statement=damaged)
+    assert (CONTRADICTS, 1, []) in added(job_of(*pieces))
+
+
+@pytest.mark.parametrize(("op", "statement"), [(URP, 1), (IRP, 2), (DRP, 4)])
+def test_a_whole_piece_without_flags_is_by_its_statement(op: int, statement: int) -> None:
+    for named in (1, 2, 4):
+        job = job_of(Piece(op=op, group=0, statement=named))
+        job.batch.pieces.row_flags[:] = FB_FIRST | FB_LAST
+        expected = (OK, 0, [0]) if named == statement else (CONTRADICTS, 0, [])
+        assert added(job) == [expected]
 
 
 def test_a_row_whose_beginning_was_not_seen_is_incomplete() -> None:
