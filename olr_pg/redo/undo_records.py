@@ -125,10 +125,22 @@ def agrees(walk: Walk, at: int) -> bool:
 
 
 @inlined
+def ktub_of(walk: Walk, at: int) -> tuple[int, int]:
+    """Find the ktub of a 5.1, and its size: behind ktudb, also where the size of that is misread.
+
+    If it is read as more, the fields behind it seem to be elsewhere, and its row vector may seem to
+    be a part of it: only ktub tells the table then.
+    """
+    ktudb, before = field_of(walk, at, 1)
+    ktub, size = field_of(walk, at, 2)
+    return (ktudb + KTUDB_SIZE if before > KTUDB_SIZE else ktub), size
+
+
+@inlined
 def undo_alone(walk: Walk, vector: int, at: int) -> None:
     """Push the change of a 5.1 of a subscribed table behind which its row vector is missing."""
     payload, big = walk.payload, walk.big
-    ktub, size = field_of(walk, at, 2)
+    ktub, size = ktub_of(walk, at)
     if is_encrypted(payload, at) or size < KTUB_SIZE:
         return
     undoes = u16(payload, ktub + KTUB_OPC, True)

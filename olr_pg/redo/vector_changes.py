@@ -78,6 +78,7 @@ from olr_pg.redo.undo_records import (
     agrees,
     begin_by_undo,
     find_anywhere,
+    ktub_of,
     stray_table,
     undo_alone,
 )
@@ -239,7 +240,7 @@ def _subject(walk: Walk, at: int, undo_at: int, layer: int, named: int) -> tuple
     payload, big = walk.payload, walk.big
     if is_encrypted(payload, undo_at):
         return named, _ENCRYPTED
-    ktub, size = field_of(walk, undo_at, 2)
+    ktub, size = ktub_of(walk, undo_at)
     if size < KTUB_SIZE:
         return named, _SHORT_FIELD
     undoes = u16(payload, ktub + KTUB_OPC, True)

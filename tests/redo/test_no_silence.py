@@ -390,3 +390,16 @@ def test_undo_of_another_size_stops_its_table(tmp_path: Path, more: int) -> None
     redo.insert(ONE, None, None)
     redo.end()
     assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
+
+
+def test_undo_that_takes_its_row_vector_in_stops_its_table(tmp_path: Path) -> None:
+    redo = LobRedo()
+    redo.begin()
+    back = delete_kdo(redo.redo, BASE, OP_DRP | UNDO_SIDE, 0)
+    undo = bytearray(redo.undo_vector(TABLE_OBJ, (11, 1), [back]))
+    behind = bytes(0x100)
+    at = redo.redo.vector_header_size + 2
+    undo[at : at + 2] = redo.redo.pack("H", 20 + len(behind))
+    redo.emit(bytes(undo) + behind)
+    redo.end()
+    assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
