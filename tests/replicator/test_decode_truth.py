@@ -219,7 +219,7 @@ def test_ddl_on_tables_with_lobs_and_index_organised_ones(tmp_path: Path, seed: 
         return DdlWorkload(rng, shape.logging, lobs=shape.lobs, ddl=shape.ddl)
 
     simulation = Simulation(seed, prepare_directory(tmp_path), shape, workload)
-    simulation.run(4 * SIZE)
+    simulation.run(6 * SIZE)
     simulation.write()
     done = {
         (effect.operation, effect.table.index_organised)
