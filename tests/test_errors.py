@@ -15,10 +15,8 @@ import pytest
 import olr_pg
 from olr_pg import errors
 from olr_pg.errors import (
-    CATALOGUE,
     Code,
     OlrPgError,
-    exit_code_of,
     format_place,
     located,
     plain_reason,
@@ -27,29 +25,30 @@ from olr_pg.errors import (
 from olr_pg.postgres.sqlstates import Meaning, meant_by
 
 
-def test_every_code_has_its_entry_and_every_entry_its_advice() -> None:
-    assert CATALOGUE.keys() == set(Code)
-    for code, entry in CATALOGUE.items():
-        assert entry.title, code
-        assert entry.action, code
-        assert not entry.title.endswith("."), code
-        assert not entry.action.endswith("."), code
+def test_every_code_has_a_title_and_advice_and_is_in_its_place() -> None:
+    assert list(Code) == sorted(Code)
+    assert list(Code.__members__) == [code.name for code in Code]  # no number is used twice
+    for code in Code:
+        assert code.title, code
+        assert code.action, code
+        assert not code.title.endswith("."), code
+        assert not code.action.endswith("."), code
 
 
 def test_the_thousand_is_the_area_and_decides_the_exit_code() -> None:
     assert {code // 1000 for code in Code} <= set(range(1, 10))
-    assert exit_code_of(Code.BLOCK_CORRUPT) == 3
-    assert exit_code_of(Code.INTERNAL) == 70
-    assert exit_code_of(Code.NO_APPLIANCE) == 12
-    assert all(1 <= exit_code_of(code) <= 125 for code in Code)
+    assert Code.BLOCK_CORRUPT.exit_code == 3
+    assert Code.INTERNAL.exit_code == 70
+    assert Code.NO_APPLIANCE.exit_code == 12
+    assert all(1 <= code.exit_code <= 125 for code in Code)
 
 
 def test_an_error_says_code_title_detail_and_place() -> None:
     error = OlrPgError(Code.BLOCK_CORRUPT, "wrong", thread=1, block=None, sequence=19)
-    title = CATALOGUE[Code.BLOCK_CORRUPT].title
+    title = Code.BLOCK_CORRUPT.title
     assert str(error) == f"{error.label}: {title}: wrong [thread 1, sequence 19]"
     assert error.label == f"OLR-{Code.BLOCK_CORRUPT:05d}"
-    assert error.action == CATALOGUE[Code.BLOCK_CORRUPT].action
+    assert error.action == Code.BLOCK_CORRUPT.action
     assert format_place({}) == ""
 
 

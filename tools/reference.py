@@ -21,7 +21,7 @@ from olr_pg.cli.manual import manual
 from olr_pg.config.model import Config, NamedTarget, Target
 from olr_pg.config.reading import json_schema
 from olr_pg.config.section import Section
-from olr_pg.errors import CATALOGUE, exit_code_of
+from olr_pg.errors import Code
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 
@@ -212,10 +212,10 @@ def errors_page() -> str:
     """docs/errors.md."""
     parts = [_ERRORS]
     for area, title in _AREAS.items():
-        entries = {code: e for code, e in sorted(CATALOGUE.items()) if code // 1000 == area}
         rows = [
-            f"| OLR-{code:05d} | {_cell(e.title)} | {_cell(e.action)} | {exit_code_of(code)} |"
-            for code, e in entries.items()
+            f"| OLR-{code:05d} | {_cell(code.title)} | {_cell(code.action)} | {code.exit_code} |"
+            for code in Code
+            if code // 1000 == area
         ]
         parts.append(f"## {title}: OLR-{area:02d}…\n")
         head = ["| code | what went wrong | what to do | exit code |", "| --- | --- | --- | ---: |"]

@@ -26,7 +26,7 @@ from olr_pg.capture.online_copies import (
     up_to_current,
 )
 from olr_pg.capture.readers import read_blocks, read_header, same_content
-from olr_pg.errors import CATALOGUE, Code, OlrPgError, system_reason
+from olr_pg.errors import Code, OlrPgError, system_reason
 from olr_pg.observability.wording import counted
 from olr_pg.redo.format.file_fields import FIRST_DATA_BLOCK
 
@@ -158,7 +158,7 @@ def no_logs(specs: Sequence[str], skipped: Sequence[SkippedFile]) -> OlrPgError:
 
 
 def _skipped(path: str, error: OlrPgError) -> SkippedFile:
-    usual = CATALOGUE[error.code].action
+    usual = error.code.action
     return SkippedFile(path, error.detail, "" if error.action == usual else error.action)
 
 

@@ -16,15 +16,15 @@ from typing import Any
 import typer
 
 from olr_pg.cli.usual_file import usual_file
-from olr_pg.errors import CATALOGUE, OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 
 def error_codes(incomplete: str) -> Iterator[tuple[str, str]]:
     """Propose the codes of the catalogue with their titles."""
-    for code, entry in CATALOGUE.items():
+    for code in Code:
         label = f"OLR-{code:05d}"
         if label.startswith(incomplete):
-            yield label, entry.title
+            yield label, code.title
 
 
 def target_names(ctx: typer.Context, incomplete: str) -> Iterator[str]:

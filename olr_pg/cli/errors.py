@@ -16,7 +16,7 @@ from olr_pg.cli.config import ConfigOption, TargetOption
 from olr_pg.cli.printing import print_json, print_line
 from olr_pg.cli.shared_options import JsonOption
 from olr_pg.cli.target_connection import open_settings
-from olr_pg.errors import CATALOGUE, Code, OlrPgError, exit_code_of
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.advised_commands import commands_of_error
 from olr_pg.observability.wording import counted
 
@@ -70,20 +70,19 @@ def explain(
         number = Code(int(digits))
     except ValueError:
         raise typer.BadParameter(f"{code} is no error code; docs/errors.md has them") from None
-    entry = CATALOGUE[number]
     if as_json:
         print_json(
             {
                 "code": f"OLR-{number:05d}",
-                "title": entry.title,
-                "action": entry.action,
-                "exit_code": exit_code_of(number),
+                "title": number.title,
+                "action": number.action,
+                "exit_code": number.exit_code,
             }
         )
         return
-    print_line(f"OLR-{number:05d}: {entry.title}")
-    print_line(f"  to do: {entry.action}")
-    print_line(f"  exit code: {exit_code_of(number)}")
+    print_line(f"OLR-{number:05d}: {number.title}")
+    print_line(f"  to do: {number.action}")
+    print_line(f"  exit code: {number.exit_code}")
 
 
 @app.command("list")

@@ -108,7 +108,7 @@ class Error:
     """The request was refused and changed nothing.
 
     Attributes:
-        code: ErrorCode, 32 bits; this server's are those of `olr_pg.errors.CATALOGUE`.
+        code: ErrorCode, 32 bits; this server's are those of `olr_pg.errors.Code`.
     """
 
     code: int

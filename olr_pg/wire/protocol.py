@@ -10,7 +10,7 @@ states, forward only:
 Each request is answered where it stands in the input, so a client may send many before it reads
 (pipelining). A request that is unknown, malformed or not allowed in the state, and one that fails,
 is answered with Error and changes nothing; the session goes on with the next request. Its
-ErrorCode is the number of `olr_pg.errors.CATALOGUE`. GetStatus, GetSavedSCN and LogOff are allowed
+ErrorCode is the number of `olr_pg.errors.Code`. GetStatus, GetSavedSCN and LogOff are allowed
 in every state. There are two ends: LogOff, which is not answered, and a MessageSize out of bounds,
 after which no later message can be found: it is answered with Error. After either, `closed` is set,
 whatever follows in the input is ignored, and the caller closes the connection once the answers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.errors import CATALOGUE, Code, exit_code_of
+from olr_pg.errors import Code
 from olr_pg.replicator.kernel_warmup import unpack_logs
 
 if TYPE_CHECKING:
@@ -105,9 +105,9 @@ def test_a_code_is_explained(cli: Cli) -> None:
     code = Code.KERNEL_PACK_UNFIT
     told = cli("errors", "explain", "olr-01221")
     assert told.stdout.splitlines() == [
-        f"OLR-01221: {CATALOGUE[code].title}",
-        f"  to do: {CATALOGUE[code].action}",
-        f"  exit code: {exit_code_of(code)}",
+        f"OLR-01221: {code.title}",
+        f"  to do: {code.action}",
+        f"  exit code: {code.exit_code}",
     ]
     assert json.loads(cli("errors", "explain", "1221", "--json").stdout)["code"] == "OLR-01221"
 

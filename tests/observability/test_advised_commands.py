@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from olr_pg.errors import CATALOGUE, Code
+from olr_pg.errors import Code
 from olr_pg.observability.advised_commands import commands_of_error, complete_commands
 
 
 def test_commands_of_an_error_name_the_table_and_the_number() -> None:
-    text = CATALOGUE[Code.CHANGE_REFUSED].action
+    text = Code.CHANGE_REFUSED.action
     told = complete_commands(commands_of_error(text, "S.T", 17), "x.json")
     assert "`olr-pg errors show 17 --config x.json`" in told
     assert "`olr-pg errors retry S.T --config x.json`" in told

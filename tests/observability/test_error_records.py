@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olr_pg.errors import CATALOGUE, Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.error_records import failure_record, format_failure
 
 
@@ -12,7 +12,7 @@ def test_a_record_has_code_what_where_and_action() -> None:
         "code": "OLR-02005",
         "what": "a block of the log is corrupt: the checksum is wrong",
         "where": {"sequence": 7, "block": 12},
-        "action": CATALOGUE[Code.BLOCK_CORRUPT].action,
+        "action": Code.BLOCK_CORRUPT.action,
     }
 
 

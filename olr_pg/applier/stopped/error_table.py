@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg.rows import class_row
 
-from olr_pg.errors import CATALOGUE, Code, OlrPgError
+from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ class ErrorLine(NamedTuple):
     def action(self) -> str:
         """The catalogue's advice; empty for a code of a later release."""
         known = self.code in Code.__members__.values()
-        return CATALOGUE[Code(self.code)].action if known else ""
+        return Code(self.code).action if known else ""
 
 
 class StoppedTable(NamedTuple):
@@ -215,10 +215,10 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrP
     """
     table, code, number = reasons[0]
     others = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    if code is None or code not in CATALOGUE:
+    if code is None or code not in frozenset(Code):
         return OlrPgError(Code.TABLES_STOPPED, f"{table}{others}")
     # Not the line's message: it has values of the row, and this goes into logs.
-    reason = f"{table}{others}, by OLR-{code:05d}: {CATALOGUE[Code(code)].title}"
+    reason = f"{table}{others}, by OLR-{code:05d}: {Code(code).title}"
     return OlrPgError(Code.TABLES_STOPPED, reason, error=number)
 
 
