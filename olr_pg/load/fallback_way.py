@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from olr_pg.appliance.encryption import row_key
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_directory
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.way_back import WayBack
+from olr_pg.files.sealed import sealing
 from olr_pg.load import sources
 
 if TYPE_CHECKING:
@@ -28,12 +30,14 @@ SPOOL: Final = "fallback"
 
 @contextmanager
 def open_way_back(config: Config) -> Iterator[WayBack]:
-    """Open the way back of a configuration of one target.
+    """Open the way back of a configuration of one target, with its key for files with rows.
 
     Raises:
-        OlrPgError: 1091 there is no target, 1135 no account for it, 3xxx and 7xxx the dictionary.
+        OlrPgError: 1091 there is no target, 1135 no account for it, 1190 the key cannot be used,
+            3xxx and 7xxx the dictionary.
     """
     with ExitStack() as stack:
+        stack.enter_context(sealing(row_key(config)))
         source = stack.enter_context(sources.open_tables(config))
         target = open_target(sources.apply_section(config), target_directory(config), stack)
         yield way_back(config, source, target)

@@ -1,8 +1,8 @@
 """Decoded transactions that wait until everything that committed before them is known.
 
-Transactions leave below the watermark (`watermarks`), those of each view in commit order; ties in
-the order of their commit records. Row changes that could not be put together (faults) leave in the
-same order.
+Transactions leave below the watermark (`merger.Watermarks`), those of each view in commit order;
+ties in the order of their commit records. Row changes that could not be put together (faults) leave
+in the same order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The merger, the driver's side of decoding: it brings what splits hold into commit order.
 
 Splits are merged in redo order, thread by thread. A transaction leaves when every open redo thread
-has been read past its commit SCN (`watermarks`, `commit_order`).
+has been read past its commit SCN (`Watermarks`, `commit_order`).
 What transactions did to the dictionary is looked at in the same order, before anything behind it
 leaves (see `dictionary_follower`). So are row changes that could not be put together: those that a
 changed dictionary does not explain, once decoded again, leave with the transactions, for the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from olr_pg.cli.migration.fallback import cutover_command
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run, status
+from olr_pg.files.sealed import current_key
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover.steps_done import DONE, note_step
 from olr_pg.load.fallback_way import open_way_back
@@ -130,6 +132,18 @@ def test_a_cut_over_with_a_way_back(
         run(way, once=True)
         assert status(way).ledger is not None
     assert rows_in_oracle(served) == [*rows]
+
+
+def test_large_transactions_are_encrypted_as_those_of_a_run_are(
+    served: Served, config: Path
+) -> None:
+    key = base64.b64encode(bytes(range(32))).decode()
+    document = json.loads(config.read_text())
+    document["context"]["encryption-key"] = key
+    config.write_text(json.dumps(document))
+    with open_way_back(load_config(config)):
+        assert current_key() is not None
+    assert current_key() is None
 
 
 def test_a_way_back_begins_before_applications_may_write(

@@ -23,6 +23,7 @@ ROWS: Final = {
     "capture/log_tail.py": "copies of online logs",
     "decoding/incidents.py": "redo of a failure",
     "decoding/spill.py": "in memory while there is a key",
+    "fallback/transactions.py": "in memory while there is a key",
     "load/large_rows.py": "in memory while there is a key",
     "oracle/vault.py": "copies of archived logs",
     "replicator/recovery/image_files.py": "what open transactions changed; the manifest has no row",
@@ -31,6 +32,7 @@ ROWS: Final = {
 """Through `files.sealed`."""
 
 NO_ROWS: Final = {
+    "appliance/created_tables.py": "names of tables, and SCNs",
     "appliance/data_lock.py": "the lock file is empty",
     "appliance/demo_removal.py": "a directory of the demo's",
     "appliance/demo_run.py": "the demo's configuration and rows, which are simulated",
