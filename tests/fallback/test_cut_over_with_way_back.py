@@ -55,8 +55,11 @@ def config(served: Served, logical_database: str, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cut(config: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
+def cut(
+    config: Path, served: Served, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., dict[str, Any]]:
     def run(**options: Any) -> dict[str, Any]:
+        served.server.database.switch_logs()  # as a DBA does it before the step `archived`
         cutover(config, as_json=True, unverified=True, accept=["*"], **options)
         found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
         return found
