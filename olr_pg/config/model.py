@@ -511,15 +511,24 @@ class Config(Section):
         return self
 
     @property
+    def way_back(self) -> Fallback:
+        """The section `fallback`.
+
+        Raises:
+            OlrPgError: 1135, it is missing.
+        """
+        if self.fallback is None:
+            raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
+        return self.fallback
+
+    @property
     def fallback_source(self) -> OracleSource:
         """The source with the account of the way back.
 
         Raises:
             OlrPgError: 1135, `fallback` is missing, or does not say where Oracle is.
         """
-        way, source = self.fallback, self.source
-        if way is None:
-            raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
+        way, source = self.way_back, self.source
         account: dict[str, Any] = {"user": way.user, "password": way.password}
         if isinstance(source, OracleSource):
             own = {"server": way.server} if way.server is not None else {}

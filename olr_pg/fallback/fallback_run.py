@@ -22,10 +22,10 @@ import structlog
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.net_rows import NetRows
-from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, TableStop
+from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, TableStop, open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.oracle_writer import OracleWriter
-from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_text
+from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_number, lsn_text
 from olr_pg.fallback.preparation import (
     begin,
     read_beginning,
@@ -37,7 +37,6 @@ from olr_pg.fallback.relation_plans import RelationPlans
 from olr_pg.fallback.slot_stream import SlotStream
 from olr_pg.fallback.transactions import TransactionReader
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
-from olr_pg.oracle.oracle_connection import open_connection
 from olr_pg.postgres.sqlstates import is_transient, target_error
 
 if TYPE_CHECKING:
@@ -244,8 +243,7 @@ class _Session:
                 "SELECT pg_logical_emit_message(true, 'olr_pg', '')::text"
             ).fetchone()
         assert found is not None
-        high, _, low = str(found[0]).partition("/")
-        return int(high, 16) << 32 | int(low, 16)
+        return lsn_number(str(found[0]))
 
     def follow(self, mark: int | None) -> None:
         """Apply what comes; return once what ended behind `mark` is in Oracle."""
@@ -532,10 +530,7 @@ def _open_stream(way: WayBack, stack: ExitStack) -> SlotStream:
 
 
 def _open_oracle(way: WayBack, stack: ExitStack) -> oracledb.Connection:
-    try:
-        connection = open_connection(way.source)
-    except oracledb.Error as error:
-        raise oracle_error(error, "opening a connection for the way back") from error
+    connection = open_account(way.source)
 
     def close() -> None:
         with suppress(oracledb.Error):

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import oracledb
 
+from olr_pg.config.fallback_section import LEDGER
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.oracle.oracle_connection import open_connection
 
 if TYPE_CHECKING:
+    from olr_pg.config.source_section import OracleSource
     from olr_pg.fallback.slot_stream import System
 
-TABLE: Final = "OLR_PG_FALLBACK"
 ALL_TABLES: Final = "-"
 
 _CREATE: Final = """
@@ -97,6 +99,18 @@ class LedgerState(NamedTuple):
         return min([self.lsn, *(stop.lsn for stop in self.stops.values())])
 
 
+def open_account(account: OracleSource) -> oracledb.Connection:
+    """Connect as the account of the way back.
+
+    Raises:
+        OlrPgError: 7xxx, Oracle does not let it in, or does not answer.
+    """
+    try:
+        return open_connection(account)
+    except oracledb.Error as error:
+        raise oracle_error(error, "connecting as the account of the way back") from error
+
+
 class OracleLedger:
     """The ledger over one connection, which is not in autocommit.
 
@@ -127,7 +141,7 @@ class OracleLedger:
                     self._execute(_DROP, ())
                     self._execute(_CREATE, ())
         except oracledb.Error as error:
-            raise oracle_error(error, f"creating the table {TABLE}") from error
+            raise oracle_error(error, f"creating the table {LEDGER}") from error
 
     def read(self) -> LedgerState | None:
         """Read it; None if this subscription has no way back.
@@ -140,7 +154,7 @@ class OracleLedger:
         except oracledb.Error as error:
             if _NO_TABLE in str(error):
                 return None
-            raise oracle_error(error, f"reading the table {TABLE}") from error
+            raise oracle_error(error, f"reading the table {LEDGER}") from error
         whole = [row for row in rows if row[0] == ALL_TABLES]
         if not whole:
             return None
@@ -181,7 +195,7 @@ class OracleLedger:
             raise OlrPgError(
                 Code.FALLBACK_LEDGER_MOVED,
                 "its row is not where this process left it",
-                table=TABLE,
+                table=LEDGER,
             )
 
     def stop_table(self, table: str, lsn: int, reason: str) -> None:
@@ -209,7 +223,7 @@ class OracleLedger:
                 self._execute(_DROP, ())
         except oracledb.Error as error:
             if _NO_TABLE not in str(error):
-                raise oracle_error(error, f"removing the table {TABLE}") from error
+                raise oracle_error(error, f"removing the table {LEDGER}") from error
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

@@ -16,9 +16,8 @@ from psycopg import sql
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
 from olr_pg.errors import OlrPgError
+from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.observability.findings import coded, error, warning
-from olr_pg.oracle.driver.driver_failures import oracle_error
-from olr_pg.oracle.oracle_connection import open_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -279,12 +278,9 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
 def _check_account(source: OracleSource, tables: Iterable[Table]) -> Iterator[Finding]:
     """Try as the account what it has to be allowed; nothing is changed."""
     try:
-        connection = open_connection(source)
+        connection = open_account(source)
     except OlrPgError as problem:
         yield coded(ACCOUNT, problem)
-        return
-    except oracledb.Error as problem:
-        yield coded(ACCOUNT, oracle_error(problem, "connecting as the account of the way back"))
         return
     with connection, connection.cursor() as cursor:
         for table in tables:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from olr_pg.applier.target.catalogue import TargetColumn
-    from olr_pg.config.fallback_section import Fallback
     from olr_pg.config.model import Config
     from olr_pg.dictionary.model import Column
     from olr_pg.fallback.way_back import ValueColumn
@@ -53,7 +52,7 @@ def way_back(config: Config, source: TableSource, target: str) -> WayBack:
         OlrPgError: 1090 the source is several containers, 1135 there is no account.
     """
     apply, fallback, account = (
-        sources.apply_section(config), fallback_section(config), config.fallback_source,
+        sources.apply_section(config), config.way_back, config.fallback_source,
     )  # fmt: skip
     if account.containers:
         raise OlrPgError(Code.NOT_SUPPORTED, "there is no way back into several containers yet")
@@ -76,14 +75,3 @@ def way_back(config: Config, source: TableSource, target: str) -> WayBack:
         directory=directory,
         batch_changes=apply.batch_changes,
     )
-
-
-def fallback_section(config: Config) -> Fallback:
-    """Return the configuration's `fallback`.
-
-    Raises:
-        OlrPgError: 1135, there is none.
-    """
-    if config.fallback is None:
-        raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
-    return config.fallback

@@ -113,10 +113,10 @@ def run_command(
     from olr_pg.fallback.fallback_run import run, status
     from olr_pg.fallback.pgoutput import lsn_text
     from olr_pg.fallback.way_back_metrics import served_metrics
-    from olr_pg.load.fallback_way import fallback_section, open_way_back
+    from olr_pg.load.fallback_way import open_way_back
 
     loaded = read_config(config, target_name)
-    section = fallback_section(loaded)
+    section = loaded.way_back
     address = None if once else section.metrics_address
     last: list[LedgerState] = []
 
@@ -184,27 +184,16 @@ def verify_command(
 
     Run `olr-pg fallback run --once` before, while nobody writes: what is on its way differs.
     """
-    from olr_pg.appliance.opened_target import open_target
-    from olr_pg.appliance.target import target_directory
-    from olr_pg.cli.migration.verify import print_verification
-    from olr_pg.load import sources
+    from olr_pg.cli.migration.verify import both_sides, print_verification
     from olr_pg.load.initial import PRELOAD
     from olr_pg.load.verification.verification import verify
-    from olr_pg.spark.session import stop_session
 
     loaded = read_config(config, target_name)
-    try:
-        with ExitStack() as stack:
-            source = stack.enter_context(sources.open_tables(loaded))
-            target = open_target(sources.apply_section(loaded), target_directory(loaded), stack)
-            settings = sources.target_settings(loaded, source.snapshot, target)
-            work = source.sources(source.choose(table or ()))
-            found = verify(
-                settings, work, lambda: spark_session_of(loaded, PRELOAD), at_position=False
-            )
-            print_verification(settings, found, as_json=as_json)
-    finally:
-        stop_session()
+    with ExitStack() as stack:
+        source, settings = both_sides(stack, loaded)
+        work = source.sources(source.choose(table or ()))
+        found = verify(settings, work, lambda: spark_session_of(loaded, PRELOAD), at_position=False)
+        print_verification(settings, found, as_json=as_json)
     if found.failures:
         raise found.failures[0]
     if not found.identical:
@@ -333,19 +322,17 @@ def _status_lines(found: Status) -> Iterator[str]:
 
 def _reports(config: Config, *, count: bool) -> list[TableReport]:
     from olr_pg.appliance.opened_target import opened_target
-    from olr_pg.errors import Code, OlrPgError
     from olr_pg.fallback.oracle_values import ValueSettings
     from olr_pg.fallback.value_report import report_values
     from olr_pg.load import sources
 
-    if config.fallback is None:
-        raise OlrPgError(Code.NO_WAY_BACK, "there is no `fallback` section", key="fallback")
+    policies = config.way_back.policies
     section = sources.apply_section(config)
     with (
         opened_target(config, ledger=False) as (connection, target),
         sources.open_tables(config) as source,
     ):
         settings = sources.target_settings(config, source.snapshot, target)
-        values = ValueSettings.of(config.fallback.policies, section, source.snapshot.database)
+        values = ValueSettings.of(policies, section, source.snapshot.database)
         chosen = source.choose(())
         return list(report_values(connection, chosen, settings, values, count=count))

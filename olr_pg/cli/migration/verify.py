@@ -131,7 +131,7 @@ def verify(
     if differences is not None:
         check_writable(differences)
     with ExitStack() as stack:
-        source, settings = _both_sides(stack, loaded, folder=tables, scn=at_scn)
+        source, settings = both_sides(stack, loaded, folder=tables, scn=at_scn)
         work = source.sources(source.choose(table or ()))
         # The rows of both sides count.
         with row_progress("comparing", row_totals(work, times=2)) as progress:
@@ -178,7 +178,7 @@ class _Bounds(NamedTuple):
     mend_per_hour: int
 
 
-def _both_sides(
+def both_sides(
     stack: ExitStack, loaded: Config, *, folder: Path | None = None, scn: int | None = None
 ) -> tuple[TableSource, ApplierSettings]:
     """Open the source's tables and the target, for the span of the stack.
@@ -225,7 +225,7 @@ def _verify_continuously(
 
     loaded = read_config(config, target_name)
     with ExitStack() as stack:
-        source, settings = _both_sides(stack, loaded)
+        source, settings = both_sides(stack, loaded)
         verification = ContinuousVerification(
             settings,
             source,
@@ -293,7 +293,7 @@ def repair(
             print_line("Nothing is changed yet: --yes does it.")
         return
     with ExitStack() as stack:
-        _, settings = _both_sides(stack, loaded)
+        _, settings = both_sides(stack, loaded)
         _report(mend(settings, tables), [one.table for one in tables], as_json=as_json)
 
 

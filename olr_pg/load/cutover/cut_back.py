@@ -17,6 +17,7 @@ from psycopg import sql
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run
+from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.load import sources
 from olr_pg.load.cutover.steps_done import read_steps
@@ -24,7 +25,6 @@ from olr_pg.load.fallback_way import open_way_back
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
 from olr_pg.oracle.driver.driver_failures import oracle_error
-from olr_pg.oracle.oracle_connection import open_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -148,16 +148,9 @@ def put_back(config: Config) -> list[str]:
     Raises:
         OlrPgError: 7316, Oracle refuses some of it.
     """
-    with open_way_back(config) as way, closing(_open_account(config)) as connection:
+    with open_way_back(config) as way, closing(open_account(way.source)) as connection:
         aside = OracleSetAside(connection, way.subscription, way.tables)
         return [one.enabling for one in aside.put_back()]
-
-
-def _open_account(config: Config) -> oracledb.Connection:
-    try:
-        return open_connection(config.fallback_source)
-    except oracledb.Error as error:
-        raise oracle_error(error, "connecting as the account of the way back") from error
 
 
 # --- sequences -----------------------------------------------------------------------------------
@@ -177,7 +170,7 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
         wanted = {name: _next_value(target.connection, place) for name, place in pairs}
     if not wanted:
         return []
-    with closing(_open_account(config)) as connection, connection.cursor() as cursor:
+    with closing(open_account(config.fallback_source)) as connection, connection.cursor() as cursor:
         for name, following in sorted(wanted.items()):
             try:
                 moves.append(_advance(cursor, name, *following))
