@@ -71,6 +71,9 @@ STOPPING: Final = "STOPPING"
 
 SAMPLE_SECONDS: Final = 0.5
 _RATE_SAMPLES: Final = 20
+_BEHIND_SECONDS: Final = 2.0
+"""A table with a lower lag is not said to wait behind another."""
+
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -245,7 +248,8 @@ class Observer:
         unconfirmed = port.ready + port.transmitted
         if unconfirmed:
             waiting = counted(unconfirmed, "transaction")
-            return f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
+            text = f"{waiting} {'is' if unconfirmed == 1 else 'are'} not confirmed"
+            return "; ".join([text, *waiting_behind(tables)])
         return held_tables(tables)
 
     def _port(self, now: float) -> PortStatus:
@@ -342,6 +346,19 @@ class Observer:
         return Rates(*(max(0.0, difference / seconds) for difference in differences))
 
 
+def waiting_behind(tables: Sequence[TableStatus]) -> list[str]:
+    """Say which tables wait behind which: a slow table holds up the others of its worker."""
+    behind: dict[str, list[str]] = {}
+    for table in tables:
+        if table.behind is not None:
+            behind.setdefault(table.behind, []).append(table.name)
+    return [
+        f"{some(names)} {'waits' if len(names) == 1 else 'wait'} behind {slow}, whose changes take"
+        " most of the time of the worker that they share"
+        for slow, names in behind.items()
+    ]
+
+
 def lock_holds_all(blocked: Sequence[Blocked]) -> OlrPgError | None:
     """Return 5099 where tables that somebody holds up keep all others from getting changes."""
     names = some([one.table for one in blocked if _is_of_table(one)])
@@ -419,6 +436,7 @@ def table_status(found: TableProgress, lag: Lag, now: float) -> TableStatus:
         found.incomplete,
         None if held is None else held.error_id,
         found.paused,
+        behind=found.behind if lag.total >= _BEHIND_SECONDS else None,
     )
 
 

@@ -191,6 +191,8 @@ def _stopped(table: dict[str, Any], at: float) -> str:
     if not table["stopped"]:
         if table.get("blocked"):
             return "BLOCKED in PostgreSQL"
+        if table.get("behind"):
+            return f"waits behind {table['behind']}"
         if table["incomplete"]:
             return f"lacks {table['incomplete']:,} LOB values"
         return _verified(table, at)

@@ -158,6 +158,7 @@ function tableRow(t, largest) {
   name.addEventListener("click", () => { pick(t.name); byId("history").scrollIntoView({block: "nearest"}); });
   const title = make("td", t.stopped ? "name stopped" : "name", name);
   if (t.stopped) title.append(make("small", "", t.stopped.split("; ")[0]));  // the rest is a problem
+  else if (t.behind) title.append(make("small", "", "waits behind " + t.behind));
   else if (t.verified_at) title.append(make("small", "", (t.differences ? whole(t.differences) + " rows differ" : "equal")
     + (t.verified_scn ? " as of SCN " + scn(t.verified_scn) : "") + ", " + span(latest.at - t.verified_at) + " ago"));
   const count = (label, n, kind) => cell(whole(n), "n count" + (n ? " " + (kind || "") : " zero"), label);

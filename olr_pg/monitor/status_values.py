@@ -227,6 +227,8 @@ class TableStatus:
         paused: somebody has paused it: its changes are held until it is resumed.
         error_id: of a stopped table the number of its error in olr_pg.error.
         blocked: who holds it up in PostgreSQL, with what to do; None where nobody does.
+        behind: the table that it waits behind: both are one worker's, and that one's changes take
+            most of the worker's time. None where it waits behind none.
         verified_scn, verified_at: as of which SCN it was compared with the source's, and when; None
             where it never was.
         differences: rows that differed then.
@@ -250,6 +252,7 @@ class TableStatus:
     error_id: int | None = None
     paused: bool = False
     blocked: str | None = None
+    behind: str | None = None
     verified_scn: int | None = None
     verified_at: float | None = None
     differences: int = 0

@@ -9,11 +9,16 @@ from olr_pg.appliance.status_observer import (
     held_tables,
     lock_holds_all,
     missing_since,
+    table_status,
+    waiting_behind,
     with_holding,
 )
+from olr_pg.applier.batches.table_progress import TableProgress
 from olr_pg.applier.target.blockers import Blocked
+from olr_pg.applier.target.ledger import ChangeCounts
 from olr_pg.capture.capture_state import CapturePhase, CaptureState
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.monitor.lag import Lag
 from olr_pg.monitor.status_values import PortStatus, TableStatus, ThreadStatus
 from olr_pg.replicator.decoding_progress import DecodeProgress
 
@@ -48,6 +53,15 @@ def test_the_state_names_some_of_the_tables_that_are_held_up() -> None:
     assert held_tables([paused, *many[:1]]) == "stopped: A.T0"
     assert held_tables([paused]) == "paused: A.P"
     assert held_tables([TableStatus("A.B")]) is None
+
+
+def test_tables_that_wait_behind_a_slow_one_are_told_with_it() -> None:
+    tables = [TableStatus("A.S"), *(TableStatus(f"A.T{n}", behind="A.S") for n in range(2))]
+    (said,) = waiting_behind(tables)
+    assert said.startswith("A.T0, A.T1 wait behind A.S, ")
+    progress = TableProgress("A.T0", 7, 3, 9, ChangeCounts(), None, behind="A.S")
+    assert table_status(progress, Lag(apply=1.9), 0.0).behind is None, "it is not late"
+    assert table_status(progress, Lag(queue=1.9, apply=0.1), 0.0).behind == "A.S"
 
 
 def test_a_lock_that_holds_all_tables_up_is_said_with_the_table_to_pause() -> None:

@@ -39,6 +39,8 @@ def test_a_table_says_why_it_is_not_complete() -> None:
     assert _stopped({**table, "paused": True, "held_scn": 7}, 1000.0) == "paused at SCN 7"
     blocked = {**table, "stopped": None, "blocked": "OLR-05098: x"}
     assert _stopped(blocked, 1000.0) == "BLOCKED in PostgreSQL"
+    behind = {**proof, "stopped": None, "behind": "S.SLOW"}
+    assert _stopped(behind, 1000.0) == "waits behind S.SLOW"
 
 
 def printed(state: str, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:

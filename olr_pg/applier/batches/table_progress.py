@@ -26,6 +26,8 @@ class TableProgress(NamedTuple):
         held: the first change that is held of it, where it has stopped.
         incomplete: LOB values that it lacks (`incomplete_values`).
         paused: whether somebody has paused it.
+        behind: the table of the same worker whose batches take most of its time, where changes of
+            this one wait meanwhile; None where there is none.
     """
 
     name: str
@@ -38,3 +40,4 @@ class TableProgress(NamedTuple):
     held: FirstHeld | None = None
     incomplete: int = 0
     paused: bool = False
+    behind: str | None = None

@@ -34,6 +34,7 @@ from olr_pg.applier.batches.replay import Step
 from olr_pg.applier.batches.stream_applier import StreamApplier
 from olr_pg.applier.batches.table_applier import TableApplier
 from olr_pg.applier.batches.table_queue import QueuedChanges, TableBatch, TableQueue
+from olr_pg.applier.batches.worker_time import WorkerTime
 from olr_pg.applier.retries import retrying
 from olr_pg.applier.settings import Consistency
 from olr_pg.applier.target.applied_file import AppliedTables
@@ -136,6 +137,7 @@ class Worker:
         self._at_once = False
         self._at_work = 0  # batches in the hands of a thread
         self._ahead: TableBatch | None = None
+        self._time = WorkerTime()
         self._committed: deque[_Committed] = deque()
         self._resetting = False
         self._closing = threading.Event()
@@ -249,7 +251,16 @@ class Worker:
         """Return how far the tables are."""
         with self._changed:
             looks = [queue.progress() for queue in self._queues.values()]
-        return [table for look in looks for table in look()]
+            slowest = self._time.slowest()
+        found = [table for look in looks for table in look()]
+        if slowest in (None, STREAM):
+            return found
+        return [
+            table._replace(behind=slowest)
+            if table.pending is not None and table.name != slowest
+            else table
+            for table in found
+        ]
 
     def reset(self) -> None:
         """Forget what waits: the server delivers it again."""
@@ -354,6 +365,7 @@ class Worker:
                 return None
             batch, self._ahead = self._ahead, None
             self._at_work += 1
+            self._time.begin(batch.queue.name)
             self._changed.notify_all()
             return batch
 
@@ -385,6 +397,7 @@ class Worker:
             reached = batch.queue.applier.reached()
         with self._changed:
             self._at_work -= 1
+            self._time.end()
             self._queued_bytes -= batch.held
             self.failure = failure
             if failure is None:
@@ -418,6 +431,7 @@ class Worker:
         queue = batch.queue
         with self._changed:
             self._at_work -= 1
+            self._time.end()
             if queue.blocked is None and queue.locked is None:
                 _log.warning("a table is held up", table=queue.name, error=error)
             queue.set_aside(batch, error)

@@ -11,6 +11,7 @@ import psutil
 import psycopg
 import pytest
 
+from olr_pg.applier.batches import worker_time
 from olr_pg.applier.batches.unapplied_bound import UnappliedBound
 from olr_pg.applier.batches.worker import Worker
 from olr_pg.postgres.embedded import start_embedded
@@ -131,6 +132,39 @@ def test_what_nothing_follows_is_brought_to_disk(idle_disk: Replication) -> None
     assert worker.crash is None
     _crash(r)
     assert r.rows("SELECT id FROM s.t") == [(1,)]
+
+
+def test_a_table_tells_which_one_it_waits_behind(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lag of a table is not its own where another one takes the worker's time."""
+    monkeypatch.setattr(worker_time, "WINDOW_SECONDS", 0.2)
+    r = replication
+    r.execute(
+        "CREATE TABLE s.u (LIKE s.t INCLUDING ALL); CREATE TABLE s.ended ();"
+        "CREATE FUNCTION s.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " WHILE NOT EXISTS (SELECT FROM s.ended) LOOP PERFORM pg_sleep(0.01); END LOOP;"
+        " RETURN NEW; END $$;"
+        "CREATE TRIGGER slow BEFORE INSERT ON s.t FOR EACH ROW EXECUTE FUNCTION s.slow();"
+        "ALTER TABLE s.t ENABLE ALWAYS TRIGGER slow"
+    )
+    r.apply()  # makes the ledger
+    for number, table in enumerate("TU"):
+        r.transaction(r.insert({"ID": number, "N": number}, table))
+    worker = _worker(r)
+    worker.deliver("S.T", r.selection(0, 1))
+    wait_until(lambda: worker._at_work > 0)
+    worker.deliver("S.U", r.selection(1, 2))
+
+    def behind() -> dict[str, str | None]:
+        return {table.name: table.behind for table in worker.progress()}
+
+    wait_until(lambda: behind() == {"S.T": None, "S.U": "S.T"})
+    r.execute("INSERT INTO s.ended DEFAULT VALUES")
+    wait_until(worker.is_drained)
+    worker.close()
+    assert worker.crash is None
+    assert behind() == {"S.T": None, "S.U": None}
 
 
 def test_what_is_forgotten_is_not_brought_to_disk(replication: Replication) -> None:

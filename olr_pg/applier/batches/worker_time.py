@@ -1,0 +1,65 @@
+"""Which table a worker spends its time on: the tables that share the worker wait behind it.
+
+A table belongs to one worker, which applies one batch at a time. Where the batches of one table
+take long (no index for its key, a slow trigger, many changes), the lag of the worker's other tables
+grows too, although nothing is wrong with them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WINDOW_SECONDS: Final = 10.0
+"""Only the last seconds count."""
+
+LARGE_SHARE: Final = 0.5
+"""The part of the window from which on a table makes others wait."""
+
+
+class WorkerTime:
+    """Adds up how long the batches of each table took, of late; guarded by its worker's condition.
+
+    Args:
+        clock: seconds, from any beginning.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ended: deque[tuple[float, float, str]] = deque()
+        self._begun: tuple[float, str] | None = None
+
+    def begin(self, table: str) -> None:
+        """Note that a batch of the table begins."""
+        self._begun = self._clock(), table
+
+    def end(self) -> None:
+        """Note that the batch has ended."""
+        if self._begun is not None:
+            began, table = self._begun
+            self._begun = None
+            self._ended.append((began, self._clock(), table))
+            self._drop()
+
+    def slowest(self) -> str | None:
+        """Return the table that took most of the last seconds; None where none took half."""
+        self._drop()
+        now = self._clock()
+        first = now - WINDOW_SECONDS
+        spent: defaultdict[str, float] = defaultdict(float)
+        for began, ended, table in self._ended:
+            spent[table] += ended - max(began, first)
+        if self._begun is not None:
+            began, table = self._begun
+            spent[table] += now - max(began, first)
+        table, seconds = max(spent.items(), key=lambda one: one[1], default=("", 0.0))
+        return table if seconds >= WINDOW_SECONDS * LARGE_SHARE else None
+
+    def _drop(self) -> None:
+        first = self._clock() - WINDOW_SECONDS
+        while self._ended and self._ended[0][1] <= first:
+            self._ended.popleft()
