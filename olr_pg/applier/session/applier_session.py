@@ -370,11 +370,20 @@ class Applier:
             self._stop,
             partial(announce_retry, "noting the end in the target again"),
         )
-        noting(session.note)
+        steps: list[Callable[[], None]] = [session.note]
         if once and not self.is_ending:
-            noting(self._target.use, self._replay_locked)
-        noting(self._target.use, self._stop_lost)
-        noting(self._target.use, self._check_stopped)
+            steps.append(partial(self._target.use, self._replay_locked))
+        steps.append(partial(self._target.use, self._stop_lost))
+        steps.append(partial(self._target.use, self._check_stopped))
+        for step in steps:
+            was_open = self._target.is_open
+            try:
+                noting(step)
+            except psycopg.Error as error:
+                # Who stops it waits for nothing. But a connection may have ended unseen, long ago.
+                if not (was_open and _may_pass(error)):
+                    raise
+                noting(step)
 
     @property
     def _is_stream(self) -> bool:

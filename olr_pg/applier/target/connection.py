@@ -216,6 +216,11 @@ class KeptConnection:
             self._outage.reached(self)
         return result
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection; it may have ended unseen."""
+        return self._connection is not None
+
     def _reason(self, error: psycopg.Error) -> psycopg.Error:
         """Return why the connection was given up, if it was, else what was met."""
         given_up = None if self._connection is None else self._connection.given_up

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from olr_pg.applier.session.applier_session import Applier, ApplyReport
+from olr_pg.applier.session.conversation import Conversation
 from olr_pg.dictionary.model import Table
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres.embedded import start_embedded
@@ -82,6 +83,39 @@ def test_runs_until_it_is_stopped(replication: Replication) -> None:
     r.wait_for("SELECT count(*) = 2 FROM s.t")
     applier.stop()
     thread.join()
+
+
+def test_a_connection_that_ended_unseen_ends_nothing_where_it_is_stopped(
+    replication: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r = replication
+    r.transaction(r.insert({"ID": 1, "N": 1}))
+    applier = Applier(r.settings(poll_milliseconds=10))
+    close, ended = Conversation.close, list[int]()
+
+    def end_the_connection(session: Conversation) -> None:
+        close(session)
+        kept = applier._target._connection
+        assert kept is not None
+        ended.append(kept.info.backend_pid)
+        r.execute(f"SELECT pg_terminate_backend({ended[-1]}, 60000)")
+
+    monkeypatch.setattr(Conversation, "close", end_the_connection)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            applier.run()
+        except OlrPgError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    r.wait_for("SELECT count(*) = 1 FROM s.t")
+    applier.stop()
+    thread.join()
+    assert len(ended) == 1
+    assert failures == []
 
 
 def test_table_names_can_be_mapped(replication: Replication) -> None:
