@@ -106,11 +106,7 @@ class SftpLogs:
 
     def _open(self, client: paramiko.SSHClient, name: str) -> paramiko.SFTPFile:
         """Open the file over a channel of its own."""
-        sftp = client.open_sftp()
-        channel = sftp.get_channel()
-        assert channel is not None  # it is open
-        channel.settimeout(self._section.timeout_seconds)
-        return sftp.open(name, "rb")
+        return _open_sftp(client, self._section.timeout_seconds).open(name, "rb")
 
     def close(self) -> None:
         """See `LogTransport.close`."""
@@ -144,6 +140,28 @@ def _connect(client: paramiko.SSHClient, section: SftpTransport) -> None:
     )
 
 
+def _open_sftp(client: paramiko.SSHClient, seconds: float) -> paramiko.SFTPClient:
+    """Open SFTP over a channel of its own, each answer of which may take so many seconds.
+
+    Raises:
+        EOFError, OSError, paramiko.SSHException: the connection broke, or does not answer.
+    """
+    transport = client.get_transport()
+    if transport is None:
+        raise paramiko.SSHException("the connection ended")
+    channel = transport.open_session(timeout=seconds)
+    channel.settimeout(seconds)
+    # The library waits for this answer without a bound: also for ever, if the connection ends in
+    # the moment before it begins to wait.
+    bound = threading.Timer(seconds, channel.event.set)
+    bound.start()
+    try:
+        channel.invoke_subsystem("sftp")
+    finally:
+        bound.cancel()
+    return paramiko.SFTPClient(channel)
+
+
 class SftpRanges:
     """Reads ranges of files over a connection of its own; an `online_ranges.RangeSession`.
 
@@ -157,13 +175,10 @@ class SftpRanges:
         self._files: dict[str, tuple[int, paramiko.SFTPFile]] = {}
         try:
             _connect(self._client, section)
-            self._sftp = self._client.open_sftp()
+            self._sftp = _open_sftp(self._client, min(section.timeout_seconds, ANSWER_SECONDS))
         except (OSError, EOFError, paramiko.SSHException) as error:
             self._client.close()
             raise SessionLost(_words(error)) from error
-        channel = self._sftp.get_channel()
-        assert channel is not None  # it is open
-        channel.settimeout(min(section.timeout_seconds, ANSWER_SECONDS))
 
     def read(self, name: str, opened: int, offset: int, size: int) -> bytes:
         """See `RangeSession.read`.

@@ -11,7 +11,8 @@ import pytest
 from olr_pg.config.source_section import SftpTransport
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import ListedLog
-from olr_pg.oracle.transport.sftp_transport import SftpLogs
+from olr_pg.oracle.transport.online_ranges import SessionLost
+from olr_pg.oracle.transport.sftp_transport import SftpLogs, SftpRanges
 from tests.oracle.transport.conftest import PASSWORD, SshHost, breaking
 
 if TYPE_CHECKING:
@@ -77,6 +78,24 @@ def test_a_connection_that_breaks_again_and_again_loses_nothing(
     assert into.read_bytes() == data
 
 
+def test_a_connection_that_ends_while_a_channel_is_opened_is_not_waited_for(
+    host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library misses an end in the moment before it begins to wait, and has no bound."""
+    prepare = paramiko.Channel._event_pending  # type: ignore[attr-defined]
+
+    def end_the_connection(channel: paramiko.Channel) -> None:
+        transport = channel.get_transport()
+        transport.close()
+        transport.join(60)
+        prepare(channel)
+
+    monkeypatch.setattr(paramiko.Channel, "_event_pending", end_the_connection)
+    assert failure(logs(host, **{"timeout-seconds": 1}), tmp_path / "log")
+    with pytest.raises(SessionLost):
+        SftpRanges(SftpTransport.model_validate(host.section(**{"timeout-seconds": 1})))
+
+
 def test_the_next_piece_is_asked_for_before_one_has_come(host: SshHost, tmp_path: Path) -> None:
     (host.archive / "held.arc").write_bytes(DATA)
     into = tmp_path / "log"
@@ -89,16 +108,16 @@ def test_the_next_piece_is_asked_for_before_one_has_come(host: SshHost, tmp_path
 def test_a_server_that_grants_one_channel_is_asked_over_that(
     host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, into = list[paramiko.SSHClient](), tmp_path / "log"
-    own = paramiko.SSHClient.open_sftp
+    opened, into = list[paramiko.Transport](), tmp_path / "log"
+    own = paramiko.Transport.open_session
 
-    def open_one(client: paramiko.SSHClient) -> paramiko.SFTPClient:
-        opened.append(client)
+    def open_one(transport: paramiko.Transport, **limits: Any) -> paramiko.Channel:
+        opened.append(transport)
         if len(opened) > 1:
             raise paramiko.ChannelException(1, "Administratively prohibited")
-        return own(client)
+        return own(transport, **limits)
 
-    monkeypatch.setattr(paramiko.SSHClient, "open_sftp", open_one)
+    monkeypatch.setattr(paramiko.Transport, "open_session", open_one)
     logs(host).fetch(LISTED, into)
     assert into.read_bytes() == DATA
     assert len(opened) == 2
