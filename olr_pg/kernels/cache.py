@@ -24,7 +24,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import compile_result
 from numba.core.environment import Environment, lookup_environment
 
-from olr_pg.kernels.sources import sources_digest
+from olr_pg.kernels.sources import are_loaded, sources_digest
 
 _INTRINSIC: Final = "llvm."
 
@@ -33,7 +33,9 @@ def is_on_disk(kernel: Any) -> bool:
     """Tell whether a kernel was compiled from these sources, for whatever types and processor."""
     found = getattr(kernel, "_cache", NullCache())  # NUMBA_DISABLE_JIT: a function
     # The index comes before what it lists.
-    return isinstance(found, KernelCache) and found.index.with_suffix(".1.nbc").exists()
+    if not isinstance(found, KernelCache) or not found.is_used:
+        return False
+    return found.index.with_suffix(".1.nbc").exists()
 
 
 def index_of(kernel: Any) -> Path | None:
@@ -103,7 +105,12 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
 
 
 class KernelCache(FunctionCache):
-    """Numba's for one function, with files whose names have the digest of the sources."""
+    """Numba's for one function, with files whose names have the digest of the sources.
+
+    Attributes:
+        is_used: False where the sources have changed since they were imported: nothing is loaded
+            nor saved then.
+    """
 
     _impl_class = _Results
 
@@ -115,7 +122,11 @@ class KernelCache(FunctionCache):
                 Numba looks at the module itself.
         """
         super().__init__(function)
-        digest = sources_digest(function.__module__, function.__code__.co_filename)
+        place = function.__module__, function.__code__.co_filename
+        self.is_used = are_loaded(*place)
+        if not self.is_used:
+            self.disable()
+        digest = sources_digest(*place)
         name = f"{self._impl.filename_base}-{digest}"
         make: Any = _CacheFile
         self._cache_file = make(self._cache_path, name, digest)

@@ -28,6 +28,9 @@ MAKERS: Final = f"{__package__}.dispatchers"
 _DISK: Final = f"{__package__}.cache"
 """The module that knows what is on disk; it imports Numba."""
 
+LOADED_AT: Final = time.time()
+"""When this process, or the one that it was forked from, began to import kernels: Unix time."""
+
 _LOCK: Final = threading.RLock()
 """One of a kernel, whichever threads ask for it."""
 

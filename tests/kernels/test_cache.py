@@ -65,6 +65,20 @@ def test_so_is_a_kernel_of_another_package(tmp_path: Path, monkeypatch: pytest.M
     assert answer("WIDTH = 3") == "21 0"
 
 
+def test_sources_that_change_while_a_process_runs_leave_nothing_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade while it runs: its code is of the old sources, the files are the new ones."""
+    change = "open('olr_pg/kernel_test_layout.py', 'w').write('WIDTH = 3\\n')\n"
+    late = CALL.replace("print", change + "print", 1)
+    old = _package(tmp_path, monkeypatch, KERNEL, late)
+    new = _called(tmp_path, CALL)
+    assert old("WIDTH = 2") == "14 0"
+    assert new("WIDTH = 3") == "21 0", "it was compiled of the new sources"
+    assert new("WIDTH = 3") == "21 1"
+    assert old("WIDTH = 2") == "14 0", "what was compiled of the new ones is not for the old code"
+
+
 def _package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, call: str
 ) -> Callable[[str], str]:
