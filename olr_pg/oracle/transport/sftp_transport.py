@@ -70,6 +70,11 @@ class SftpLogs:
             self._copy(client, map_path(listed.name, self._section.path_mapping), into)
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise not_brought(listed, f"{self._place}: {_words(error)}") from error
+        except AttributeError as error:
+            if not self._closed:
+                raise
+            # `close` has closed the client under the library's hands.
+            raise not_brought(listed, "the appliance ends") from error
         finally:
             client.close()
             with self._lock:

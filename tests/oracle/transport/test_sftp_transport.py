@@ -96,6 +96,21 @@ def test_a_connection_that_ends_while_a_channel_is_opened_is_not_waited_for(
         SftpRanges(SftpTransport.model_validate(host.section(**{"timeout-seconds": 1})))
 
 
+def test_the_end_of_the_appliance_in_the_middle_of_a_login_is_no_fault(
+    host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library looks for the connection that is gone, and does not find it."""
+    transport = logs(host)
+    log_in = paramiko.SSHClient._auth  # type: ignore[attr-defined]
+
+    def end(client: paramiko.SSHClient, *arguments: Any) -> None:
+        transport.close()
+        log_in(client, *arguments)
+
+    monkeypatch.setattr(paramiko.SSHClient, "_auth", end)
+    assert "the appliance ends" in failure(transport, tmp_path / "log")
+
+
 def test_the_next_piece_is_asked_for_before_one_has_come(host: SshHost, tmp_path: Path) -> None:
     (host.archive / "held.arc").write_bytes(DATA)
     into = tmp_path / "log"
