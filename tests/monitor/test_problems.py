@@ -93,7 +93,7 @@ def test_a_client_that_holds_back_its_confirmations_comes_with_what_to_do(quiet:
     assert text.startswith("OLR-04016: ")
     assert "12 transactions were sent to it" in text
     assert "10.0.0.1:7" in text
-    assert "confirm more often" in text
+    assert "confirms more often" in text
     assert commands == ()
 
 
