@@ -1867,9 +1867,10 @@ class Code(IntEnum):
     )
     FALLBACK_CONFLICT = _Entry(
         7306,
-        "a change does not find its row in Oracle",
-        "somebody has written to Oracle. Correct the row there, then run `olr-pg fallback resume"
-        " --table OWNER.NAME`",
+        "a change conflicts with the rows of Oracle",
+        "somebody has written to Oracle. Correct the row there, or set `fallback.on-conflict` to"
+        " overwrite or skip; then run `olr-pg fallback resume --table OWNER.NAME`. `olr-pg fallback"
+        " skip` leaves the transaction's changes of the table out",
     )
     FALLBACK_TABLES_STOPPED = _Entry(
         7307,
@@ -1887,8 +1888,9 @@ class Code(IntEnum):
     FALLBACK_OTHER_CLUSTER = _Entry(
         7309,
         "PostgreSQL is not the cluster that the way back began with",
-        "check `apply.connect-string`. After a failover or a restore, changes may be missing or"
-        " undone: compare with `olr-pg fallback verify` before you go back",
+        "check `apply.connect-string`. After a failover or a restore, Oracle has changes that"
+        " PostgreSQL has lost: compare with `olr-pg fallback verify`, correct the side that is"
+        " wrong, then `olr-pg fallback end` and `olr-pg fallback begin` while nobody writes",
     )
     FALLBACK_TABLE_UNFIT = _Entry(
         7310,

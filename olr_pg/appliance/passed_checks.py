@@ -126,6 +126,11 @@ WAY_BACK: Final = (
     Check("fallback.ledger", "the forward way will know what the way back does", _TARGET_TABLES),
     Check("fallback.account", "Oracle knows the account of the way back", _TARGET_TABLES),
     Check("fallback.privileges", "it may change the tables", (*_TARGET_TABLES, "fallback.account")),
+    Check(
+        "fallback.triggers",
+        "it may disable their triggers, and enable them again",
+        (*_TARGET_TABLES, "fallback.account"),
+    ),
 )
 MACHINE: Final = (
     Check("directory", "the directories can be written to"),

@@ -24,6 +24,12 @@ def _slot_name(name: str) -> str:
     return name
 
 
+def account_name(user: str) -> str:
+    """Return a user's name as Oracle's dictionary has it."""
+    quoted = len(user) > 2 and user[0] == user[-1] == '"'
+    return user[1:-1] if quoted else user.upper()
+
+
 class FallbackPolicies(Section):
     """`fallback.policies`: what becomes of values that Oracle cannot hold as they are.
 
@@ -103,6 +109,11 @@ class Fallback(Section):
         description='"host:port" where `olr-pg fallback run` serves /metrics to whoever reaches it;'
         " null: nowhere",
     )
+    on_conflict: Literal["error", "skip", "overwrite"] = Field(
+        default="error",
+        description="as `apply.on-conflict`, of a change that finds no row in Oracle, or finds one"
+        " where none may be",
+    )
     policies: FallbackPolicies = Field(
         default_factory=FallbackPolicies,
         description="an object: values that Oracle cannot hold as they are",
@@ -111,8 +122,7 @@ class Fallback(Section):
     @property
     def owner(self) -> str:
         """The schema of the ledger: the user, as Oracle's dictionary has it."""
-        quoted = len(self.user) > 2 and self.user[0] == self.user[-1] == '"'
-        return self.user[1:-1] if quoted else self.user.upper()
+        return account_name(self.user)
 
     @property
     def ledger(self) -> str:

@@ -7,6 +7,9 @@ continue. PostgreSQL keeps the WAL from where the first table stopped: nothing e
 
 The ledger in Oracle moves in the transaction of the rows; the slot is confirmed after that commit.
 A process that was killed between both is sent what Oracle has already, and passes over it.
+
+While a table has stopped, the run looks now and then whether somebody has resumed it. It is read
+anew then, from where that table stopped; the others pass over what they have.
 """
 
 from __future__ import annotations
@@ -22,7 +25,13 @@ import structlog
 from olr_pg.applier.target.connection import connect
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.net_rows import NetRows
-from olr_pg.fallback.oracle_ledger import LedgerState, OracleLedger, TableStop, open_account
+from olr_pg.fallback.oracle_ledger import (
+    LedgerState,
+    OracleLedger,
+    Record,
+    TableStop,
+    open_account,
+)
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.fallback.oracle_writer import OracleWriter
 from olr_pg.fallback.pgoutput import Relation, Truncate, lsn_number, lsn_text
@@ -55,6 +64,9 @@ BATCH_BYTES: Final = 8 << 20
 IDLE_SECONDS: Final = 30.0
 """After so long the ledger follows WAL that has nothing for Oracle, so that it can go."""
 
+LOOK_SECONDS: Final = 1.0
+"""After so long a run looks again whether stopped tables were resumed."""
+
 FIRST_WAIT_SECONDS: Final = 0.2
 LAST_WAIT_SECONDS: Final = 10.0
 
@@ -82,6 +94,7 @@ class Status(NamedTuple):
         ledger: None if it is missing.
         lag_bytes: of WAL that Oracle does not have yet.
         set_aside: statements that enable again what is set aside in Oracle.
+        records: what was done otherwise than PostgreSQL did, and how often.
     """
 
     begun: str | None
@@ -89,6 +102,7 @@ class Status(NamedTuple):
     ledger: LedgerState | None
     lag_bytes: int | None
     set_aside: list[str]
+    records: dict[Record, int] = {}  # noqa: RUF012 - of a tuple; nobody writes to it
 
 
 def prepare(way: WayBack) -> Prepared:
@@ -109,7 +123,8 @@ def status(way: WayBack) -> Status:
     with ExitStack() as stack:
         target = _open_target(way, stack)
         connection = _open_oracle(way, stack)
-        ledger = OracleLedger(connection, way.subscription).read()
+        oracle_ledger = OracleLedger(connection, way.subscription)
+        ledger = oracle_ledger.read()
         aside = OracleSetAside(connection, way.subscription, way.tables).noted()
         lag = None
         if ledger is not None:
@@ -124,14 +139,20 @@ def status(way: WayBack) -> Status:
             ledger=ledger,
             lag_bytes=lag,
             set_aside=[one.enabling for one in aside],
+            records=oracle_ledger.records(),
         )
 
 
-def resume_table(way: WayBack, table: str) -> bool:
-    """Let a stopped table catch up with the next `run`; tell whether it had stopped."""
+def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
+    """Let a stopped table catch up; tell whether it had stopped.
+
+    Args:
+        skip: leave out the changes of the transaction that stopped it.
+    """
     with ExitStack() as stack:
         connection = _open_oracle(way, stack)
-        resumed = OracleLedger(connection, way.subscription).resume_table(table)
+        ledger = OracleLedger(connection, way.subscription)
+        resumed = ledger.resume_table(table, skip=skip)
         connection.commit()
         return resumed
 
@@ -178,7 +199,8 @@ def run(
                 if once and mark is None:
                     mark = session.mark()
                 try:
-                    session.follow(mark)
+                    if not session.follow(mark):
+                        continue
                 finally:
                     if session.has_progress:
                         wait = FIRST_WAIT_SECONDS
@@ -224,7 +246,7 @@ class _Session:
             self._stream = _open_stream(way, stack)
             self._oracle = _open_oracle(way, stack)
             self._ledger = OracleLedger(self._oracle, way.subscription)
-            self.state = self._checked_state(self._stream.identify())
+            self.state = self._checked_state(self._stream)
             aside = OracleSetAside(self._oracle, way.subscription, way.tables).set_aside()
             if aside:
                 _log.info("set aside in Oracle", statements=[one.disabling for one in aside])
@@ -232,8 +254,8 @@ class _Session:
         self._reader = TransactionReader(way.directory)
         stack.callback(self._reader.close)
         self._plans = RelationPlans(way, self._target)
-        self._writer = OracleWriter(self._oracle)
-        self._idle_since = time.monotonic()
+        self._writer = OracleWriter(self._oracle, way.conflict)
+        self._idle_since = self._looked_at = time.monotonic()
         self.has_progress = False
 
     def mark(self) -> int:
@@ -245,8 +267,12 @@ class _Session:
         assert found is not None
         return lsn_number(str(found[0]))
 
-    def follow(self, mark: int | None) -> None:
-        """Apply what comes; return once what ended behind `mark` is in Oracle."""
+    def follow(self, mark: int | None) -> bool:
+        """Apply what comes; return once what ended behind `mark` is in Oracle.
+
+        Returns:
+            Whether that is so; False: a table was resumed, which the next session reads again.
+        """
         batch: list[Transaction] = []
         while mark is None or self.state.lsn < mark:
             with _passing():
@@ -262,6 +288,22 @@ class _Session:
                 batch = []
             elif data is None:
                 self._rest()
+            if not batch and self._is_resumed():
+                _log.info("a table of the way back was resumed")
+                return False
+        return True
+
+    def _is_resumed(self) -> bool:
+        """Look, now and then, whether somebody has resumed a stopped table."""
+        now, stopped = time.monotonic(), self._stopped()
+        if not stopped or now - self._looked_at < LOOK_SECONDS:
+            return False
+        self._looked_at = now
+        with _passing():
+            found = self._ledger.read()
+        return found is not None and any(
+            name not in found.stops or not found.stops[name].is_stopped for name in stopped
+        )
 
     def _is_full(self, batch: Sequence[Transaction]) -> bool:
         changes = sum(one.changes for one in batch)
@@ -271,13 +313,13 @@ class _Session:
     def _is_known(self, transaction: Transaction) -> bool:
         return transaction.end_lsn <= self.state.lsn
 
-    def _checked_state(self, system: System) -> LedgerState:
+    def _checked_state(self, stream: SlotStream) -> LedgerState:
         """Compare ledger, slot and cluster.
 
         Raises:
-            OlrPgError: 7301 and 7303 to 7304 they do not belong together.
+            OlrPgError: 7301, 7303, 7304 and 7309 they do not belong together.
         """
-        way = self._way
+        way, system = self._way, stream.identify()
         known, slot = self._ledger.read(), read_slot(self._target, way.slot)
         if known is None:
             begun = read_beginning(self._target, way)
@@ -288,11 +330,7 @@ class _Session:
                 Code.FALLBACK_OTHER_CLUSTER,
                 f"the ledger is of the system {known.system_id}, this one is {system.identifier}",
             )
-        if known.timeline != system.timeline:
-            raise OlrPgError(
-                Code.FALLBACK_OTHER_CLUSTER,
-                f"the ledger is of timeline {known.timeline}, PostgreSQL is on {system.timeline}",
-            )
+        _check_history(known, system, stream)
         if slot is None or slot.wal_status == "lost":
             what = "it does not exist" if slot is None else "PostgreSQL has removed WAL it needs"
             raise OlrPgError(Code.FALLBACK_SLOT_LOST, what, slot=way.slot)
@@ -303,7 +341,14 @@ class _Session:
                 f" {lsn_text(known.needed_lsn)}",
                 slot=way.slot,
             )
-        return known
+        if known.timeline != system.timeline:
+            _log.warning(
+                "PostgreSQL was promoted; the slot and all that Oracle has came along",
+                slot=way.slot, before=known.timeline, timeline=system.timeline,
+            )  # fmt: skip
+            self._ledger.follow_timeline(known.timeline, system.timeline)
+            self._oracle.commit()
+        return known._replace(timeline=system.timeline)
 
     def _start(self) -> None:
         wait_until_free(self._target, self._way.slot)
@@ -369,20 +414,21 @@ class _Session:
                     raise
                 self._roll_back()
                 with _passing():
-                    self._stop(failed, error)
+                    self._stop(failed, error, transaction.end_lsn)
             else:
                 return
 
     def _stopped(self) -> set[str]:
         return {name for name, one in self.state.stops.items() if one.is_stopped}
 
-    def _stop(self, table: str, error: OlrPgError) -> None:
+    def _stop(self, table: str, error: OlrPgError, failed_lsn: int) -> None:
         before = self.state.stops.get(table)
         lsn = self.state.lsn if before is None else before.lsn
         reason = f"{error.label}: {error.title}: {error.detail}"
-        self._ledger.stop_table(table, lsn, reason)
+        stop = TableStop(lsn, is_stopped=True, reason=reason, failed_lsn=failed_lsn)
+        self._ledger.stop_table(table, stop)
         self._oracle.commit()
-        stops = {**self.state.stops, table: TableStop(lsn, is_stopped=True, reason=reason)}
+        stops = {**self.state.stops, table: stop}
         self.state = self.state._replace(stops=stops)
         _log.error("a table of the way back has stopped", table=table, reason=reason)
 
@@ -419,7 +465,9 @@ class _Session:
 
     def _commit(self, lsn: int, transactions: int) -> None:
         """Move the ledger and commit."""
+        records = self._writer.take_records()
         with _passing():
+            self._ledger.record(records)
             state = self.state
             late = {name: one for name, one in state.stops.items() if not one.is_stopped}
             stops = dict(state.stops)
@@ -440,17 +488,45 @@ class _Session:
         self.state = after
         self.has_progress = True
         self._idle_since = time.monotonic()
-        for (table, column, cause, policy), count in self._writer.take_altered().items():
-            _log.warning(
-                "values were changed on the way back",
-                table=table, column=column, cause=cause, policy=policy, values=count,
-            )  # fmt: skip
+        for record, count in records.items():
+            what = record._asdict()
+            _log.warning("the way back did otherwise than PostgreSQL", **what, count=count)
         self._progress(after)
 
     def _roll_back(self) -> None:
-        self._writer.take_altered()
+        self._writer.take_records()
         with _passing():
             self._oracle.rollback()
+
+
+def _check_history(known: LedgerState, system: System, stream: SlotStream) -> None:
+    """Check that what Oracle has is in PostgreSQL's history.
+
+    After a promotion, that is so up to where the timelines parted. A server that was put back from
+    a copy may have less on the same timeline: it would use the same LSNs again.
+
+    Raises:
+        OlrPgError: 7309, it is not.
+    """
+    if known.timeline == system.timeline:
+        if known.lsn > system.lsn:
+            raise OlrPgError(
+                Code.FALLBACK_OTHER_CLUSTER,
+                f"Oracle has what committed by {lsn_text(known.lsn)}, PostgreSQL is at"
+                f" {lsn_text(system.lsn)} only",
+            )
+        return
+    parted = stream.parted_at(known.timeline, system.timeline)
+    of = f"the ledger is of timeline {known.timeline}, PostgreSQL is on {system.timeline}"
+    if parted is None:
+        what = f"{of}, whose history does not have the other one"
+        raise OlrPgError(Code.FALLBACK_OTHER_CLUSTER, what)
+    if known.lsn > parted:
+        raise OlrPgError(
+            Code.FALLBACK_OTHER_CLUSTER,
+            f"{of} since {lsn_text(parted)}; Oracle has what committed by {lsn_text(known.lsn)}:"
+            " the promotion has lost some of it",
+        )
 
 
 _VALUE_CODES: Final = 735
@@ -498,7 +574,7 @@ def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:
         return
     rows = _no_rows(plan)
     rows.add(change)
-    writer.write(plan, rows)
+    writer.write_one(plan, rows)
 
 
 @contextmanager

@@ -7,6 +7,9 @@ forward way recognises our transactions in the redo by this table.
 
 One row (`ALL_TABLES`) says how far all tables are. A table that has stopped, or catches up, has a
 row of its own: what commits after its LSN has not been applied to it.
+
+A second table counts what the way back did otherwise than PostgreSQL: values that a policy changed,
+and conflicts. It moves in the same transaction, so its counts are exact, too.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from olr_pg.oracle.driver.driver_failures import oracle_error
 from olr_pg.oracle.oracle_connection import open_connection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from olr_pg.config.source_section import OracleSource
     from olr_pg.fallback.slot_stream import System
 
@@ -37,17 +42,30 @@ CREATE TABLE OLR_PG_FALLBACK (
     transactions NUMBER(20) NOT NULL,
     stopped NUMBER(1) NOT NULL,
     reason VARCHAR2(2000),
+    failed_lsn NUMBER(20),
     CONSTRAINT OLR_PG_FALLBACK_KEY PRIMARY KEY (subscription, source_table)
 )
 """
+_CREATE_RECORDS: Final = """
+CREATE TABLE OLR_PG_FALLBACK_RECORD (
+    subscription VARCHAR2(128) NOT NULL,
+    source_table VARCHAR2(400) NOT NULL,
+    item VARCHAR2(400) NOT NULL,
+    cause VARCHAR2(40) NOT NULL,
+    policy VARCHAR2(20) NOT NULL,
+    occurrences NUMBER(20) NOT NULL,
+    CONSTRAINT OLR_PG_FALLBACK_RECORD_KEY
+        PRIMARY KEY (subscription, source_table, item, cause, policy)
+)
+"""
 _READ: Final = """
-SELECT source_table, slot, system_id, timeline, lsn, transactions, stopped, reason
+SELECT source_table, slot, system_id, timeline, lsn, transactions, stopped, reason, failed_lsn
 FROM OLR_PG_FALLBACK WHERE subscription = :1
 """
 _INSERT: Final = """
 INSERT INTO OLR_PG_FALLBACK (subscription, source_table, slot, system_id, timeline, lsn,
-    transactions, stopped, reason)
-VALUES (:1, :2, :3, :4, :5, :6, 0, :7, :8)
+    transactions, stopped, reason, failed_lsn)
+VALUES (:1, :2, :3, :4, :5, :6, 0, :7, :8, :9)
 """
 _ADVANCE: Final = """
 UPDATE OLR_PG_FALLBACK SET lsn = :1, transactions = transactions + :2
@@ -60,14 +78,42 @@ WHERE subscription = :2 AND source_table = :3 AND lsn = :4 AND stopped = 0
 _REMOVE: Final = "DELETE FROM OLR_PG_FALLBACK WHERE subscription = :1"
 _REMOVE_TABLE: Final = "DELETE FROM OLR_PG_FALLBACK WHERE subscription = :1 AND source_table = :2"
 _RESUME: Final = """
-UPDATE OLR_PG_FALLBACK SET stopped = 0, reason = NULL WHERE subscription = :1 AND source_table = :2
+UPDATE OLR_PG_FALLBACK SET stopped = 0, reason = NULL, failed_lsn = NULL
+WHERE subscription = :1 AND source_table = :2 AND stopped = 1
+"""
+_SKIP: Final = """
+UPDATE OLR_PG_FALLBACK SET lsn = failed_lsn, stopped = 0, reason = NULL, failed_lsn = NULL
+WHERE subscription = :1 AND source_table = :2 AND stopped = 1 AND failed_lsn IS NOT NULL
+"""
+_TIMELINE: Final = """
+UPDATE OLR_PG_FALLBACK SET timeline = :1
+WHERE subscription = :2 AND source_table = '-' AND timeline = :3
 """
 _DROP: Final = "DROP TABLE OLR_PG_FALLBACK PURGE"
 _COUNT: Final = "SELECT count(*) FROM OLR_PG_FALLBACK"
+_RECORDS: Final = """
+SELECT source_table, item, cause, policy, occurrences FROM OLR_PG_FALLBACK_RECORD
+WHERE subscription = :1 ORDER BY source_table, item, cause, policy
+"""
+_COUNT_RECORD: Final = """
+UPDATE OLR_PG_FALLBACK_RECORD SET occurrences = occurrences + :1 WHERE subscription = :2
+AND source_table = :3 AND item = :4 AND cause = :5 AND policy = :6
+"""
+_INSERT_RECORD: Final = """
+INSERT INTO OLR_PG_FALLBACK_RECORD (occurrences, subscription, source_table, item, cause, policy)
+VALUES (:1, :2, :3, :4, :5, :6)
+"""
+_REMOVE_RECORDS: Final = "DELETE FROM OLR_PG_FALLBACK_RECORD WHERE subscription = :1"
+_COUNT_RECORDS: Final = "SELECT count(*) FROM OLR_PG_FALLBACK_RECORD"
+_DROP_RECORDS: Final = "DROP TABLE OLR_PG_FALLBACK_RECORD PURGE"
 
 _NO_TABLE: Final = "ORA-00942"
 _NAME_IN_USE: Final = "ORA-00955"
 _REASON_CHARACTERS: Final = 500
+
+
+ROW_MISSING: Final = "row-missing"
+ROW_EXISTS: Final = "row-exists"
 
 
 class TableStop(NamedTuple):
@@ -76,11 +122,34 @@ class TableStop(NamedTuple):
     Attributes:
         lsn: what ends after it has not been applied.
         is_stopped: nothing is applied to it; else it catches up.
+        failed_lsn: where the transaction ends that stopped it.
     """
 
     lsn: int
     is_stopped: bool
     reason: str | None
+    failed_lsn: int | None = None
+
+
+class Record(NamedTuple):
+    """Something that the way back did otherwise than PostgreSQL.
+
+    Attributes:
+        table: ``OWNER.NAME``.
+        item: the column of a value, the operation of a conflict.
+        cause: why (`oracle_values.Cause`, or `ROW_MISSING`, `ROW_EXISTS`).
+        policy: what was done.
+    """
+
+    table: str
+    item: str
+    cause: str
+    policy: str
+
+    @property
+    def is_conflict(self) -> bool:
+        """Tell a conflict from a changed value."""
+        return self.cause in (ROW_MISSING, ROW_EXISTS)
 
 
 class LedgerState(NamedTuple):
@@ -140,6 +209,11 @@ class OracleLedger:
                 if self._execute(_COUNT, ()) == [(0,)]:
                     self._execute(_DROP, ())
                     self._execute(_CREATE, ())
+            try:
+                self._execute(_CREATE_RECORDS, ())
+            except oracledb.DatabaseError as error:
+                if _NAME_IN_USE not in str(error):
+                    raise
         except oracledb.Error as error:
             raise oracle_error(error, f"creating the table {LEDGER}") from error
 
@@ -158,9 +232,11 @@ class OracleLedger:
         whole = [row for row in rows if row[0] == ALL_TABLES]
         if not whole:
             return None
-        _, slot, system, timeline, lsn, transactions, _, _ = whole[0]
+        _, slot, system, timeline, lsn, transactions, *_ = whole[0]
         stops = {
-            row[0]: TableStop(int(row[4]), bool(row[6]), row[7])
+            row[0]: TableStop(
+                int(row[4]), bool(row[6]), row[7], None if row[8] is None else int(row[8])
+            )
             for row in rows
             if row[0] != ALL_TABLES
         }
@@ -170,6 +246,7 @@ class OracleLedger:
         """Write the first row, and commit: everything that ended by `lsn` is in Oracle."""
         values = (
             self._subscription, ALL_TABLES, slot, system.identifier, system.timeline, lsn, 0, None,
+            None,
         )  # fmt: skip
         self._execute(_INSERT, values)
         self._connection.commit()
@@ -198,32 +275,70 @@ class OracleLedger:
                 table=LEDGER,
             )
 
-    def stop_table(self, table: str, lsn: int, reason: str) -> None:
-        """Note in the open transaction that a table stops behind `lsn`."""
+    def follow_timeline(self, before: int, timeline: int) -> None:
+        """Note in the open transaction that PostgreSQL's history goes on as another timeline."""
+        self._move(_TIMELINE, (timeline, self._subscription, before))
+
+    def stop_table(self, table: str, stop: TableStop) -> None:
+        """Note in the open transaction that a table stops."""
         self._execute(_REMOVE_TABLE, (self._subscription, table))
-        values = (self._subscription, table, None, None, None, lsn, 1, reason[:_REASON_CHARACTERS])
+        reason = (stop.reason or "")[:_REASON_CHARACTERS]
+        values = (
+            self._subscription, table, None, None, None, stop.lsn, 1, reason, stop.failed_lsn,
+        )  # fmt: skip
         self._execute(_INSERT, values)
 
-    def resume_table(self, table: str) -> bool:
-        """Let a stopped table catch up; tell whether it had stopped. The caller commits."""
+    def resume_table(self, table: str, *, skip: bool = False) -> bool:
+        """Let a stopped table catch up; tell whether it had stopped. The caller commits.
+
+        Args:
+            skip: leave out the changes of the transaction that stopped it.
+        """
         with self._connection.cursor() as cursor:
-            cursor.execute(_RESUME, (self._subscription, table))
+            cursor.execute(_SKIP if skip else _RESUME, (self._subscription, table))
             return bool(cursor.rowcount)
+
+    def record(self, records: Mapping[Record, int]) -> None:
+        """Count what was done otherwise than PostgreSQL did, in the open transaction."""
+        for one, count in records.items():
+            values = (count, self._subscription, *one)
+            with self._connection.cursor() as cursor:
+                cursor.execute(_COUNT_RECORD, values)
+                if not cursor.rowcount:
+                    cursor.execute(_INSERT_RECORD, values)
+
+    def records(self) -> dict[Record, int]:
+        """Return what was done otherwise than PostgreSQL did, and how often.
+
+        Raises:
+            OlrPgError: what Oracle says.
+        """
+        try:
+            rows = self._execute(_RECORDS, (self._subscription,))
+        except oracledb.Error as error:
+            if _NO_TABLE in str(error):
+                return {}
+            raise oracle_error(error, f"reading the table {LEDGER}_RECORD") from error
+        return {Record(*row[:4]): int(row[4]) for row in rows}
 
     def forget_table(self, table: str) -> None:
         """Note in the open transaction that a table is as far as the others."""
         self._execute(_REMOVE_TABLE, (self._subscription, table))
 
     def remove(self) -> None:
-        """Remove the rows of this subscription, and the table with the last of all; commits."""
-        try:
-            self._execute(_REMOVE, (self._subscription,))
-            self._connection.commit()
-            if self._execute(_COUNT, ()) == [(0,)]:
-                self._execute(_DROP, ())
-        except oracledb.Error as error:
-            if _NO_TABLE not in str(error):
-                raise oracle_error(error, f"removing the table {LEDGER}") from error
+        """Remove the rows of this subscription, and each table with the last of all; commits."""
+        for remove, count, drop in (
+            (_REMOVE_RECORDS, _COUNT_RECORDS, _DROP_RECORDS),
+            (_REMOVE, _COUNT, _DROP),
+        ):
+            try:
+                self._execute(remove, (self._subscription,))
+                self._connection.commit()
+                if self._execute(count, ()) == [(0,)]:
+                    self._execute(drop, ())
+            except oracledb.Error as error:
+                if _NO_TABLE not in str(error):
+                    raise oracle_error(error, f"removing the table {LEDGER}") from error
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

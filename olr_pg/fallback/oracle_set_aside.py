@@ -7,7 +7,9 @@ own. So triggers of the tables, and foreign keys on them, are disabled at the st
 Oracle commits around each DDL. So each one is noted first, in a table beside the ledger; whatever a
 kill leaves half done, what is noted can be enabled again, and enabling twice does no harm. What was
 disabled before stays as it was. A table whose triggers are all enabled is switched as a whole, for
-which ALTER on the table is enough; else each trigger by its name, which needs ALTER ANY TRIGGER.
+which ALTER on the table is enough. Where some were disabled before, each of the others is enabled
+by its name, which needs ALTER ANY TRIGGER if the account does not own it. Whoever enables it by
+hand instead has done it: what is enabled already is not enabled again.
 """
 
 from __future__ import annotations
@@ -53,16 +55,25 @@ _COUNT: Final = "SELECT count(*) FROM OLR_PG_FALLBACK_ASIDE"
 _DROP: Final = "DROP TABLE OLR_PG_FALLBACK_ASIDE PURGE"
 
 _ENABLED: Final = "ENABLED"
+_MAY_ENABLE: Final = "SELECT count(*) FROM session_privs WHERE privilege = 'ALTER ANY TRIGGER'"
+
 _NO_TABLE: Final = "ORA-00942"
 _NAME_IN_USE: Final = "ORA-00955"
 _ALL: Final = "ALL TRIGGERS"
 
 
 class Switch(NamedTuple):
-    """The statements that enable something again and disable it."""
+    """The statements that enable something again and disable it.
+
+    Attributes:
+        table: ``OWNER.NAME``; empty of what was noted.
+        trigger_owner: of a trigger that is enabled by its name; else None.
+    """
 
     enabling: str
     disabling: str
+    table: str = ""
+    trigger_owner: str | None = None
 
 
 class OracleSetAside:
@@ -120,7 +131,8 @@ class OracleSetAside:
             self._create()
             for one in found:
                 if one.enabling not in known:
-                    self._execute(_NOTE, (self._subscription, *one))
+                    values = (self._subscription, one.enabling, one.disabling)
+                    self._execute(_NOTE, values)
             self._connection.commit()
         except oracledb.Error as error:
             raise oracle_error(error, "noting what is set aside") from error
@@ -140,10 +152,12 @@ class OracleSetAside:
             OlrPgError: 7316, Oracle refuses some of it; the others are enabled.
         """
         done, refused = [], []
-        # Keys before triggers: what a trigger needs is there.
-        for one in self.noted():
+        noted = self.noted()
+        enabled = {one.enabling for one in self.firing()} if noted else set()
+        for one in noted:
             try:
-                self._execute(one.enabling, ())
+                if one.enabling not in enabled:
+                    self._execute(one.enabling, ())
                 self._execute(_FORGET, (self._subscription, one.enabling))
                 self._connection.commit()
             except oracledb.Error as error:
@@ -163,6 +177,24 @@ class OracleSetAside:
             if _NO_TABLE not in str(error):
                 raise oracle_error(error, "removing what was set aside") from error
 
+    def unrestorable(self, user: str) -> dict[str, list[str]]:
+        """Return triggers that this account could not enable again, by ``OWNER.NAME`` of the table.
+
+        Args:
+            user: the account, as Oracle's dictionary has it.
+
+        Raises:
+            OlrPgError: as `firing`.
+        """
+        found: dict[str, list[str]] = {}
+        for one in self.firing():
+            if one.trigger_owner not in (None, user):
+                found.setdefault(one.table, []).append(one.enabling)
+        try:
+            return {} if found and self._execute(_MAY_ENABLE, ()) != [(0,)] else found
+        except oracledb.Error as error:
+            raise oracle_error(error, "reading the privileges of the account") from error
+
     def _triggers(self, owner: str) -> list[Switch]:
         by_table: dict[str, list[tuple[str, str, bool]]] = {}
         for trigger_owner, name, table_owner, table, status in self._execute(_TRIGGERS, (owner,)):
@@ -170,14 +202,15 @@ class OracleSetAside:
                 by_table.setdefault(table, []).append((trigger_owner, name, status == _ENABLED))
         found = []
         for table, triggers in by_table.items():
-            place = f"ALTER TABLE {quoted(owner)}.{quoted(table)}"
+            place, name = f"ALTER TABLE {quoted(owner)}.{quoted(table)}", f"{owner}.{table}"
+            disabling = f"{place} DISABLE {_ALL}"
             if all(is_on for _, _, is_on in triggers):
-                found.append(Switch(f"{place} ENABLE {_ALL}", f"{place} DISABLE {_ALL}"))
+                found.append(Switch(f"{place} ENABLE {_ALL}", disabling, name))
                 continue
-            for trigger_owner, name, is_on in triggers:
-                one = f"ALTER TRIGGER {quoted(trigger_owner)}.{quoted(name)}"
+            for trigger_owner, trigger, is_on in triggers:
+                one = f"ALTER TRIGGER {quoted(trigger_owner)}.{quoted(trigger)}"
                 if is_on:
-                    found.append(Switch(f"{one} ENABLE", f"{one} DISABLE"))
+                    found.append(Switch(f"{one} ENABLE", disabling, name, trigger_owner))
         return found
 
     def _foreign_keys(self, owner: str) -> list[Switch]:
@@ -190,6 +223,7 @@ class OracleSetAside:
                     Switch(
                         f"{place} ENABLE {how} CONSTRAINT {quoted(name)}",
                         f"{place} DISABLE CONSTRAINT {quoted(name)}",
+                        f"{table_owner}.{table}",
                     )
                 )
         return found

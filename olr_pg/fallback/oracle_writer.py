@@ -1,20 +1,29 @@
-"""Writes net changes into Oracle: one array of binds per table, operation and set of columns."""
+"""Writes net changes into Oracle: one array of binds per table, operation and set of columns.
+
+A change that finds no row, or finds one where none may be, is a conflict. `fallback.on-conflict`
+decides what becomes of it, as `apply.on-conflict` does on the forward way. Only a change that is
+written by itself can be resolved: the caller applies a batch that has one change by change.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import oracledb
 
+from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.errors import Code, OlrPgError, located
+from olr_pg.fallback.net_rows import RowWrite
+from olr_pg.fallback.oracle_ledger import ROW_EXISTS, ROW_MISSING, Record
 from olr_pg.fallback.relation_plans import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from olr_pg.fallback.net_rows import NetRows, RowWrite
+    from olr_pg.fallback.net_rows import NetRows
     from olr_pg.fallback.relation_plans import RelationPlan
     from olr_pg.fallback.way_back import BoundValues
 
@@ -22,52 +31,134 @@ if TYPE_CHECKING:
 Empties = tuple[int, ...]
 """Numbers of the columns that are empty LOBs."""
 
+_NOT_UNIQUE: Final = "ORA-00001"
+_CONSTRAINT: Final = re.compile(r"\(([^()]+)\) violated")
+
 
 class OracleWriter:
-    """Writes over one connection, which is not in autocommit; commits nothing."""
+    """Writes over one connection, which is not in autocommit; commits nothing.
 
-    def __init__(self, connection: oracledb.Connection) -> None:
+    Args:
+        policy: what becomes of a conflict.
+    """
+
+    def __init__(
+        self, connection: oracledb.Connection, policy: ConflictPolicy = ConflictPolicy.ERROR
+    ) -> None:
         self._connection = connection
-        self._altered: Counter[tuple[str, str, str, str]] = Counter()
+        self._policy = policy
+        self._records: Counter[Record] = Counter()
 
-    def take_altered(self) -> Counter[tuple[str, str, str, str]]:
-        """Return how many values policies have changed, by (table, column, cause, policy)."""
-        taken, self._altered = self._altered, Counter()
+    def take_records(self) -> Counter[Record]:
+        """Return what was done otherwise than PostgreSQL did, since the last time."""
+        taken, self._records = self._records, Counter()
         return taken
 
     def write(self, plan: RelationPlan, rows: NetRows) -> None:
         """Write the net changes of one table.
 
         Raises:
-            OlrPgError: 7306 a row is not there, 7350 a value cannot go to Oracle.
+            OlrPgError: 7306 a conflict, 7350 a value cannot go to Oracle.
             oracledb.Error: what Oracle says.
         """
         for one in rows.writes():
-            for empties, part in _by_empties(plan, one):
-                self._write(plan, part, empties)
+            self._write(plan, one)
+
+    def write_one(self, plan: RelationPlan, rows: NetRows) -> None:
+        """Write one change; resolve its conflict as the policy says.
+
+        Raises:
+            OlrPgError, oracledb.Error: as `write`; 7306 also where the policy cannot resolve it.
+        """
+        for one in rows.writes():
+            try:
+                self._write(plan, one)
+            except OlrPgError as error:
+                if error.code != Code.FALLBACK_CONFLICT or self._policy == ConflictPolicy.ERROR:
+                    raise
+                self._resolve(plan, one, error)
+
+    def _resolve(self, plan: RelationPlan, write: RowWrite, error: OlrPgError) -> None:
+        """Leave the change out, or let Oracle's row be as PostgreSQL's.
+
+        Raises:
+            OlrPgError: 7306, `overwrite` cannot do that.
+        """
+        cause = str(error.where["cause"])
+        is_overwritten = self._policy == ConflictPolicy.OVERWRITE and write.operation != "DELETE"
+        if is_overwritten and not self._overwrite(plan, write, cause):
+            raise error
+        policy = ConflictPolicy.OVERWRITE if is_overwritten else ConflictPolicy.SKIP
+        self._records[Record(plan.name, write.operation, cause, policy.value)] += 1
+
+    def _overwrite(self, plan: RelationPlan, write: RowWrite, cause: str) -> bool:
+        """Write the row whatever Oracle has of it; tell whether that was possible.
+
+        It is not where another row of Oracle has a unique value of it, nor where a row is missing
+        of which PostgreSQL did not send the large values: an update leaves out those that it keeps.
+        """
+        new = tuple(write.rows[0][number] for number in plan.key)
+        others = tuple(one for one in range(len(plan.columns)) if one not in plan.key)
+        update = RowWrite("UPDATE", others or plan.key, [new], write.rows)
+        if cause == ROW_EXISTS:
+            if write.operation == "INSERT":
+                return self._written(plan, update) > 0
+            is_moved = new != write.keys[0]
+            remove = RowWrite("DELETE", (), [new], [])
+            return is_moved and self._written(plan, remove) > 0 and self._written(plan, write) > 0
+        if not {*write.columns, *plan.key}.issuperset(range(len(plan.columns))):
+            return False
+        if new != write.keys[0] and self._written(plan, update):
+            return True
+        insert = RowWrite("INSERT", tuple(range(len(plan.columns))), [new], write.rows)
+        return self._written(plan, insert) > 0
 
     def empty(self, plan: RelationPlan) -> None:
         """Delete all rows of a table; TRUNCATE would commit in Oracle."""
         with self._connection.cursor() as cursor:
             cursor.execute(f"DELETE FROM {plan.place}")  # noqa: S608 - quoted
 
-    def _write(self, plan: RelationPlan, write: RowWrite, empties: Empties) -> None:
+    def _write(self, plan: RelationPlan, write: RowWrite) -> None:
+        """Write rows.
+
+        Raises:
+            OlrPgError: 7306 where some are missing, or exist already.
+        """
+        found, wanted = self._written(plan, write), len(write.keys)
+        if found != wanted:
+            what = f"{write.operation} of {wanted} rows found {found} of them"
+            raise _conflict(plan, ROW_MISSING, what)
+
+    def _written(self, plan: RelationPlan, write: RowWrite) -> int:
+        """Write rows; return how many were found."""
+        parts = _by_empties(plan, write)
+        return sum(self._execute(plan, part, empties) for empties, part in parts)
+
+    def _execute(self, plan: RelationPlan, write: RowWrite, empties: Empties) -> int:
         statement = _Statement(plan, empties)
         try:
             text = statement.text(write)
         except OlrPgError as error:
             raise located(error, table=plan.name) from error
-        self._altered.update(statement.altered)
         with self._connection.cursor() as cursor:
             cursor.setinputsizes(*statement.types)
-            cursor.executemany(text, list(zip(*statement.values, strict=True)))
-            found, wanted = cursor.rowcount, len(write.keys)
-        if found != wanted:
-            raise OlrPgError(
-                Code.FALLBACK_CONFLICT,
-                f"{write.operation} of {wanted} rows found {found} of them",
-                table=plan.name,
-            )
+            try:
+                cursor.executemany(text, list(zip(*statement.values, strict=True)))
+            except oracledb.IntegrityError as error:
+                if _NOT_UNIQUE not in str(error):
+                    raise
+                # Oracle's own words may have values of the row.
+                name = _CONSTRAINT.search(str(error))
+                where = f" (constraint {name[1]})" if name else ""
+                what = f"{write.operation} of a row that exists in Oracle{where}"
+                raise _conflict(plan, ROW_EXISTS, what) from error
+            found = int(cursor.rowcount)
+        self._records.update(statement.altered)
+        return found
+
+
+def _conflict(plan: RelationPlan, cause: str, what: str) -> OlrPgError:
+    return OlrPgError(Code.FALLBACK_CONFLICT, what, table=plan.name, cause=cause)
 
 
 def _by_empties(plan: RelationPlan, write: RowWrite) -> Iterator[tuple[Empties, RowWrite]]:
@@ -97,7 +188,7 @@ class _Statement:
         self._empties = empties
         self.types: list[Any] = []
         self.values: list[Sequence[object | None]] = []
-        self.altered: list[tuple[str, str, str, str]] = []
+        self.altered: list[Record] = []
 
     def text(self, write: RowWrite) -> str:
         """Bind the values; return the SQL."""
@@ -130,7 +221,10 @@ class _Statement:
     def _bind(self, number: int, raw: Sequence[bytes | None]) -> str:
         bound: BoundValues = self._plan.columns[number].values.bind(raw)
         name = self._plan.columns[number].name
-        self.altered += [(self._plan.name, name, one.cause, one.policy) for one in bound.altered]
+        self.altered += [
+            Record(self._plan.name, name, one.cause.replace("_", "-"), one.policy)
+            for one in bound.altered
+        ]
         self.types.append(bound.db_type)
         self.values.append(bound.values)
         return bound.expression.format(f":{len(self.values)}")

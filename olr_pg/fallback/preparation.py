@@ -37,6 +37,9 @@ SELECT confirmed_flush_lsn::text, active, wal_status, restart_lsn::text,
     pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8
 FROM pg_replication_slots WHERE slot_name = %s
 """
+_CREATE_SLOT: Final = "SELECT pg_create_logical_replication_slot(%s, 'pgoutput'{})"
+_FAILOVER_VERSION: Final = 170000
+
 _COMMENT: Final = """
 SELECT obj_description(oid, 'pg_publication') FROM pg_publication WHERE pubname = %s
 """
@@ -119,10 +122,11 @@ def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
         _ensure_identity(way, connection, schema, name, table)
     _ensure_publication(way, connection, [*tables, *OWN_TABLES])
     if read_slot(connection, way.slot) is None:
-        with _refusals(f"SELECT pg_create_logical_replication_slot('{way.slot}', 'pgoutput')"):
-            connection.execute(
-                "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (way.slot,)
-            )
+        # Standbys that synchronise slots have it then, too: it survives a promotion.
+        has_failover = connection.info.server_version >= _FAILOVER_VERSION
+        create = _CREATE_SLOT.format(", failover => true" if has_failover else "")
+        with _refusals(create.replace("%s", f"'{way.slot}'")):
+            connection.execute(create.encode(), (way.slot,))
     slot = read_slot(connection, way.slot)
     assert slot is not None
     return slot.lsn

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.pq import ExecStatus
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback.pgoutput import VERSION, lsn_text
+from olr_pg.fallback.pgoutput import VERSION, lsn_number, lsn_text
 from olr_pg.postgres.keepalive import with_timeouts
 from olr_pg.postgres.sqlstates import is_in_use, is_missing, is_unusable
 
@@ -44,10 +44,12 @@ class System(NamedTuple):
     Attributes:
         identifier: given when the cluster was made; a copy has the same.
         timeline: a new one begins with each promotion.
+        lsn: up to there the WAL is on its disk.
     """
 
     identifier: str
     timeline: int
+    lsn: int
 
 
 class SlotStream:
@@ -83,7 +85,22 @@ class SlotStream:
             OlrPgError, psycopg.Error: what the server says.
         """
         result = self._command("IDENTIFY_SYSTEM")
-        return System(_cell(result, 0), int(_cell(result, 1)))
+        return System(_cell(result, 0), int(_cell(result, 1)), lsn_number(_cell(result, 2)))
+
+    def parted_at(self, before: int, timeline: int) -> int | None:
+        """Return where the history of a timeline left an earlier one; None if it never was on it.
+
+        Raises:
+            psycopg.Error: what the server says; also that it has no history of the timeline.
+        """
+        if before > timeline:
+            return None
+        result = self._command(f"TIMELINE_HISTORY {timeline}")
+        for line in _cell(result, 1).splitlines():
+            fields = line.split(None, 2)
+            if len(fields) > 1 and fields[0] == str(before):
+                return lsn_number(fields[1])
+        return None
 
     def start(self, slot: str, publication: str, lsn: int) -> None:
         """Begin to read what committed at `lsn` or later.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from olr_pg.applier.settings import ConflictPolicy
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -70,6 +72,7 @@ class WayBack(NamedTuple):
         value_column: makes the conversion of a column: (``OWNER.NAME``, Oracle's, PostgreSQL's).
         directory: of the files for large transactions; None for the system's.
         batch_changes: row changes after which a batch is committed in Oracle.
+        conflict: what becomes of a change that finds no row, or one where none may be.
     """
 
     source: OracleSource
@@ -82,3 +85,4 @@ class WayBack(NamedTuple):
     value_column: Callable[[str, Column, TargetColumn], ValueColumn]
     directory: Path | None = None
     batch_changes: int = 2_000
+    conflict: ConflictPolicy = ConflictPolicy.ERROR

@@ -3,7 +3,7 @@
 In PostgreSQL: logical decoding is on, a slot and a sender are free, the role may replicate, own the
 tables and publish them, each table tells which row an update changes (REPLICA IDENTITY), and the
 slot is not losing its log. In Oracle: the account may read and change each table; that is tried
-with statements that concern no row.
+with statements that concern no row. It may also disable their triggers, and enable them again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from psycopg import sql
 
 from olr_pg.applier.statements.target_plan import target_name
 from olr_pg.applier.target.catalogue import read_table
+from olr_pg.config.fallback_section import account_name
 from olr_pg.errors import OlrPgError
 from olr_pg.fallback.oracle_ledger import open_account
+from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.observability.findings import coded, error, warning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from psycopg import Connection
 
@@ -38,6 +40,7 @@ IDENTITY: Final = "fallback.replica-identity"
 SLOT: Final = "fallback.slot"
 ACCOUNT: Final = "fallback.account"
 RIGHTS: Final = "fallback.privileges"
+TRIGGERS: Final = "fallback.triggers"
 LEDGERS: Final = "fallback.ledger"
 
 _MIB: Final = 1 << 20
@@ -275,7 +278,7 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
 # --- Oracle --------------------------------------------------------------------------------------
 
 
-def _check_account(source: OracleSource, tables: Iterable[Table]) -> Iterator[Finding]:
+def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Finding]:
     """Try as the account what it has to be allowed; nothing is changed."""
     try:
         connection = open_account(source)
@@ -293,7 +296,28 @@ def _check_account(source: OracleSource, tables: Iterable[Table]) -> Iterator[Fi
                     f'GRANT {rights} ON "{owner}"."{table.name}" TO {source.user};',
                     "or run sql/oracle/fallback.sql again for the schema",
                 )
+        yield from _check_triggers(connection, source, tables)
         connection.rollback()
+
+
+def _check_triggers(
+    connection: oracledb.Connection, source: OracleSource, tables: Sequence[Table]
+) -> Iterator[Finding]:
+    aside = OracleSetAside(connection, "", tables)
+    try:
+        found = aside.unrestorable(account_name(source.user))
+    except OlrPgError as problem:
+        yield coded(TRIGGERS, problem)
+        return
+    for table, statements in sorted(found.items()):
+        yield warning(
+            TRIGGERS,
+            f"{table} has disabled triggers beside enabled ones: after the way back, {source.user}"
+            " may not enable each of the latter by its name",
+            f"GRANT ALTER ANY TRIGGER TO {source.user};",
+            "or let their owner run before olr-pg fallback cutover: "
+            + " ".join(f"{one};" for one in statements),
+        )
 
 
 def _statements(table: Table) -> Iterator[tuple[str, str]]:

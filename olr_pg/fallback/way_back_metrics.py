@@ -89,6 +89,15 @@ class WayBackCollector(Collector):
         for table, stop in sorted(ledger.stops.items()):
             stopped.add_metric([table], float(stop.is_stopped))
         yield stopped
+        conflicts = sum(count for one, count in found.records.items() if one.is_conflict)
+        yield CounterMetricFamily(
+            f"{_PREFIX}conflicts", "Changes that were skipped or overwrote Oracle's row", conflicts
+        )
+        yield CounterMetricFamily(
+            f"{_PREFIX}changed_values",
+            "Values that a policy changed",
+            sum(found.records.values()) - conflicts,
+        )
 
     def _current(self) -> Status | None:
         now = self._clock()

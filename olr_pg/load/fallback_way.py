@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.appliance.encryption import row_key
 from olr_pg.appliance.opened_target import open_target
 from olr_pg.appliance.target import target_directory
+from olr_pg.applier.settings import ConflictPolicy
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.oracle_values import ValueSettings, oracle_column
 from olr_pg.fallback.way_back import WayBack
@@ -74,4 +75,5 @@ def way_back(config: Config, source: TableSource, target: str) -> WayBack:
         value_column=value_column,
         directory=directory,
         batch_changes=apply.batch_changes,
+        conflict=ConflictPolicy(fallback.on_conflict),
     )

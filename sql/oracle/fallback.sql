@@ -35,6 +35,23 @@ GRANT CREATE SESSION, CREATE TABLE TO &fallback_user;
 GRANT SELECT ON SYS.DBA_TRIGGERS TO &fallback_user;
 GRANT SELECT ON SYS.DBA_CONSTRAINTS TO &fallback_user;
 
+-- ALTER on a table is enough to enable all of its triggers. A table that has disabled triggers beside enabled ones
+-- needs them enabled by name. Where you do not want this grant, their owner enables them after the way back.
+DECLARE
+  mixed NUMBER;
+BEGIN
+  SELECT COUNT(*) INTO mixed FROM (
+    SELECT table_name FROM dba_triggers
+    WHERE table_owner = UPPER('&table_owner') AND base_object_type = 'TABLE'
+    GROUP BY table_name HAVING COUNT(DISTINCT status) > 1
+  );
+  IF mixed > 0 THEN
+    DBMS_OUTPUT.PUT_LINE(mixed || ' tables have disabled triggers beside enabled ones: ALTER ANY TRIGGER is granted');
+    EXECUTE IMMEDIATE 'GRANT ALTER ANY TRIGGER TO &fallback_user';
+  END IF;
+END;
+/
+
 BEGIN
   FOR one IN (
     SELECT table_name AS name FROM dba_tables

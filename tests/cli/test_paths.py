@@ -43,6 +43,7 @@ LINES: Final = {
     "fallback run": "--once",
     "fallback status": "",
     "fallback resume": "SHOP.SETTINGS",
+    "fallback skip": "SHOP.SETTINGS",
     "fallback verify": "",
     "fallback cutover": "",
     "fallback end": "",

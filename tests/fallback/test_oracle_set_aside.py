@@ -60,6 +60,38 @@ def test_what_fires_is_set_aside_and_put_back_by_name(
     assert status(made.way).set_aside == []
 
 
+def test_a_trigger_that_only_its_owner_may_enable_is_found_and_may_be_enabled_by_hand(
+    served: Served, logical_database: str
+) -> None:
+    """The account of the way back has ALTER on the table alone."""
+    made = MadeWay(served, logical_database, "mixed")
+    for number in ("a", "b"):
+        made.oracle(_TRIGGER.replace("{n}", number))
+    with open_connection(made.way.source) as connection:
+        aside = OracleSetAside(connection, made.name, made.way.tables)
+        assert aside.unrestorable("OLR_PG_FALLBACK") == {}  # all at once
+        made.oracle("ALTER TRIGGER mixed_b DISABLE")
+        by_hand = 'ALTER TRIGGER "APP"."MIXED_A" ENABLE'
+        assert aside.unrestorable("OLR_PG_FALLBACK") == {"APP.MIXED": [by_hand]}
+        assert aside.unrestorable("APP") == {}
+        (switch,) = aside.set_aside()
+        assert switch.disabling == 'ALTER TABLE "APP"."MIXED" DISABLE ALL TRIGGERS'
+        assert set(states(made).values()) == {"DISABLED"}
+        made.oracle(by_hand)
+        made.oracle("ALTER TABLE {t} ADD CONSTRAINT mixed_up FOREIGN KEY (w) REFERENCES {t}")
+        done = list[str]()
+        execute = aside._execute
+
+        def recorded(statement: str, values: tuple[object, ...]) -> list[tuple[object, ...]]:
+            done.append(statement)
+            return execute(statement, values)
+
+        aside._execute = recorded  # type: ignore[method-assign]
+        assert [one.enabling for one in aside.put_back()] == [by_hand]
+        assert not [one for one in done if one.startswith("ALTER")]
+        assert states(made) == {"MIXED_A": "ENABLED", "MIXED_B": "DISABLED", "MIXED_UP": "ENABLED"}
+
+
 def test_a_kill_between_note_and_ddl_loses_nothing(served: Served, logical_database: str) -> None:
     made = MadeWay(served, logical_database, "halfway")
     made.oracle(_TRIGGER.replace("{n}", "a"))
@@ -72,10 +104,10 @@ def test_a_kill_between_note_and_ddl_loses_nothing(served: Served, logical_datab
         with open_connection(made.way.source) as connection:
             aside = OracleSetAside(connection, made.name, made.way.tables)
             aside.set_aside()
-            assert aside.noted() == [switch]
+            assert [one[:2] for one in aside.noted()] == [switch[:2]]
             assert states(made) == {"HALFWAY_A": "DISABLED"}
     with open_connection(made.way.source) as connection:
         aside = OracleSetAside(connection, made.name, made.way.tables)
-        assert aside.put_back() == [switch]
+        assert [one.enabling for one in aside.put_back()] == [switch.enabling]
         assert aside.put_back() == []
         assert states(made) == {"HALFWAY_A": "ENABLED"}

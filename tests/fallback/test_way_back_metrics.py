@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from olr_pg.config.address import Address
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import Status
-from olr_pg.fallback.oracle_ledger import LedgerState, TableStop
+from olr_pg.fallback.oracle_ledger import ROW_MISSING, LedgerState, Record, TableStop
 from olr_pg.fallback.preparation import Slot
 from olr_pg.fallback.way_back_metrics import WayBackCollector, served_metrics
 from tests.configs.promql_subset import Alert, Recording, firing, names
@@ -66,12 +66,13 @@ def asking(found: Status | None) -> Callable[[], Status]:
     return status
 
 
-def fired(found: Status | None, *, runs: bool = True) -> set[str]:
-    """The alerts of half an hour in which nothing changes."""
+def fired(found: Status | None, *, runs: bool = True, since: int = 0) -> set[str]:
+    """The alerts of half an hour; all was well before `since`."""
     recording, times = Recording(), range(0, 1800, 15)
     for at in times:
         recording.add("up", TARGET, at, float(runs))
-        collector = WayBackCollector(asking(found), LIMIT_MB, lambda at=at: float(at))  # type: ignore[misc]
+        now = asking(found if at >= since else QUIET)
+        collector = WayBackCollector(now, LIMIT_MB, lambda at=at: float(at))  # type: ignore[misc]
         for family in collector.collect() if runs else ():
             for sample in family.samples:
                 recording.add(sample.name, {**sample.labels, **TARGET}, at, float(sample.value))
@@ -92,7 +93,15 @@ def test_each_alert_fires_for_what_it_is_for(name: str) -> None:
 
 def test_one_that_does_not_run_is_told_of() -> None:
     assert fired(QUIET, runs=False) == {"OlrPgFallbackDown"}
-    assert {rule["alert"] for rule in rules()} == {*CASES, "OlrPgFallbackDown"}
+    others = {"OlrPgFallbackDown", "OlrPgFallbackConflicts"}
+    assert {rule["alert"] for rule in rules()} == {*CASES, *others}
+
+
+def test_a_conflict_is_told_of_and_a_changed_value_is_none() -> None:
+    conflict = Record("SHOP.ORDERS", "UPDATE", ROW_MISSING, "overwrite")
+    value = Record("SHOP.ORDERS", "NOTE", "empty-text", "null")
+    assert fired(QUIET._replace(records={conflict: 1}), since=900) == {"OlrPgFallbackConflicts"}
+    assert fired(QUIET._replace(records={value: 1}), since=900) == set()
 
 
 def test_a_slot_that_is_missing_is_lost() -> None:

@@ -160,15 +160,31 @@ def status_command(
 def resume_command(
     config: ConfigOption, *, table: StoppedOption, target_name: TargetOption = None
 ) -> None:
-    """Let stopped tables catch up, once the cause is corrected: the next `run` applies them.
+    """Let stopped tables catch up, once the cause is corrected.
 
-    A `run` that is under way takes it over when it is started again.
+    A `run` that is under way does so within seconds, else the next one.
     """
+    _resume(config, target_name, table, skip=False)
+
+
+@app.command("skip")
+def skip_command(
+    config: ConfigOption, *, table: StoppedOption, target_name: TargetOption = None
+) -> None:
+    """Leave out the transaction that stopped a table, and let the table catch up.
+
+    All changes that the transaction has of this table are left out; other tables have theirs.
+    Compare with `olr-pg fallback verify` afterwards: later changes of these rows may conflict.
+    """
+    _resume(config, target_name, table, skip=True)
+
+
+def _resume(config: Path, target_name: str | None, tables: list[str], *, skip: bool) -> None:
     from olr_pg.fallback.fallback_run import resume_table
 
     with _way(config, target_name) as way:
-        for name in table:
-            resumed = resume_table(way, name)
+        for name in tables:
+            resumed = resume_table(way, name, skip=skip)
             print_line(f"{name}: {'catches up' if resumed else 'has not stopped'}")
 
 
@@ -274,6 +290,9 @@ def _status_json(found: Status) -> dict[str, Any]:
         "slot": None if slot is None else {**slot._asdict(), "lsn": lsn_text(slot.lsn)},
         "lag_bytes": found.lag_bytes,
         "set_aside": found.set_aside,
+        "records": [
+            {**record._asdict(), "occurrences": count} for record, count in found.records.items()
+        ],
         "ledger": None
         if ledger is None
         else {"lsn": lsn_text(ledger.lsn), "transactions": ledger.transactions},
@@ -293,6 +312,7 @@ def _status_json(found: Status) -> dict[str, Any]:
 
 def _status_lines(found: Status) -> Iterator[str]:
     from olr_pg.fallback.pgoutput import lsn_text
+    from olr_pg.observability.wording import counted
 
     slot, ledger = found.slot, found.ledger
     if found.begun is None and ledger is None:
@@ -314,6 +334,9 @@ def _status_lines(found: Status) -> Iterator[str]:
     for name, one in sorted(ledger.stops.items() if ledger else ()):
         state = f"STOPPED: {one.reason}" if one.is_stopped else "catches up"
         yield f"{name}: {state}, behind {lsn_text(one.lsn)}"
+    for record, count in found.records.items():
+        times = counted(count, "time")
+        yield f"{record.table}, {record.item}: {record.cause}, {record.policy} ({times})"
     if found.set_aside:
         yield "Set aside in Oracle; `olr-pg fallback end` enables it again:"
     for statement in found.set_aside:

@@ -22,7 +22,11 @@ _ON, _OFF = "ENABLED", "DISABLED"
 
 def dictionary_view(name: str, tables: Iterable[SqlTable]) -> Plan | None:
     """Return a view, None where there is none of this name."""
-    known = {"DBA_TRIGGERS": (_TRIGGERS, _triggers), "DBA_CONSTRAINTS": (_CONSTRAINTS, _keys)}
+    known = {
+        "DBA_TRIGGERS": (_TRIGGERS, _triggers),
+        "DBA_CONSTRAINTS": (_CONSTRAINTS, _keys),
+        "SESSION_PRIVS": (("PRIVILEGE",), _privileges),
+    }
     if name not in known:
         return None
     columns, rows = known[name]
@@ -36,6 +40,10 @@ def _triggers(tables: Iterable[SqlTable]) -> Iterator[tuple[str, ...]]:
         for status, triggers in ((_ON, table.triggers), (_OFF, table.disabled_triggers)):
             for one in triggers:
                 yield owner, one.name, "TABLE", owner, table.name, status
+
+
+def _privileges(_: Iterable[SqlTable]) -> Iterator[tuple[str, ...]]:
+    return iter((("CREATE SESSION",), ("CREATE TABLE",)))
 
 
 def _keys(tables: Iterable[SqlTable]) -> Iterator[tuple[str, ...]]:
