@@ -111,7 +111,7 @@ def prepare(way: WayBack) -> Prepared:
     Raises:
         OlrPgError: see `preparation.begin`.
     """
-    with ExitStack() as stack:
+    with _coded(), ExitStack() as stack:
         target = _open_target(way, stack)
         stream = _open_stream(way, stack)
         ledger = OracleLedger(_open_oracle(way, stack), way.subscription)
@@ -120,7 +120,7 @@ def prepare(way: WayBack) -> Prepared:
 
 def status(way: WayBack) -> Status:
     """Tell how far the way back is."""
-    with ExitStack() as stack:
+    with _coded(), ExitStack() as stack:
         target = _open_target(way, stack)
         connection = _open_oracle(way, stack)
         oracle_ledger = OracleLedger(connection, way.subscription)
@@ -149,7 +149,7 @@ def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
     Args:
         skip: leave out the changes of the transaction that stopped it.
     """
-    with ExitStack() as stack:
+    with _coded(), ExitStack() as stack:
         connection = _open_oracle(way, stack)
         ledger = OracleLedger(connection, way.subscription)
         resumed = ledger.resume_table(table, skip=skip)
@@ -165,7 +165,7 @@ def end(way: WayBack) -> None:
     Raises:
         OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable something.
     """
-    with ExitStack() as stack:
+    with _coded(), ExitStack() as stack:
         connection = _open_oracle(way, stack)
         target = _open_target(way, stack)
         wait_until_free(target, way.slot)
@@ -575,6 +575,17 @@ def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:
     rows = _no_rows(plan)
     rows.add(change)
     writer.write_one(plan, rows)
+
+
+@contextmanager
+def _coded() -> Iterator[None]:
+    """Give what either side says its code."""
+    try:
+        yield
+    except oracledb.Error as error:
+        raise oracle_error(error, "working in Oracle") from error
+    except psycopg.Error as error:
+        raise target_error(error) from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from typer.testing import CliRunner
 
 from olr_pg.cli.main import make_app
@@ -14,6 +15,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.proving.served import Served
+
+
+def test_verify_finds_each_kind_of_difference(
+    served: Served, logical_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The stand-in tells no sizes; a Spark for three rows would be all that the test takes.
+    monkeypatch.setattr("olr_pg.load.part_tasks.HERE_BYTES", 1 << 60)
+    made = MadeWay(served, logical_database, "compared")
+    config = made.config_file(tmp_path)
+    app = make_app(("fallback",))
+
+    def verify() -> tuple[int, dict[str, int]]:
+        result = CliRunner().invoke(app, ["fallback", "verify", "--config", str(config), "--json"])
+        (found,) = json.loads(result.stdout)["tables"]
+        return result.exit_code, found["differences"]
+
+    rows = "(1, 'a', 1, NULL), (2, 'b', 2, NULL), (3, 'é€', NULL, NULL)"
+    made.sql(f"INSERT INTO {{t}} VALUES {rows}")
+    made.oracle(f"INSERT INTO {{t}} VALUES {rows}")
+    assert verify() == (0, {})
+    made.oracle("DELETE FROM {t} WHERE id = 1")
+    assert verify() == (1, {"extra": 1})
+    made.oracle("INSERT INTO {t} VALUES (4, 'd', 4, NULL)")
+    assert verify() == (1, {"missing": 1, "extra": 1})
+    made.oracle("UPDATE {t} SET v = 'e' WHERE id = 3")
+    assert verify() == (1, {"missing": 1, "extra": 1, "different": 1})
+    made.sql("ALTER TABLE {t} RENAME TO compared_away")
+    result = CliRunner().invoke(app, ["fallback", "verify", "--config", str(config)])
+    assert result.exit_code not in (0, 1)
+    assert "OLR-" in result.output
 
 
 def test_a_way_back_from_its_beginning_to_its_end(

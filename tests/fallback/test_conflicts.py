@@ -131,7 +131,8 @@ def way(served: Served, logical_database: str) -> Way:
 
 @pytest.mark.parametrize("policy", ConflictPolicy)
 def test_each_conflict_does_as_its_policy_says(way: Way, policy: ConflictPolicy) -> None:
-    for name, one in CONFLICTS.items():
+    every = 4 if policy == ConflictPolicy.ERROR else 1  # they all end alike then
+    for name, one in itertools.islice(CONFLICTS.items(), 0, None, every):
         way.begin_anew()
         way.with_policy(policy)
         way.made.oracle(one.there)

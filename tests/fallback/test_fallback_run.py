@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.fallback import fallback_run, preparation
 from olr_pg.fallback.fallback_run import end, prepare, resume_table, run, status
 from olr_pg.fallback.oracle_ledger import OracleLedger
 from olr_pg.fallback.oracle_writer import OracleWriter
@@ -319,56 +318,3 @@ def test_partitions_go_back_as_their_table(served: Served, logical_database: str
     made.sql("UPDATE {t} SET id = 500 WHERE id = 30", "DELETE FROM {t} WHERE id = 150")
     run(made.way, once=True)
     assert made.same()
-
-
-@pytest.mark.parametrize("step", ["prepare_target", "_note_beginning", "_ensure_publication"])
-@pytest.mark.parametrize("is_done", [False, True])
-def test_a_beginning_that_was_killed_begins_where_it_began(
-    served: Served,
-    logical_database: str,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    is_done: bool,
-) -> None:
-    made = MadeWay(served, logical_database, f"begun{next(_numbers)}")
-    do = getattr(preparation, step)
-
-    def killed(*arguments: Any) -> None:
-        if is_done:
-            do(*arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(preparation, step, killed)
-        with pytest.raises(KeyboardInterrupt):
-            prepare(made.way)
-    if status(made.way).slot is not None:
-        made.sql("INSERT INTO {t} VALUES (1, 'between', 1, NULL)")
-    prepare(made.way)
-    made.sql("INSERT INTO {t} VALUES (2, 'after', 1, NULL)")
-    run(made.way, once=True)
-    assert made.same()
-    end(made.way)
-
-
-@pytest.mark.parametrize("step", ["remove_target", "OracleLedger.remove", "OracleSetAside.remove"])
-def test_an_end_that_was_killed_ends_again(
-    made: MadeWay, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    holder: Any = fallback_run
-    *names, last = step.split(".")
-    for name in names:
-        holder = getattr(holder, name)
-    do = getattr(holder, last)
-
-    def killed(*arguments: Any) -> None:
-        do(*arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(holder, last, killed)
-        with pytest.raises(KeyboardInterrupt):
-            end(made.way)
-    end(made.way)
-    found = status(made.way)
-    assert (found.begun, found.slot, found.ledger) == (None, None, None)
