@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _RUN = """
 import psutil
+from tests.waiting import wait_until
 from olr_pg.appliance.compiling_ahead import kernels_ahead
 from olr_pg.wire.frames import ByteOrder
 from olr_pg.wire.offsets import message_run
@@ -19,6 +20,7 @@ from olr_pg.server.kernel_warmup import warm_port
 
 with kernels_ahead([ByteOrder.LITTLE], interpret=True):
     (process,) = psutil.Process().children()
+    wait_until(lambda: bool(process.cmdline()))  # it has none while it becomes the program
     assert process.cmdline()[-2:] == ["olr_pg.appliance.compiling_ahead", "little"]
     warm_port()
     assert not message_run.signatures, "it was compiled here"

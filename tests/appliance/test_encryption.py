@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 KEY: Final = base64.b64encode(bytes(range(32))).decode()
 OTHER: Final = base64.b64encode(bytes(range(1, 33))).decode()
-PATIENCE: Final = 30.0
+PATIENCE: Final = 120.0
 PLAIN_TEXT: Final = re.compile(r"[A-Za-z][A-Za-z0-9.,_-]{8,}")
 
 

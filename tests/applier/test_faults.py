@@ -20,6 +20,7 @@ from olr_pg.applier.session.applier_session import Applier
 from olr_pg.errors import OlrPgError
 from olr_pg.postgres.embedded import start_embedded
 from tests.applier.seen import errors, rows
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -170,8 +171,7 @@ def test_postgres_killed_and_started_again(
     pid = cluster.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
+    wait_until(cluster.is_gone)
     again = start_embedded(own_cluster)
     runner.join()
     assert failures == []

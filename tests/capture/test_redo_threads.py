@@ -42,7 +42,7 @@ def test_runs_that_note_their_threads_at_once_lose_none(tmp_path: Path) -> None:
     threads, begin = KnownThreads(path), threading.Barrier(8)
 
     def note(first: int) -> None:
-        begin.wait(timeout=30)
+        begin.wait(timeout=120)
         for thread in range(first, 80, 8):
             threads.add([thread])
 

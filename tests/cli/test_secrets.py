@@ -88,7 +88,8 @@ def test_a_process_that_serves(config: Path, start_cli: Start, form: str) -> Non
             check(answer.read().decode())
     own = psutil.Process(process.pid)
     for one in [own, *own.children(recursive=True)]:
-        check(" ".join(one.cmdline()))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            check(" ".join(one.cmdline()))
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=60)
     check(said + stdout + stderr)

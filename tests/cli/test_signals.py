@@ -68,7 +68,8 @@ def test_what_has_to_end_in_time_does(start_cli: Start, number: signal.Signals, 
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == code
-    assert stderr == "ending\nended at once: it has not ended within 0.2 s\n"
+    # It may have been too slow to say that it ends.
+    assert stderr.removeprefix("ending\n") == "ended at once: it has not ended within 0.2 s\n"
 
 
 def test_nobody_has_to_read_why(start_cli: Start) -> None:

@@ -269,7 +269,7 @@ def test_a_second_process_applies_nothing(made: MadeWay, monkeypatch: pytest.Mon
             end(made.way)
         assert kept.value.code == Code.FALLBACK_SLOT_IN_USE
     made.sql("INSERT INTO {t} VALUES (1, 'a', 1, NULL)")
-    monkeypatch.setattr("olr_pg.fallback.preparation.FREE_SECONDS", 10.0)
+    monkeypatch.setattr("olr_pg.fallback.preparation.FREE_SECONDS", 120.0)
     run(made.way, once=True)
     with open_connection(made.way.source) as connection:
         with pytest.raises(OlrPgError) as moved:

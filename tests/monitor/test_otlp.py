@@ -105,7 +105,7 @@ def test_the_metrics_are_those_of_the_registry(status: Status) -> None:
         for sample in family.samples
     ]
     with collector() as received, exported(sending_to(received), registry):
-        wait_until(lambda: bool(received.of("/v1/metrics")), 30)
+        wait_until(lambda: bool(received.of("/v1/metrics")))
         for name, labels, value in samples:
             found = [
                 point["value"]
@@ -125,7 +125,7 @@ def test_headers_go_along(status: Status) -> None:
         with exported(
             sending_to(received, headers={"x-token": "s3cret"}), make_registry(lambda: status)
         ):
-            wait_until(lambda: bool(received.requests), 30)
+            wait_until(lambda: bool(received.requests))
         assert {headers["x-token"] for _, _, headers in received.requests} == {"s3cret"}
 
 
@@ -161,7 +161,7 @@ def test_spans_may_be_left_out(status: Status) -> None:
         with exported(sending_to(received, traces=False), make_registry(lambda: status)):
             with span("apply", table="S.T"):
                 pass
-            wait_until(lambda: bool(received.requests), 30)
+            wait_until(lambda: bool(received.requests))
         assert received.of("/v1/traces") == []
 
 
@@ -169,9 +169,9 @@ def test_a_collector_that_refuses_is_told_of_once(status: Status) -> None:
     with collector() as received, structlog.testing.capture_logs() as logs:
         received.is_refusing = True
         with exported(sending_to(received, traces=False), make_registry(lambda: status)):
-            wait_until(lambda: len(logs) > 0, 30)
+            wait_until(lambda: len(logs) > 0)
             received.is_refusing = False
-            wait_until(lambda: len(logs) > 1, 30)
+            wait_until(lambda: len(logs) > 1)
     assert [entry["event"] for entry in logs] == [
         "metrics do not reach the collector",
         "metrics reach the collector again",

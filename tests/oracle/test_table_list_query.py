@@ -181,7 +181,7 @@ def test_a_query_that_nobody_waits_for_is_cancelled(
 
 def test_a_query_that_takes_too_long_is_stopped(stand_in: StandIn, source: OracleSource) -> None:
     stand_in.faults.add(Fault("execute", "all_tables", delay=60))
-    database = OracleDatabase(source.model_copy(update={"query_timeout": 1}))
+    database = OracleDatabase(source.model_copy(update={"query_timeout": 3}))
     with pytest.raises(OlrPgError) as caught:
         run_table_list(database, "SELECT owner, table_name FROM all_tables")
     assert caught.value.code == 3015

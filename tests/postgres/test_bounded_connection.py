@@ -16,7 +16,7 @@ from tests.simulation.proxy import Proxy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Replication = Any  # tests/applier/conftest.py
 
 UPDATES: Final = 400
-PATIENCE: Final = 30.0
+PATIENCE: Final = 120.0
 APPLIED: Final = (2 * UPDATES + 2, 0)
 QUICK: Final = {"answer_seconds": 1.5, "batch_changes": 20, "batch_milliseconds": 1}
 
@@ -49,11 +49,11 @@ def applying(
         yield applier
         if not once:
             applier.drain()
-        thread.join(60)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     finally:
         applier.abandon()
-        thread.join(60)
+        thread.join(PATIENCE)
     assert [getattr(one, "code", one) for one in failures] == ([] if error is None else [error])
 
 

@@ -32,6 +32,7 @@ def idle_disk(tmp_path: Path, replicate: Callable[[str], Replication]) -> Iterat
     r.execute("ALTER SYSTEM SET autovacuum = off")
     r.execute("CREATE SCHEMA s; CREATE TABLE s.t (id bigint PRIMARY KEY, n numeric)")
     r.apply()  # makes the ledger
+    wait_until(lambda: _wal_writer(r) != 0)
     writer = _wal_writer(r)
     _stop_wal_writer(r, writer)
     yield r
@@ -64,6 +65,7 @@ def _wal_writer(r: Replication) -> int:
 def _crash(r: Replication) -> None:
     """Let the server crash, and recover."""
     writer = _wal_writer(r)
+    assert writer != 0
     os.kill(writer, signal.SIGKILL)
     wait_until(lambda: _wal_writer(r) not in (0, writer))
 

@@ -161,7 +161,7 @@ def test_a_target_that_is_put_back_while_it_runs(
             other.execute(_RESTORE.encode())
         _one_more(r)
         r.script.put_rest()
-        thread.join(30)
+        thread.join(120)
     finally:
         applier.stop()
         thread.join()

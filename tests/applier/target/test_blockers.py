@@ -58,13 +58,13 @@ class Held:
             assert found is not None
             return found[0], found[1]
 
-        wait_until(lambda: is_blocked(*waits()), 30)
+        wait_until(lambda: is_blocked(*waits()))
         error = who_blocks(asking, self.pid, waits()[1])
         assert error.label == "OLR-05098"
         return str(error)
 
     def end(self) -> None:
-        self._thread.join(30)
+        self._thread.join(120)
         assert not self._thread.is_alive()
         self.connection.close()
 

@@ -20,6 +20,7 @@ from olr_pg.datatypes.mapping import OracleType
 from olr_pg.dictionary.model import Column, KeyKind, Table
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,8 +66,7 @@ def _crash(cluster: EmbeddedPostgres, number: signal.Signals = signal.SIGKILL) -
     pid = cluster.pid
     assert pid is not None
     os.kill(pid, number)
-    while not cluster.is_gone():
-        pass
+    wait_until(cluster.is_gone)
     cluster.revive()
 
 

@@ -24,6 +24,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.observability.findings import Severity
 from olr_pg.postgres.embedded import EmbeddedPostgres, start_embedded
 from tests.applier.target.test_table_kinds import _TABLE
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -248,8 +249,7 @@ def restart(cluster: EmbeddedPostgres) -> None:
     pid = cluster.pid
     assert pid is not None
     os.kill(pid, signal.SIGINT)
-    while not cluster.is_gone():
-        pass
+    wait_until(cluster.is_gone)
     cluster.revive()
 
 

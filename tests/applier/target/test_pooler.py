@@ -54,7 +54,7 @@ def pooled(target: str, mode: str, size: int = 4) -> Iterator[str]:
     pool = subprocess.Popen([PGBOUNCER, "-q", *user, str(file)])
     try:
         string = psycopg.conninfo.make_conninfo(target, host="127.0.0.1", port=port)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while True:
             try:
                 psycopg.connect(string, connect_timeout=5).close()
@@ -65,7 +65,7 @@ def pooled(target: str, mode: str, size: int = 4) -> Iterator[str]:
         yield string
     finally:
         pool.terminate()
-        pool.wait(30)
+        pool.wait(120)
         shutil.rmtree(folder)
 
 

@@ -112,7 +112,7 @@ def test_a_session_that_was_given_up_holds_nothing_any_more(
         lost.close()
         proxy.silence()
         with connect(through(proxy, replication), watch=watch) as again:
-            again.execute("SET lock_timeout = '1s'")
+            again.execute("SET lock_timeout = '60s'")
             again.execute("SELECT count(*) FROM s.t")
     finally:
         watch.stop()
