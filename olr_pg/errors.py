@@ -1923,14 +1923,14 @@ class Code(IntEnum):
     )
     FALLBACK_TRIGGERS_FIRE = _Entry(
         7315,
-        "triggers or foreign keys of Oracle cannot be disabled",
+        "triggers, foreign keys or identities of Oracle cannot be disabled",
         "grant what sql/oracle/fallback.sql grants, or ask the owner of the tables to run the"
         " statements, and to enable the same ones after the way back. Then start the command"
         " again. Triggers that fire would change rows twice",
     )
     FALLBACK_NOT_PUT_BACK = _Entry(
         7316,
-        "triggers or foreign keys of Oracle cannot be enabled again",
+        "triggers, foreign keys or identities of Oracle cannot be enabled again",
         "correct the rows, or ask the owner of the tables to run the statements. Then run `olr-pg"
         " fallback end` again",
     )

@@ -2,7 +2,8 @@
 
 What a trigger does has been done in PostgreSQL already, and comes as rows: if it fired again,
 Oracle would differ without a word. Foreign keys would refuse rows of a batch in an order of its
-own. So triggers of the tables, and foreign keys on them, are disabled at the start of `run`.
+own. So triggers of the tables, and foreign keys on them, are disabled at the start of `run`; and
+identity columns that take no value of a statement are made to (`oracle_identities`).
 
 Oracle commits around each DDL. So each one is noted first, in a table beside the ledger; whatever a
 kill leaves half done, what is noted can be enabled again, and enabling twice does no harm. What was
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import oracledb
 
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback.oracle_identities import read_identities
 from olr_pg.fallback.relation_plans import quoted
 from olr_pg.oracle.driver.driver_failures import PASSING, oracle_error
 
@@ -84,6 +86,7 @@ class OracleSetAside:
     ) -> None:
         self._connection = connection
         self._subscription = subscription
+        self._sources = tables
         self._tables = {(one.source_owner, one.name) for one in tables}
 
     def firing(self) -> list[Switch]:
@@ -98,12 +101,13 @@ class OracleSetAside:
                 for owner in sorted({owner for owner, _ in self._tables})
                 for switch in (*self._triggers(owner), *self._foreign_keys(owner))
             ]
+            found += self._identities()
         except oracledb.Error as error:
             raise oracle_error(
                 error,
-                "looking for triggers and foreign keys of the tables",
-                action="grant SELECT on SYS.DBA_TRIGGERS and SYS.DBA_CONSTRAINTS to the account"
-                " (sql/oracle/fallback.sql): triggers that fire would change rows twice",
+                "looking for triggers, foreign keys and identity columns of the tables",
+                action="run sql/oracle/fallback.sql again, which grants SELECT on the views of the"
+                " dictionary: triggers that fire would change rows twice",
             ) from error
         return found
 
@@ -227,6 +231,18 @@ class OracleSetAside:
                     )
                 )
         return found
+
+    def _identities(self) -> list[Switch]:
+        """Return the columns that take no value of a statement, as what is to be switched off."""
+        return [
+            Switch(
+                one.declaring(one.generation),
+                one.declaring("BY DEFAULT"),
+                f"{one.owner}.{one.table}",
+            )
+            for one in read_identities(self._connection, self._sources)
+            if one.is_always
+        ]
 
     def _create(self) -> None:
         try:

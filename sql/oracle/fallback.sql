@@ -34,6 +34,16 @@ GRANT CREATE SESSION, CREATE TABLE TO &fallback_user;
 -- Triggers and foreign keys of the tables: which there are, and whether they are on.
 GRANT SELECT ON SYS.DBA_TRIGGERS TO &fallback_user;
 GRANT SELECT ON SYS.DBA_CONSTRAINTS TO &fallback_user;
+-- Identity columns, and where they are (12.1 on).
+BEGIN
+  FOR one IN (
+    SELECT view_name AS name FROM dba_views WHERE owner = 'SYS'
+      AND view_name IN ('DBA_TAB_IDENTITY_COLS', 'DBA_TAB_COLS', 'DBA_SEQUENCES')
+  ) LOOP
+    EXECUTE IMMEDIATE 'GRANT SELECT ON SYS.' || one.name || ' TO &fallback_user';
+  END LOOP;
+END;
+/
 
 -- ALTER on a table is enough to enable all of its triggers. A table that has disabled triggers beside enabled ones
 -- needs them enabled by name. Where you do not want this grant, their owner enables them after the way back.

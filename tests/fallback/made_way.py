@@ -54,15 +54,20 @@ def plain_column(_table: str, _column: Column, target: TargetColumn) -> PlainCol
 
 @dataclass
 class MadeWay:
-    """Both sides of one table ``APP.T…`` with the columns id, v, w and big."""
+    """Both sides of one table ``APP.T…`` with the columns id, v, w and big.
+
+    Attributes:
+        key: the type of id in Oracle.
+    """
 
     served: Served
     database: str
     name: str
+    key: str = "NUMBER(10)"
 
     def __post_init__(self) -> None:
         self.served.execute(
-            f"CREATE TABLE {self.name} (id NUMBER(10) PRIMARY KEY, v VARCHAR2(40), w NUMBER(10),"
+            f"CREATE TABLE {self.name} (id {self.key} PRIMARY KEY, v VARCHAR2(40), w NUMBER(10),"
             " big VARCHAR2(4000))"
         )
         with psycopg.connect(self.database, autocommit=True) as connection:

@@ -17,6 +17,11 @@ from psycopg import sql
 from olr_pg.appliance.opened_target import opened_target
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run
+from olr_pg.fallback.oracle_identities import (
+    SEQUENCE_PREFIX,
+    advance_identity,
+    read_identities,
+)
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.load import sources
@@ -56,7 +61,7 @@ class SequenceMove(NamedTuple):
     """A sequence of Oracle's that goes on elsewhere.
 
     Attributes:
-        sequence: ``OWNER.NAME``.
+        sequence: ``OWNER.NAME``; of an identity column ``OWNER.TABLE.COLUMN``.
         before, after: its next value.
     """
 
@@ -159,7 +164,8 @@ def put_back(config: Config) -> list[str]:
 def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     """Let Oracle's sequences go on behind those of the target, as the cut-over paired them.
 
-    Each loses one value: to take one is the only way to learn where it is.
+    Each loses one value: to take one is the only way to learn where it is. Identity columns go on
+    behind their rows.
 
     Raises:
         OlrPgError: 5134, some cannot be set; the others are.
@@ -168,14 +174,31 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
     with opened_target(config) as target:
         pairs = list(_pairs(target.connection, sources.apply_section(config).subscription))
         wanted = {name: _next_value(target.connection, place) for name, place in pairs}
-    if not wanted:
-        return []
-    with closing(open_account(config.fallback_source)) as connection, connection.cursor() as cursor:
+    with (
+        open_way_back(config) as way,
+        closing(open_account(way.source)) as connection,
+        connection.cursor() as cursor,
+    ):
+        try:
+            identities = list(read_identities(connection, way.tables))
+        except oracledb.Error as error:
+            raise oracle_error(error, "reading the identity columns of the tables") from error
         for name, following in sorted(wanted.items()):
+            if name.partition(".")[2].startswith(SEQUENCE_PREFIX):
+                continue
             try:
                 moves.append(_advance(cursor, name, *following))
             except oracledb.DatabaseError as error:
                 failed.append(f"{name}: {oracle_error(error, 'setting a sequence').detail}")
+        for one in identities:
+            paired = wanted.get(one.sequence)
+            name = f"{one.owner}.{one.table}.{one.column}"
+            try:
+                before, after = advance_identity(cursor, one, paired and paired[0])
+            except oracledb.DatabaseError as error:
+                failed.append(f"{name}: {oracle_error(error, 'setting an identity').detail}")
+            else:
+                moves.append(SequenceMove(name, before, after))
     if failed:
         raise OlrPgError(Code.SEQUENCES_NOT_ADVANCED, "; ".join(failed))
     return moves

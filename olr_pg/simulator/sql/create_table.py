@@ -64,6 +64,7 @@ class TableDefinition:
 
     Attributes:
         ranges: partitions by range, or, if it `is_list`, by list.
+        identity_start: the first value of its identity column, if it is said.
     """
 
     columns: list[SqlColumn] = field(default_factory=list)
@@ -77,6 +78,7 @@ class TableDefinition:
     row_movement: bool = False
     logging: Logging | None = None
     query: str = ""
+    identity_start: int | None = None
 
 
 class Words:
@@ -218,6 +220,9 @@ def read_column(words: Words, found: TableDefinition) -> None:
         raise OraError(902, "invalid datatype")
     declared, words.at = read_type(words.tokens, words.at)
     column = SqlColumn(name, declared, storage=lob_storage(declared.kind))
+    if words.take("GENERATED"):
+        identity, found.identity_start = read_identity(words)
+        column = replace(column, identity=identity, not_null=True)
     if words.take("DEFAULT"):
         start, depth = words.at, 0
         while not words.done:
@@ -241,6 +246,26 @@ def read_column(words: Words, found: TableDefinition) -> None:
             constraint = _read_constraint_kind(words, label, (name,))
             found.constraints.append(constraint)
     found.columns.append(column)
+
+
+def read_identity(words: Words) -> tuple[str, int | None]:
+    """Read what comes behind GENERATED: how an identity column gets its values, and from where.
+
+    Raises:
+        OraError: it has a word that is unknown.
+    """
+    if words.take("BY", "DEFAULT"):
+        found = "BY DEFAULT ON NULL" if words.take("ON", "NULL") else "BY DEFAULT"
+    else:
+        words.take("ALWAYS")
+        found = "ALWAYS"
+    words.expect("AS", "IDENTITY")
+    start = None
+    if words.take("("):
+        words.expect("START", "WITH")
+        start = words.number()
+        words.expect(")")
+    return found, start
 
 
 def read_constraint(words: Words) -> Constraint:

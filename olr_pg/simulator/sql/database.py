@@ -20,7 +20,7 @@ from olr_pg.simulator.model.structure import table_structure
 from olr_pg.simulator.model.transactions import Transaction
 from olr_pg.simulator.ora_error import OraError
 from olr_pg.simulator.sessions.sys_dictionary import SysDictionary
-from olr_pg.simulator.sql.dictionary_views import dictionary_view
+from olr_pg.simulator.sql.dictionary_views import Definitions, dictionary_view
 from olr_pg.simulator.sql.name_scopes import Scope
 from olr_pg.simulator.sql.parsing import tree_of
 from olr_pg.simulator.sql.query_planner import Planner
@@ -118,7 +118,8 @@ class SqlDatabase:
 
     def view(self, name: str) -> Plan | None:
         """Return a view of the data dictionary; None where there is none."""
-        return dictionary_view(name, self.tables.values())
+        shown = Definitions(self.owner, self.tables.values(), self.sequences.values())
+        return dictionary_view(name, shown)
 
     def is_sequence(self, name: str) -> bool:
         """Tell whether there is a sequence."""

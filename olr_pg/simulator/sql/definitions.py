@@ -27,6 +27,7 @@ from olr_pg.simulator.sql.create_table import (
     read_bounds,
     read_column,
     read_constraint,
+    read_identity,
     read_logging,
     read_partition,
     read_table,
@@ -34,7 +35,7 @@ from olr_pg.simulator.sql.create_table import (
 from olr_pg.simulator.sql.declarations import read_type
 from olr_pg.simulator.sql.partitions import ListBounds, RangeBounds
 from olr_pg.simulator.sql.row_store import Check, ForeignKey, Key, SqlTable, Trigger
-from olr_pg.simulator.sql.sequences import SqlSequence
+from olr_pg.simulator.sql.sequences import IDENTITY_SEQUENCE, SqlSequence
 from olr_pg.simulator.sql.sql_columns import SqlColumn, lob_storage
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class _Definitions:
         if not found.columns:
             raise OraError(904, ": invalid identifier")
         table = self._place(name, found)
+        self._number_identities(table, found.identity_start)
         is_made = self._sim.ddl.create_table(table.sim, words.text)
         assert is_made
         database.tables[name] = table
@@ -162,6 +164,25 @@ class _Definitions:
             marks = ", ".join(f":{at}" for at in range(len(found.columns)))
             self._session.execute_many(f'INSERT INTO "{name}" VALUES ({marks})', rows)  # noqa: S608
             self._session.commit()
+
+    def _number_identities(self, table: SqlTable, start: int | None) -> None:
+        """Make the sequence that an identity column takes its values of."""
+        for place, column in enumerate(table.columns):
+            if column.identity:
+                sequence = f"{IDENTITY_SEQUENCE}{table.sim.obj}"
+                self._database.sequences[sequence] = SqlSequence(sequence, start or 1)
+                numbered = replace(column, default=f'"{sequence}".NEXTVAL')
+                self._replace_column(table, place, numbered)
+
+    def _modify_identity(self, table: SqlTable, place: int) -> None:
+        column = table.columns[place]
+        if not column.identity:
+            raise OraError(30673, "column to be modified is not an identity column")
+        identity, start = read_identity(self._words)
+        self._replace_column(table, place, replace(column, identity=identity))
+        if start is not None:
+            sequence = f"{IDENTITY_SEQUENCE}{table.sim.obj}"
+            self._database.sequences[sequence] = SqlSequence(sequence, start)
 
     def _columns_of_query(self, found: TableDefinition) -> list[tuple[Value, ...]]:
         """Give a table the columns of a query; return the query's rows."""
@@ -250,6 +271,7 @@ class _Definitions:
                 one for one in foreign.parent.children if one[0] is not table
             ]
         del database.tables[table.name]
+        database.sequences.pop(f"{IDENTITY_SEQUENCE}{table.sim.obj}", None)
         database.container.tables.remove(table.sim)
 
     def _begin(self, table: SqlTable) -> SysDictionary:
@@ -511,6 +533,9 @@ class _Definitions:
         words = self._words
         place = self._place_of(table, words.name())
         old, new = table.columns[place], table.columns[place]
+        if words.take("GENERATED"):
+            self._modify_identity(table, place)
+            return
         if words.peek() not in ("NULL", "NOT", "DEFAULT"):
             declared, words.at = read_type(words.tokens, words.at)
             if declared.kind != old.declared.kind and table.present:
@@ -778,6 +803,8 @@ class _Definitions:
         name = words.name()
         if name not in known:
             raise OraError(2289, "sequence does not exist")
+        if name.startswith(IDENTITY_SEQUENCE):
+            raise OraError(32793, "cannot alter a system-generated sequence")
         words.expect("RESTART")
         words.expect("START")
         words.expect("WITH")
@@ -787,6 +814,8 @@ class _Definitions:
         name = self._words.name()
         if name not in self._database.sequences:
             raise OraError(2289, "sequence does not exist")
+        if name.startswith(IDENTITY_SEQUENCE):
+            raise OraError(32794, "cannot drop a system-generated sequence")
         del self._database.sequences[name]
 
 

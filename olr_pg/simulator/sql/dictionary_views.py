@@ -1,54 +1,100 @@
-"""The views of the data dictionary that SQL can ask: triggers and foreign keys of the tables."""
+"""The views of the data dictionary that SQL can ask, for those that the way back asks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from olr_pg.simulator.sql.plans import Plan
+from olr_pg.simulator.sql.sequences import IDENTITY_SEQUENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from olr_pg.simulator.sql.row_store import SqlTable
+    from olr_pg.simulator.sql.sequences import SqlSequence
+    from olr_pg.simulator.sql.typed_values import Value
 
-_TRIGGERS: Final = (
-    *("OWNER", "TRIGGER_NAME", "BASE_OBJECT_TYPE", "TABLE_OWNER", "TABLE_NAME", "STATUS"),
-)
-_CONSTRAINTS: Final = (
-    *("OWNER", "CONSTRAINT_NAME", "CONSTRAINT_TYPE", "TABLE_NAME", "STATUS", "VALIDATED"),
-)
+    Rows = Iterator[tuple[Value, ...]]
+
 _ON, _OFF = "ENABLED", "DISABLED"
+_BY_DEFAULT_ON_NULL: Final = "BY DEFAULT ON NULL"
 
 
-def dictionary_view(name: str, tables: Iterable[SqlTable]) -> Plan | None:
+class Definitions(NamedTuple):
+    """What the views show."""
+
+    owner: str
+    tables: Collection[SqlTable]
+    sequences: Collection[SqlSequence]
+
+
+def dictionary_view(name: str, found: Definitions) -> Plan | None:
     """Return a view, None where there is none of this name."""
-    known = {
-        "DBA_TRIGGERS": (_TRIGGERS, _triggers),
-        "DBA_CONSTRAINTS": (_CONSTRAINTS, _keys),
-        "SESSION_PRIVS": (("PRIVILEGE",), _privileges),
-    }
-    if name not in known:
+    if name not in _VIEWS:
         return None
-    columns, rows = known[name]
-    found = list(rows(tables))
-    return Plan(columns, (None,) * len(columns), lambda _: found)
+    columns, rows = _VIEWS[name]
+    shown = list(rows(found))
+    return Plan(columns, (None,) * len(columns), lambda _: shown)
 
 
-def _triggers(tables: Iterable[SqlTable]) -> Iterator[tuple[str, ...]]:
-    for table in tables:
+def _triggers(found: Definitions) -> Rows:
+    for table in found.tables:
         owner = table.sim.owner
         for status, triggers in ((_ON, table.triggers), (_OFF, table.disabled_triggers)):
             for one in triggers:
                 yield owner, one.name, "TABLE", owner, table.name, status
 
 
-def _privileges(_: Iterable[SqlTable]) -> Iterator[tuple[str, ...]]:
-    return iter((("CREATE SESSION",), ("CREATE TABLE",)))
-
-
-def _keys(tables: Iterable[SqlTable]) -> Iterator[tuple[str, ...]]:
-    for table in tables:
+def _keys(found: Definitions) -> Rows:
+    for table in found.tables:
         for status, keys in ((_ON, table.foreign_keys), (_OFF, table.disabled_keys)):
             for one in keys:
                 valid = "VALIDATED" if status == _ON else "NOT VALIDATED"
                 yield table.sim.owner, one.name, "R", table.name, status, valid
+
+
+def _identities(found: Definitions) -> Rows:
+    for table in found.tables:
+        for one in table.columns:
+            if one.identity:
+                sequence = f"{IDENTITY_SEQUENCE}{table.sim.obj}"
+                how = one.identity.removesuffix(" ON NULL")
+                yield table.sim.owner, table.name, one.name, how, sequence
+
+
+def _columns(found: Definitions) -> Rows:
+    for table in found.tables:
+        for one in table.columns:
+            on_null = "YES" if one.identity == _BY_DEFAULT_ON_NULL else "NO"
+            yield table.sim.owner, table.name, one.name, on_null
+
+
+def _sequences(found: Definitions) -> Rows:
+    for one in found.sequences:
+        yield found.owner, one.name, one.increment, one.following
+
+
+def _privileges(_: Definitions) -> Rows:
+    return iter((("CREATE SESSION",), ("CREATE TABLE",)))
+
+
+_VIEWS: Final[dict[str, tuple[tuple[str, ...], Callable[[Definitions], Rows]]]] = {
+    "DBA_TRIGGERS": (
+        ("OWNER", "TRIGGER_NAME", "BASE_OBJECT_TYPE", "TABLE_OWNER", "TABLE_NAME", "STATUS"),
+        _triggers,
+    ),
+    "DBA_CONSTRAINTS": (
+        ("OWNER", "CONSTRAINT_NAME", "CONSTRAINT_TYPE", "TABLE_NAME", "STATUS", "VALIDATED"),
+        _keys,
+    ),
+    "DBA_TAB_IDENTITY_COLS": (
+        ("OWNER", "TABLE_NAME", "COLUMN_NAME", "GENERATION_TYPE", "SEQUENCE_NAME"),
+        _identities,
+    ),
+    "DBA_TAB_COLS": (("OWNER", "TABLE_NAME", "COLUMN_NAME", "DEFAULT_ON_NULL"), _columns),
+    "DBA_SEQUENCES": (
+        ("SEQUENCE_OWNER", "SEQUENCE_NAME", "INCREMENT_BY", "LAST_NUMBER"),
+        _sequences,
+    ),
+    "SESSION_PRIVS": (("PRIVILEGE",), _privileges),
+}

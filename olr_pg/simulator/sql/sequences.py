@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from olr_pg.simulator.ora_error import OraError
+
+IDENTITY_SEQUENCE: Final = "ISEQ$$_"
+"""The names of sequences that belong to identity columns begin with it."""
 
 
 @dataclass(slots=True)

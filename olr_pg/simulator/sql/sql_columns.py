@@ -81,6 +81,7 @@ class SqlColumn:
         name: empty where it was set unused.
         default: the text of its DEFAULT; empty for none.
         not_null: NULL is refused.
+        identity: ``ALWAYS``, ``BY DEFAULT`` or ``BY DEFAULT ON NULL``; empty where it is none.
     """
 
     name: str
@@ -88,6 +89,7 @@ class SqlColumn:
     default: str = ""
     not_null: bool = False
     storage: LobStorage | None = None
+    identity: str = ""
 
     def simulated(self) -> SimColumn:
         """Return the column as the model has it."""

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     Prepared = Callable[[Context, Changes | None], "Outcome"]
 
+ALWAYS: Final = "ALWAYS"
+"""`SqlColumn.identity` of a column that takes no value of a statement."""
+
 ROW: Final = "/ROW"
 """The column of a table that has its `StoredRow`."""
 
@@ -224,6 +227,8 @@ def _row_maker(
     compiler = database.planner.compiler(scope)
     makers = list(defaults)
     for at, node in zip(places, nodes, strict=True):
+        if not _is_default(node) and table.columns[at].identity == ALWAYS:
+            raise OraError(32795, "cannot insert into a generated always identity column")
         makers[at] = defaults[at] if _is_default(node) else compiler.compile(node)
     columns, name = table.columns, table.name
 
@@ -321,6 +326,8 @@ def _assigned(
         if len(left) == 1:
             column = table.columns[_positions(table, left)[0]]
             default = _is_default(right)
+            if not default and column.identity == ALWAYS:
+                raise OraError(32796, "cannot update a generated always identity column")
             text = f"SELECT {column.default or 'NULL'} FROM DUAL"  # noqa: S608
             nodes.append(tree_of(text).expressions[0] if default else right)
             continue

@@ -40,7 +40,7 @@ def test_a_table_as_a_query() -> None:
     ("text", "code", "told"),
     [
         ("(id NUMBER) CLUSTER c (id)", 922, "CLUSTER"),
-        ("(id NUMBER GENERATED ALWAYS AS IDENTITY)", 922, "GENERATED"),
+        ("(id NUMBER GENERATED ALWAYS AS (1) VIRTUAL)", 922, "AS"),
         ("(id NUMBER, id DATE)", 957, "duplicate"),
         ("(id NUMBER) PARTITION BY SYSTEM", 922, "PARTITION"),
         ("(id", 902, "datatype"),

@@ -1,0 +1,123 @@
+"""Oracle's identity columns, whose values come from PostgreSQL during the way back.
+
+A column GENERATED ALWAYS takes no value of a statement (ORA-32795, ORA-32796): it is BY DEFAULT
+until applications return. Its sequence is Oracle's own, which nobody may ALTER (ORA-32793): ALTER
+TABLE says where it goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from olr_pg.fallback.relation_plans import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import oracledb
+
+    from olr_pg.dictionary.model import Table
+
+SEQUENCE_PREFIX: Final = "ISEQ$$_"
+"""The names of the sequences of identity columns begin with it."""
+
+_ALWAYS: Final = "ALWAYS"
+_FIRST_VERSION: Final = 12
+_IDENTITIES: Final = """
+SELECT i.owner, i.table_name, i.column_name, i.generation_type, c.default_on_null, i.sequence_name,
+    s.increment_by, s.last_number
+FROM sys.dba_tab_identity_cols i
+JOIN sys.dba_tab_cols c
+    ON c.owner = i.owner AND c.table_name = i.table_name AND c.column_name = i.column_name
+JOIN sys.dba_sequences s
+    ON s.sequence_owner = i.owner AND s.sequence_name = i.sequence_name
+WHERE i.owner = :1 ORDER BY i.table_name
+"""
+
+
+class Identity(NamedTuple):
+    """An identity column.
+
+    Attributes:
+        generation: as it is declared: ALWAYS, BY DEFAULT, BY DEFAULT ON NULL.
+        sequence: ``OWNER.NAME``.
+        following: a value that the sequence has not given yet; those between are in its cache.
+    """
+
+    owner: str
+    table: str
+    column: str
+    generation: str
+    sequence: str
+    increment: int
+    following: int
+
+    @property
+    def is_always(self) -> bool:
+        """Tell whether statements may give no value."""
+        return self.generation == _ALWAYS
+
+    @property
+    def place(self) -> str:
+        """The table, as SQL names it."""
+        return f"{quoted(self.owner)}.{quoted(self.table)}"
+
+    def declaring(self, generation: str, *, start: int | None = None) -> str:
+        """Return the statement that declares it again; its sequence stays, or begins at `start`."""
+        options = "" if start is None else f" (START WITH {start})"
+        column = f"{quoted(self.column)} GENERATED {generation} AS IDENTITY{options}"
+        return f"ALTER TABLE {self.place} MODIFY ({column})"
+
+
+def read_identities(connection: oracledb.Connection, tables: Sequence[Table]) -> Iterator[Identity]:
+    """Yield the identity columns of tables.
+
+    Raises:
+        oracledb.Error: what Oracle says.
+    """
+    if int(connection.version.split(".")[0]) < _FIRST_VERSION:
+        return
+    wanted = {(one.source_owner, one.name) for one in tables}
+    for owner in sorted({owner for owner, _ in wanted}):
+        with connection.cursor() as cursor:
+            cursor.execute(_IDENTITIES, (owner,))
+            rows = cursor.fetchall()
+        for row in rows:
+            if tuple(row[:2]) in wanted:
+                yield _identity(*row)
+
+
+def _identity(
+    owner: str, table: str, column: str, how: str, on_null: str, sequence: str, *numbers: Any
+) -> Identity:
+    increment, following = map(int, numbers)
+    generation = f"{how} ON NULL" if on_null == "YES" and how != _ALWAYS else how
+    return Identity(
+        owner=owner, table=table, column=column, generation=generation,
+        sequence=f"{owner}.{sequence}", increment=increment, following=following,
+    )  # fmt: skip
+
+
+def advance_identity(
+    cursor: oracledb.Cursor, identity: Identity, wanted: int | None
+) -> tuple[int, int]:
+    """Let an identity column go on behind its rows; return its next value before and after.
+
+    Args:
+        wanted: the next value in PostgreSQL; None if no sequence there is known.
+
+    Raises:
+        oracledb.Error: what Oracle says.
+    """
+    ahead, most = (max, "MAX") if identity.increment > 0 else (min, "MIN")
+    cursor.execute(f"SELECT {most}({quoted(identity.column)}) FROM {identity.place}")  # noqa: S608
+    row = cursor.fetchone()
+    places = [identity.following]
+    if row is not None and row[0] is not None:
+        places.append(int(row[0]) + identity.increment)
+    if wanted is not None:
+        places.append(wanted)
+    after = ahead(places)
+    if after != identity.following:
+        cursor.execute(identity.declaring(identity.generation, start=after))
+    return identity.following, after
