@@ -85,13 +85,13 @@ def test_a_connection_that_breaks_again_and_again_loses_nothing(
 def test_a_connection_that_ends_or_falls_silent_anywhere_is_given_up(
     host: SshHost, monkeypatch: pytest.MonkeyPatch, silently: bool
 ) -> None:
-    monkeypatch.setattr(sftp_transport, "ANSWER_SECONDS", 0.5)
     came = list[int]()
     with breaking(host.port, 1 << 30, came=came) as port:
         assert _range_over(host, port) == DATA[:100]
     # After each packet of a conversation, and within the last of them.
     places = [*accumulate(came)]
     assert len(places) > 6
+    monkeypatch.setattr(sftp_transport, "ANSWER_SECONDS", 0.5)
 
     def ends(size: int) -> bool:
         with breaking(host.port, size, silently=silently) as port, pytest.raises(SessionLost):
