@@ -500,6 +500,12 @@ class Code(IntEnum):
         "a large transaction cannot be spilled to disk",
         "free disk space in `context.data`, and check that this user may write there",
     )
+    SPILL_DAMAGED = _Entry(
+        2082,
+        "what waited on disk of a large transaction or row is not what was written",
+        "check the disk of `context.data` and of the directory for temporary files, and who writes"
+        " there; then start again: nothing is lost",
+    )
     NOT_AN_INCIDENT_FILE = _Entry(
         2100,
         "the file is not an incident file",

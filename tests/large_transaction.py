@@ -3,7 +3,8 @@
     uv run python -m tests.large_transaction --gigabytes 10 --max-mb 512
 
 Archived logs of 512 MB hold one transaction of so much redo: inserts of rows of about 8 kB, or of
-others (``--text``), or of rows with a BLOB outside of the row (``--lob``, ``--basicfile``).
+others (``--text``), or of rows with a BLOB outside of the row (``--lob``, ``--basicfile``), with
+files encrypted (``--encrypted``).
 ``olr-pg run --once`` replicates it into a PostgreSQL. Then must hold: every row is there once with
 its values, in one target transaction. Printed as JSON: how long it took, the highest resident and
 anonymous memory of each kind of process, and the most that waited on disk. It needs about four
@@ -13,7 +14,9 @@ times the redo on disk, most of it in ``--folder``. Exit code 0 when all held.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -209,10 +212,15 @@ def replicate(config: Path, log: Path, data: Path) -> tuple[int, Watch, float]:
     return process.returncode, watch, time.monotonic() - began
 
 
-def write_config(folder: Path, database: str, max_mb: int) -> Path:
+def write_config(folder: Path, database: str, max_mb: int, *, encrypted: bool) -> Path:
     """The configuration of the run."""
+    secret = base64.b64encode(os.urandom(32)).decode()
     document = {
-        "context": {"data": "data", "memory": {"min-mb": 64, "max-mb": max_mb}},
+        "context": {
+            "data": "data",
+            "memory": {"min-mb": 64, "max-mb": max_mb},
+            "encryption-key": secret if encrypted else None,
+        },
         "source": {"kind": "offline", "dictionary": "dictionary.json", "logs": "logs"},
         "target": {"address": "127.0.0.1:0"},
         "apply": {
@@ -224,7 +232,9 @@ def write_config(folder: Path, database: str, max_mb: int) -> Path:
     return path
 
 
-def run(folder: Path, gigabytes: float, max_mb: int, form: RowForm) -> dict[str, Any]:
+def run(
+    folder: Path, gigabytes: float, max_mb: int, form: RowForm, *, encrypted: bool
+) -> dict[str, Any]:
     """All of it; the figures."""
     rows = int(gigabytes * 1e9 / form.bytes_of_row)
     logs = folder / "logs"
@@ -235,7 +245,7 @@ def run(folder: Path, gigabytes: float, max_mb: int, form: RowForm) -> dict[str,
     write_snapshot(form.snapshot(), str(folder / "dictionary.json"))
     cluster = start_embedded(folder / "postgres")
     try:
-        config = write_config(folder, cluster.connect_string, max_mb)
+        config = write_config(folder, cluster.connect_string, max_mb, encrypted=encrypted)
         code, watch, seconds = replicate(config, folder / "run.log", folder)
         with psycopg.connect(cluster.connect_string) as connection:
             found = connection.execute(form.check.encode()).fetchone()
@@ -248,6 +258,7 @@ def run(folder: Path, gigabytes: float, max_mb: int, form: RowForm) -> dict[str,
         "found": found,
         "redo_mb": redo_bytes // 1_000_000,
         "max_mb": max_mb,
+        "encrypted": encrypted,
         "written_seconds": round(written, 1),
         "seconds": round(seconds, 1),
         **dict(sorted(watch.most.items())),
@@ -261,11 +272,14 @@ def main() -> None:
     parser.add_argument("--text", type=int, default=TEXT_BYTES, help="bytes of a row's two texts")
     parser.add_argument("--lob", type=int, help="bytes of a BLOB, at most a page, instead")
     parser.add_argument("--basicfile", action="store_true", help="that is not a SECUREFILE")
+    parser.add_argument("--encrypted", action="store_true", help="with a key for files")
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="olr-pg-large-", dir=options.folder) as folder:
         form = RowForm(options.lob or options.text, options.lob is not None, options.basicfile)
-        figures = run(Path(folder), options.gigabytes, options.max_mb, form)
+        figures = run(
+            Path(folder), options.gigabytes, options.max_mb, form, encrypted=options.encrypted
+        )
         if not figures["held"]:
             sys.stderr.write((Path(folder) / "run.log").read_text("utf-8", "replace"))
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
@@ -227,15 +226,9 @@ def ending_seconds(config: Config) -> float:
 
 
 def _spilled_max(config: Config) -> int | None:
-    """Return how many bytes may be spilled; None: what the disk has.
-
-    While files are encrypted they are spilled to memory, of which half may be taken.
-    """
-    if config.context.max_spill_mb is not None:
-        return config.context.max_spill_mb * MIB
-    if config.context.is_encrypted:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    return None
+    """Return how many bytes may be spilled; None: what the disk has."""
+    limit = config.context.max_spill_mb
+    return None if limit is None else limit * MIB
 
 
 def _close_files(config: Config, data: Path) -> None:

@@ -142,9 +142,12 @@ class _ViewEncoder:
 
     def finish(self, transaction: TransactionColumns) -> Encoded:
         """Return all of it; there must be rows."""
-        blob = self._output.finish()
+        found = self._output.finish()
+        blob, stored = (
+            (found, None) if isinstance(found, np.ndarray) else (np.empty(0, np.uint8), found)
+        )
         messages = EncodedTransactions(
-            blob, np.array([0, blob.size]), np.array([self._messages]), self._form
+            blob, np.array([0, found.size]), np.array([self._messages]), self._form
         )
         columns = transaction._replace(dml_first=np.array([0, self.rows]))
-        return Encoded(columns, messages, self._number)
+        return Encoded(columns, messages, self._number, stored)

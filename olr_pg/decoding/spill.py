@@ -5,8 +5,10 @@ of its bytes, also when the process is killed. While a mapping is used its pages
 somebody needs the memory; a thread gives them back early and often, so that the process never looks
 larger than it is, and other programs keep theirs.
 
-Where files with rows are encrypted (`files.sealed`), these are in memory: what is encrypted
-cannot be mapped.
+What is encrypted cannot be mapped. While files with rows are encrypted (`files.sealed`) batches and
+messages are sealed in files (`files.waiting_rows`) and opened a few MiB at a time, by whoever reads
+them. What kernels need as one array stays in memory then: the largest LOB value, 17 bytes for each
+piece of a LOB, and, of a transaction that rolled back to a savepoint, its table of events.
 
 A mapping takes a file descriptor. What waits shares files, each the larger the more waits already,
 so that there are some dozens of them however much it is.
@@ -24,9 +26,14 @@ import numpy as np
 import numpy.typing as npt
 
 from olr_pg.errors import Code, OlrPgError, system_reason
-from olr_pg.files.sealed import nameless_file
+from olr_pg.files.sealed import must_seal, nameless_file
+from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
+from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
+from olr_pg.transactions.select import EventCutter, copied, count_changes
+from olr_pg.transactions.waiting_storage import batch_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from olr_pg.transactions.waiting_storage import Gathering
@@ -39,6 +46,14 @@ PART_BYTES: Final = 8 << 20
 
 _SHARED_PART: Final = 16
 """A new shared file has at least this part of the bytes that wait already."""
+
+STORED_BYTES: Final = 8 << 20
+"""Of an encrypted batch, about: of these some are open at a time."""
+
+_SHARED_BYTES_MIN: Final = 64 << 20
+"""Of an encrypted file before another one is begun: its room is free once all of it is."""
+
+SPILLED: Final = WaitingUse("spill-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)
 
 _PAGE: Final = 4096
 _RELEASE_SECONDS: Final = 0.03
@@ -77,12 +92,15 @@ class SpillFiles:
         self._lock = threading.Lock()
         self._shared: weakref.ref[mmap.mmap] | None = None
         self._shared_end = 0
+        self._sealed = weakref.WeakSet[WaitingRows]()
+        self._stored: WaitingRows | None = None
         self.spilled_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """See `Storage.waiting_bytes`: of the files that are still in use."""
-        return self._released.mapped_bytes + sum(list(self._growing.values()))
+        sealed = sum(one.size for one in list(self._sealed))
+        return self._released.mapped_bytes + sum(list(self._growing.values())) + sealed
 
     def allocate(self, size: int) -> npt.NDArray[np.uint8]:
         """Return room in memory, or in a file where it is much.
@@ -90,7 +108,7 @@ class SpillFiles:
         Raises:
             OlrPgError: 2081.
         """
-        if size < self._file_bytes_min:
+        if size < self._file_bytes_min or must_seal():
             return np.empty(size, np.uint8)
         return np.frombuffer(self._reserved(size), np.uint8)
 
@@ -101,6 +119,8 @@ class SpillFiles:
             OlrPgError: 2081 the file cannot be made or there is no space for it, 1097 the limit is
                 reached: what waits is mostly open, so that waiting for it would be for ever.
         """
+        if must_seal():
+            return np.empty(size, np.uint8)
         with self._lock:
             shared = None if self._shared is None else self._shared()
             if shared is None or self._shared_end + size > len(shared):
@@ -132,12 +152,39 @@ class SpillFiles:
         except OSError as error:
             raise self.refused(size, error) from error
 
+    def store(self, batches: Sequence[ChangeBatch]) -> list[_StoredBatch] | None:
+        """Seal batches in a file, where there is a key.
+
+        Raises:
+            OlrPgError: as `spill`.
+        """
+        if not must_seal():
+            return None
+        with self._lock:
+            return [self._store(part) for part in _parts(batches)]
+
+    def _store(self, batch: ChangeBatch) -> _StoredBatch:
+        size = batch_bytes(batch)
+        self.check_limit(size)
+        rows = self._stored
+        if rows is None or rows.size > max(_SHARED_BYTES_MIN, self.waiting_bytes // _SHARED_PART):
+            rows = self._stored = self._sealed_file()
+        self.spilled_bytes += size
+        return _StoredBatch(rows, batch)
+
+    def _sealed_file(self) -> WaitingRows:
+        rows = WaitingRows(SPILLED, self._directory)
+        self._sealed.add(rows)
+        return rows
+
     def gather(self) -> Gathering:
         """Return room in a file that grows.
 
         Raises:
             OlrPgError: as `spill`; so does what it returns.
         """
+        if must_seal():
+            return _SealedGathering(self, self._sealed_file())
         try:
             return _Gathered(self, self._file(), self._growing)
         except OSError as error:
@@ -218,6 +265,85 @@ class _Gathered:
             raise self._files.refused(size, error) from error
         finally:
             self._close()
+
+
+def _parts(batches: Sequence[ChangeBatch]) -> Iterator[ChangeBatch]:
+    """Join batches, and cut them, to some of `STORED_BYTES`, about."""
+    together: list[ChangeBatch] = []
+    for batch in batches:
+        together.append(batch)
+        size = sum(map(batch_bytes, together))
+        if size >= STORED_BYTES:
+            yield from _cut(copied(together), -(-size // STORED_BYTES))
+            together = []
+    if together:
+        yield copied(together)
+
+
+def _cut(batch: ChangeBatch, count: int) -> Iterator[ChangeBatch]:
+    if count == 1:
+        yield batch
+        return
+    cutter, events = EventCutter(batch), batch.events.size
+    for part in range(count):
+        rows = np.arange(events * part // count, events * (part + 1) // count)
+        if rows.size:
+            yield cutter.events(rows)
+
+
+class _StoredBatch:
+    """A `transactions.waiting_storage.StoredBatch` in an encrypted file."""
+
+    def __init__(self, rows: WaitingRows, batch: ChangeBatch) -> None:
+        self.size = batch_bytes(batch)
+        self.changes = count_changes(batch.events)
+        self.lowest_scn = int(batch.events.scn.min())
+        self._rows = rows
+        self._counts = tuple(int(column.size) for column in batch)
+        self._firsts = [rows.append(cell) for cell in _cells(batch)]
+
+    def open(self) -> ChangeBatch:
+        """See `StoredBatch.open`.
+
+        Raises:
+            OlrPgError: 2082, it is not what was written.
+        """
+        events, pieces, entries, data = self._counts
+        batch = ChangeBatch(
+            columns_of(EVENT, events),
+            columns_of(PIECE, pieces),
+            columns_of(ENTRY, entries),
+            np.empty(data, np.uint8),
+        )
+        for cell, first in zip(_cells(batch), self._firsts, strict=True):
+            self._rows.read_into(cell, first)
+        return batch
+
+
+def _cells(batch: ChangeBatch) -> list[memoryview]:
+    return [column.view(np.ndarray).view(np.uint8).data for column in batch]
+
+
+class _SealedGathering:
+    """A `transactions.waiting_storage.Gathering` in an encrypted file, which is read as it is."""
+
+    def __init__(self, files: SpillFiles, rows: WaitingRows) -> None:
+        self._files = files
+        self._rows = rows
+
+    def append(self, data: npt.NDArray[np.uint8]) -> None:
+        """See `Gathering.append`.
+
+        Raises:
+            OlrPgError: 2081, 1097.
+        """
+        self._files.check_limit(data.size)
+        self._rows.append(data.data)
+
+    def finish(self) -> WaitingRows:
+        """See `Gathering.finish`."""
+        self._files.spilled_bytes += self._rows.size
+        return self._rows
 
 
 def _close(file: IO[bytes], growing: dict[int, int]) -> None:

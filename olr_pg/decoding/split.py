@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from olr_pg.redo.commit_position import ParallelCommit
     from olr_pg.transactions.finished_columns import DmlColumns
     from olr_pg.transactions.row_fault import RowFault
+    from olr_pg.transactions.waiting_storage import StoredBytes
     from olr_pg.wire.output import MessageOutput
     from olr_pg.wire.room_filling import EncodedTransactions
 
@@ -212,11 +213,13 @@ class Encoded(NamedTuple):
 
     Attributes:
         view: number of the subscription's view that they are for.
+        stored: the bytes, where they take no memory; the messages have none then.
     """
 
     transactions: TransactionColumns
     messages: EncodedTransactions
     view: int = 0
+    stored: StoredBytes | None = None
 
 
 class SplitResult(NamedTuple):

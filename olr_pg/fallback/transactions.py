@@ -1,16 +1,16 @@
 """Whole transactions of the target, in commit order, from pgoutput's messages.
 
-What a transaction has is kept until its commit has come: in memory while it is small, else in a
-file without a name. A streamed transaction comes in pieces between those of others; subtransactions
-that rolled back meanwhile are left out when it is read.
+What a transaction has is kept until its commit has come: in memory while it is small, else on disk
+(`files.waiting_rows`). A streamed transaction comes in pieces between those of others;
+subtransactions that rolled back meanwhile are left out when it is read.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.pgoutput import (
     Begin,
     Commit,
@@ -28,7 +28,7 @@ from olr_pg.fallback.pgoutput import (
     read_header,
     read_message,
 )
-from olr_pg.files.sealed import nameless_file
+from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +40,8 @@ Change = Insert | Update | Delete | Truncate
 
 MEMORY_BYTES: Final = 1 << 20
 """Of one transaction; what is larger goes to a file."""
+
+WAITING: Final = WaitingUse("fallback-", Code.SPOOL_UNWRITABLE, Code.SPOOL_DAMAGED)
 
 _SIZE: Final = struct.Struct("!I")
 _KEPT: Final = b"RIUDT"
@@ -63,7 +65,7 @@ class Transaction:
         self.is_streamed = is_streamed
         self._directory = directory
         self._memory: list[bytes] = []
-        self._file: IO[bytes] | None = None
+        self._file: WaitingRows | None = None
         self._rolled_back: set[int] = set()
         self._relations: dict[int, set[int]] = {}
 
@@ -83,14 +85,15 @@ class Transaction:
             self.changes += 1
             self._relations.setdefault(header.subxid, set()).add(header.relation)
         self.size += len(data)
-        if self._file is None:
-            self._memory.append(data)
-            if self.size <= MEMORY_BYTES:
-                return
-        try:
-            self._write(data)
-        except OSError as error:
-            raise self._unwritable(error) from error
+        if self._file is not None:
+            self._file.append(_SIZE.pack(len(data)) + data)
+            return
+        self._memory.append(data)
+        if self.size > MEMORY_BYTES:
+            self._file = WaitingRows(WAITING, self._directory)
+            for one in self._memory:
+                self._file.append(_SIZE.pack(len(one)) + one)
+            self._memory.clear()
 
     def roll_back(self, subxid: int) -> None:
         """Leave out what a subtransaction did."""
@@ -118,30 +121,13 @@ class Transaction:
         if self._file is not None:
             self._file.close()
 
-    def _write(self, data: bytes) -> None:
-        if self._file is not None:
-            self._file.write(_SIZE.pack(len(data)) + data)
-            return
-        self._file = nameless_file(self._directory, "fallback-")
-        for one in self._memory:
-            self._file.write(_SIZE.pack(len(one)) + one)
-        self._memory.clear()
-
-    def _unwritable(self, error: OSError) -> OlrPgError:
-        return OlrPgError(
-            Code.SPOOL_UNWRITABLE, system_reason(error), directory=str(self._directory)
-        )
-
     def _messages(self) -> Iterator[bytes]:
         if self._file is None:
             yield from self._memory
             return
-        try:
-            self._file.seek(0)  # which writes what is buffered
-        except OSError as error:
-            raise self._unwritable(error) from error
-        while head := self._file.read(_SIZE.size):
-            yield self._file.read(_SIZE.unpack(head)[0])
+        stream = self._file.stream()
+        while head := stream.read(_SIZE.size):
+            yield stream.read(_SIZE.unpack(head)[0])
 
 
 class TransactionReader:

@@ -411,14 +411,41 @@ class GrowingFile:
         os.close(self._handle)
 
 
+_without_key = 0
+
+
+@contextmanager
+def waiting_rows_sealed(*, are_sealed: bool) -> Iterator[None]:
+    """Encrypt files without a name in the context, though the process has no key for others."""
+    global _without_key
+    _without_key += are_sealed
+    try:
+        yield
+    finally:
+        _without_key -= are_sealed
+
+
+def must_seal() -> bool:
+    """Tell whether this process writes no row into a file without a name in plain."""
+    return current_key() is not None or _without_key > 0 or NO_PLAIN_FILES in os.environ
+
+
 class Records:
-    """Pieces of a file without a name, each encrypted by itself where there is a key."""
+    """Pieces of a file without a name, each encrypted by itself where files are.
+
+    Nobody else reads them: so their key is made anew, and workers need not be given one.
+    """
 
     def __init__(self) -> None:
-        key = current_key()
-        self._frames = None if key is None else _Frames(key, os.urandom(16))
+        secret, number = os.urandom(KEY_BYTES), os.urandom(16)
+        self._frames = _Frames(RowKey(secret), number) if must_seal() else None
 
-    def seal(self, place: int, data: bytes) -> bytes:
+    @property
+    def are_sealed(self) -> bool:
+        """Tell whether they are encrypted."""
+        return self._frames is not None
+
+    def seal(self, place: int, data: bytes | memoryview) -> bytes | memoryview:
         """Return what is to be written of a piece; `place` is its number in the file."""
         return data if self._frames is None else self._frames.seal(place, data, last=False)
 
@@ -434,10 +461,7 @@ class Records:
 
 
 def nameless_file(directory: Path | None, prefix: str, buffering: int = -1) -> IO[bytes]:
-    """Open a new file without a name that is mapped, or written at any place.
-
-    Frames cannot be mapped. So with a key the file is in memory, which the system may put into its
-    swap space as it may all memory of the process.
+    """Open a new file without a name; rows in it are sealed as `Records` where they must be.
 
     Args:
         buffering: as of `open`.
@@ -445,6 +469,4 @@ def nameless_file(directory: Path | None, prefix: str, buffering: int = -1) -> I
     Raises:
         OSError: it cannot be made.
     """
-    if current_key() is None and NO_PLAIN_FILES not in os.environ:
-        return tempfile.TemporaryFile(dir=directory, prefix=prefix, buffering=buffering)
-    return os.fdopen(os.memfd_create(prefix), "w+b", buffering=buffering)
+    return tempfile.TemporaryFile(dir=directory, prefix=prefix, buffering=buffering)

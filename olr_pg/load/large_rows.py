@@ -1,7 +1,8 @@
-"""Rows with large values: their images are built in a file, piece by piece.
+"""Rows with large values: their images are built on disk, piece by piece.
 
-A large value is read, encoded and written in pieces, so that nobody holds it whole; what is in the
-file is mapped where a kernel has to see it, and is memory that the system may take back.
+A large value is read, encoded and written in pieces (`files.waiting_rows`), since its size stands
+before it. So COPY is sent a row that nobody holds whole; only where a kernel has to see its
+image, when tables are compared, is that in memory.
 
 Only encodings that give the same in pieces are used so: text as text, bytes as bytes. A value whose
 target is another type (xml, jsonb) is put together first.
@@ -9,8 +10,7 @@ target is another type (xml, jsonb) is put together first.
 
 from __future__ import annotations
 
-import mmap
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,15 @@ import pyarrow as pa
 from olr_pg.applier.received.change_reading import ROW_BYTES_MAX
 from olr_pg.datatypes.mapping import PgKind
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.files.sealed import nameless_file
+from olr_pg.files.waiting_rows import PIECE_BYTES, WaitingRows, WaitingUse
 from olr_pg.load.canonical import canonical_values
 from olr_pg.load.column_binding import add_loss, add_losses, at_row, encode_batch
 from olr_pg.load.row_images import RowImages, composite_head, copy_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    import numpy.typing as npt
 
     from olr_pg.applier.target.catalogue import TargetColumn
     from olr_pg.datatypes.columns import ValueColumn
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
 
     Form = Callable[[ValueColumn, TargetColumn], ValueColumn]
 
-READ_BYTES: Final = 1 << 20
-"""Of a spooled row that are sent at a time."""
+WAITING: Final = WaitingUse("olr-pg-row-", Code.SPILL_FAILED, Code.SPILL_DAMAGED)
 
 _IN_PIECES: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BYTEA})
 _NULL: Final = (-1).to_bytes(4, "big", signed=True)
@@ -63,37 +64,30 @@ class RowSpool:
             OlrPgError: 2050–2057 a value does not fit, 5018 it is too large, 70xx reading it.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
-        with nameless_file(None, "olr-pg-row-") as file:
-            file.write(copy_head(len(self._columns)))
-            for column, values in zip(self._columns, encoded.columns, strict=True):
-                self._field(file, column, values, row, first_row, _as_it_is)
-            add_losses(self._losses, self._columns, encoded.losses)
-            file.seek(0)
-            while piece := file.read(READ_BYTES):
-                yield piece
+        image = _Image(copy_head(len(self._columns)))
+        for column, values in zip(self._columns, encoded.columns, strict=True):
+            self._field(image, column, values, row, first_row, _as_it_is)
+        add_losses(self._losses, self._columns, encoded.losses)
+        yield from image.pieces()
 
     def composite(self, row: LargeRow, types: Sequence[int], first_row: int) -> RowImages:
-        """Make the row's canonical image, mapped from a file; `types` as in `composites`.
+        """Make the row's canonical image; `types` as in `composites`.
 
         Raises:
             OlrPgError: as `copy_tuple`.
         """
         encoded = encode_batch(self._columns, row.batch, first_row)
-        with nameless_file(None, "olr-pg-row-") as file:
-            file.write(composite_head(len(self._columns)))
-            for column, values, kind in zip(self._columns, encoded.columns, types, strict=True):
-                file.write(kind.to_bytes(4, "big"))
-                self._field(file, column, values, row, first_row, canonical_values)
-            add_losses(self._losses, self._columns, encoded.losses)
-            file.flush()
-            # Copied on write, since kernels take buffers that may be written.
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        data = np.frombuffer(mapped, np.uint8)
+        image = _Image(composite_head(len(self._columns)))
+        for column, values, kind in zip(self._columns, encoded.columns, types, strict=True):
+            image.add(kind.to_bytes(4, "big"))
+            self._field(image, column, values, row, first_row, canonical_values)
+        add_losses(self._losses, self._columns, encoded.losses)
+        data = image.whole()
         return RowImages(data, np.array([0, len(data)], np.int64))
 
     def _field(
         self,
-        file: IO[bytes],
+        image: _Image,
         column: LoadColumn,
         values: ValueColumn,
         row: LargeRow,
@@ -104,17 +98,12 @@ class RowSpool:
         pieces = row.large.get(column.encoder.column_name)
         if pieces is None:
             value = form(values, column.target).value(0)
-            file.write(_NULL if value is None else len(value).to_bytes(4, "big") + value)
+            image.add(_NULL if value is None else len(value).to_bytes(4, "big") + value)
             return
-        start = file.tell()
-        file.write(_NULL)
         try:
-            size = sum(map(file.write, self._encoded(column, pieces, form)))
+            image.add_large(self._encoded(column, pieces, form))
         except OlrPgError as error:
             raise at_row(error, column.encoder.column_name, row.batch, number) from error
-        file.seek(start)
-        file.write(size.to_bytes(4, "big"))
-        file.seek(0, 2)
 
     def _encoded(self, column: LoadColumn, pieces: Pieces, form: Form) -> Iterator[bytes]:
         """Yield a large value in the target's form, in pieces.
@@ -132,6 +121,50 @@ class RowSpool:
             if size > ROW_BYTES_MAX:
                 raise OlrPgError(Code.LOB_TOO_LARGE, f"more than {ROW_BYTES_MAX} bytes", row=0)
             yield encoded
+
+
+class _Image:
+    """The bytes of a row: small ones in memory, the others on disk.
+
+    Args:
+        head: what they begin with.
+    """
+
+    def __init__(self, head: bytes) -> None:
+        self._parts: list[bytes | tuple[int, int]] = [head]
+        self._waiting = WaitingRows(WAITING, None)
+
+    def add(self, data: bytes) -> None:
+        """Append a few bytes."""
+        self._parts.append(data)
+
+    def add_large(self, pieces: Iterator[bytes]) -> None:
+        """Append a large value, behind its length."""
+        first = self._waiting.size
+        for piece in pieces:
+            self._waiting.append(piece)
+        size = self._waiting.size - first
+        self._parts += [size.to_bytes(4, "big"), (first, size)]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield all of it, and give the room on disk back."""
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+            else:
+                first, size = part
+                for at in range(first, first + size, PIECE_BYTES):
+                    yield bytes(self._waiting.read(at, min(PIECE_BYTES, first + size - at)))
+        self._waiting.close()
+
+    def whole(self) -> npt.NDArray[np.uint8]:
+        """Return all of it; it may be written, since kernels take such alone."""
+        size = sum(len(part) if isinstance(part, bytes) else part[1] for part in self._parts)
+        data, at = np.empty(size, np.uint8), 0
+        for piece in self.pieces():
+            data[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+            at += len(piece)
+        return data
 
 
 def _as_it_is(values: ValueColumn, column: TargetColumn) -> ValueColumn:

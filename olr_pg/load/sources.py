@@ -12,6 +12,7 @@ from olr_pg.config.source_section import OfflineSource
 from olr_pg.decoding.filters import filters_of_target, report_idle
 from olr_pg.dictionary.table_list import query_tables
 from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.sealed import waiting_rows_sealed
 from olr_pg.load.parquet import find_table_data
 from olr_pg.load.row_filter import FilteredTables
 from olr_pg.load.table_data import SourceTable, TableSource, named_tables
@@ -47,6 +48,17 @@ def open_tables(
     Raises:
         OlrPgError: 3xxx the dictionary, 7xxx the live database.
     """
+    with (
+        waiting_rows_sealed(are_sealed=config.context.is_encrypted),
+        _opened(config, folder, scn, for_load=for_load) as tables,
+    ):
+        yield tables
+
+
+@contextmanager
+def _opened(
+    config: Config, folder: Path | None, scn: int | None, *, for_load: bool
+) -> Iterator[TableSource]:
     filters = filters_of_target(config)
     if isinstance(config.source, OfflineSource):
         offline = _OfflineTables(config, folder, scn, for_load=for_load)

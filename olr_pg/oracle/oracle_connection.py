@@ -39,11 +39,8 @@ _Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
 
 
-def open_connection(source: OracleSource, seconds: float | None = None) -> oracledb.Connection:
+def open_connection(source: OracleSource) -> oracledb.Connection:
     """Open one connection of the driver's own, for what SQLAlchemy does not do.
-
-    Args:
-        seconds: that the login and each of its calls may take, where that is less than usual.
 
     Raises:
         oracledb.Error: what the driver reports, or that nobody answers.
@@ -52,18 +49,15 @@ def open_connection(source: OracleSource, seconds: float | None = None) -> oracl
         library = source.client_library
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
     calls = BoundedCalls(_connect_arguments(source))
-    connection = calls.connect(seconds)
+    connection = calls.connect()
     calls.closed(connection)  # its calls have the driver's bound alone
-    _prepare(connection, source, next(iter(source.containers), None), seconds)
+    _prepare(connection, source, next(iter(source.containers), None))
     return connection
 
 
-def _prepare(
-    connection: Any, source: OracleSource, container: str | None, seconds: float | None = None
-) -> None:
+def _prepare(connection: Any, source: OracleSource, container: str | None) -> None:
     """Bound the calls of a new session, and let its answers not depend on the database's NLS."""
-    bound = source.query_timeout if seconds is None else min(source.query_timeout, seconds)
-    connection.call_timeout = int(bound * 1000)
+    connection.call_timeout = source.query_timeout * 1000
     with connection.cursor() as cursor:
         cursor.execute(_SESSION)
     if container is not None:

@@ -260,7 +260,7 @@ class Merger:
         return OpenState(
             transactions=tuple(opened),
             unowned=saved.unowned,
-            sessions=self.sessions.of_batches([b for t in opened for b in t.chunks.batches]),
+            sessions=self.sessions.of_batches(b for t in opened for b in t.chunks.batches),
             watermarks=self._watermarks.saved(),
             commit_scn=max([0, self.left_scn - 1, *finished]),
         )
@@ -491,7 +491,7 @@ class Merger:
                 self._until.see_transactions(part.transactions)
             view = self.subscription.views[part.view]
             order = ByteOrder.BIG if view.big_endian else ByteOrder.LITTLE
-            run = ready_run(part.transactions, part.messages, order, part.view)
+            run = ready_run(part.transactions, part.messages, order, part.view, part.stored)
             wanted = run.begin_scn >= np.uint64(self._start_scn)
             self._order.take(run.where(self._delivered(part) & wanted))
 

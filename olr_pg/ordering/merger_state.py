@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
+from olr_pg.transactions.waiting_storage import Batches
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -14,14 +16,13 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.committed_changes import DictionaryTransaction
     from olr_pg.ordering.commit_order import SavedOrder
     from olr_pg.ordering.parallel_commits import ParallelCommits
-    from olr_pg.redo.batch import ChangeBatch
     from olr_pg.redo.sessions import SessionAttributes, SessionKey
     from olr_pg.redo.uninterpreted import Passed
     from olr_pg.redo.walk import Tally
     from olr_pg.transactions.assembler import Assembler
     from olr_pg.transactions.finished import Account
     from olr_pg.transactions.open_transaction import OpenTransaction
-    from olr_pg.transactions.waiting_storage import Waiting
+    from olr_pg.transactions.waiting_storage import Kept, Waiting
 
 _log = structlog.get_logger(__name__)
 
@@ -108,7 +109,7 @@ class OpenState(NamedTuple):
     commit_scn: int
 
     @property
-    def batches(self) -> list[ChangeBatch]:
+    def batches(self) -> list[Kept]:
         """All events: of the transactions one by one, then of no transaction."""
         waiting = [*(one.chunks for one in self.transactions), self.unowned]
-        return [batch for one in waiting for batch in one.batches]
+        return Batches(*(one.batches for one in waiting)).kept

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 
     from olr_pg.transactions.finished_columns import TransactionColumns
+    from olr_pg.transactions.waiting_storage import StoredBytes
     from olr_pg.wire.frames import Buffer
     from olr_pg.wire.room_filling import EncodedTransactions
 
@@ -94,7 +95,8 @@ class ReadyBatch:
         columns: n rows.
         first: shape (n + 1); where the messages of each begin in `blob`, and the end.
         message_first: shape (n + 1); how many messages of the batch come before each.
-        blob: the framed Data messages of all, without gaps.
+        blob: the framed Data messages of all, without gaps; where those of a large transaction take
+            no memory, what reads them.
         order: byte order of the blob.
         view: number of what was encoded, where the targets want different things.
         form: of the blob; in the place of messages it may have others.
@@ -103,10 +105,16 @@ class ReadyBatch:
     columns: ReadyColumns
     first: I64
     message_first: I64
-    blob: memoryview
+    blob: memoryview | StoredBytes
     order: ByteOrder = ByteOrder.LITTLE
     view: int = 0
     form: Form = Form.MESSAGES
+
+    def part(self, first: int, end: int) -> memoryview:
+        """Return bytes `first` to `end` of the messages."""
+        if isinstance(self.blob, memoryview):
+            return self.blob[first:end]
+        return self.blob.read(first, end - first)
 
     def key(self, number: int) -> CommitKey:
         """Return commit SCN and position of one transaction."""
@@ -158,8 +166,8 @@ class ReadyRun:
 
     @property
     def blob(self) -> memoryview:
-        """Their messages."""
-        return self.batch.blob[self.start : self.start + self.size]
+        """Their messages, in memory."""
+        return self.batch.part(self.start, self.start + self.size)
 
     @property
     def bounds(self) -> I64:
@@ -270,11 +278,12 @@ class ReadyRun:
     def alone(self) -> ReadyBatch:
         """Return a batch of no other transactions than these; nothing is copied but bounds."""
         batch, bounds = self.batch, slice(self.first, self.end + 1)
+        is_whole = len(self) == len(batch.columns.xid)
         return ReadyBatch(
             self.columns,
             batch.first[bounds] - batch.first[self.first],
             batch.message_first[bounds] - batch.message_first[self.first],
-            self.blob,
+            batch.blob if is_whole else self.blob,
             batch.order,
             batch.view,
             batch.form,
@@ -290,7 +299,7 @@ class ReadyRun:
                 int(batch.columns.begin_scn[number]),
                 commit_scn,
                 position,
-                batch.blob[int(batch.first[number]) : int(batch.first[number + 1])],
+                batch.part(int(batch.first[number]), int(batch.first[number + 1])),
                 int(batch.message_first[number + 1] - batch.message_first[number]),
             )
 
@@ -300,8 +309,13 @@ def ready_run(
     encoded: EncodedTransactions,
     order: ByteOrder,
     view: int = 0,
+    stored: StoredBytes | None = None,
 ) -> ReadyRun:
-    """Wrap the encoder's output, sharing its memory."""
+    """Wrap the encoder's output, sharing its memory.
+
+    Args:
+        stored: the bytes, where they take none.
+    """
     columns = ReadyColumns(
         transactions.xid,
         transactions.begin_scn,
@@ -313,9 +327,8 @@ def ready_run(
         transactions.commit_offset,
     )
     messages = np.append(0, np.cumsum(encoded.messages))
-    return whole(
-        ReadyBatch(columns, encoded.first, messages, encoded.blob.data, order, view, encoded.form)
-    )
+    blob = encoded.blob.data if stored is None else stored
+    return whole(ReadyBatch(columns, encoded.first, messages, blob, order, view, encoded.form))
 
 
 def transactions_of(runs: Iterable[ReadyRun]) -> Iterator[ReadyTransaction]:
@@ -338,7 +351,7 @@ def joined(runs: Sequence[ReadyRun]) -> ReadyRun:
     if len(runs) == 1:
         return runs[0]
     batches = [run.alone() for run in runs]
-    blob = np.concatenate([np.frombuffer(batch.blob, np.uint8) for batch in batches])
+    blob = np.concatenate([np.frombuffer(run.blob, np.uint8) for run in runs])
     return whole(
         ReadyBatch(
             _columns_of(runs),
@@ -461,7 +474,7 @@ class JoinedMessages:
 
     def _close(self) -> None:
         if self._batch is not None:
-            self._parts.append(self._batch.blob[self._first : self._end])
+            self._parts.append(self._batch.part(self._first, self._end))
 
     def joined(self) -> Buffer:
         """Return all of it."""

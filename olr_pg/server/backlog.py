@@ -132,7 +132,9 @@ class Backlog:
             with removed_on_failure(path), row_file(path) as file:
                 file.write(len(heads).to_bytes(_SIZE_BYTES, "little"))
                 file.write(heads)
-                file.write(memoryview(batch.blob))
+                size = int(batch.first[-1])
+                for at in range(0, size, SEGMENT_BYTES):
+                    file.write(batch.part(at, min(at + SEGMENT_BYTES, size)))
         except OSError as error:
             if not self._again_at:
                 reason = OlrPgError(Code.BACKLOG_UNWRITABLE, system_reason(error), file=str(path))
@@ -150,21 +152,54 @@ def _read(segment: _Segment) -> list[ReadyRun]:
     try:
         data = _bytes_of(segment)
         segment.path.unlink()
+        start = _bytes(data, 0, _SIZE_BYTES)
+        at = _SIZE_BYTES + int.from_bytes(start, "little")
+        heads = pickle.loads(_bytes(data, _SIZE_BYTES, at))  # noqa: S301 - this process wrote it
     except OSError as error:
-        raise OlrPgError(
-            Code.BACKLOG_UNREADABLE, system_reason(error), file=str(segment.path)
-        ) from error
-    at = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
-    heads = pickle.loads(data[_SIZE_BYTES:at])  # noqa: S301 - this process wrote it
+        raise _unreadable(segment.path, error) from error
     columns, first, message_first, order, view = heads
-    return [whole(ReadyBatch(columns, first, message_first, data[at:], order, view))]
+    blob = data[at:] if isinstance(data, memoryview) else _SealedMessages(segment.path, data, at)
+    return [whole(ReadyBatch(columns, first, message_first, blob, order, view))]
 
 
-def _bytes_of(segment: _Segment) -> memoryview:
+def _bytes_of(segment: _Segment) -> memoryview | SealedReader:
+    """Return the bytes; those of one large transaction stay outside of memory."""
+    is_large = segment.size >= _MAPPED_BYTES
     if is_sealed(segment.path):
-        with SealedReader(segment.path) as sealed:
-            return memoryview(sealed.read(0, sealed.size))
+        sealed = SealedReader(segment.path)
+        return sealed if is_large else memoryview(sealed.read(0, sealed.size))
     with segment.path.open("rb") as file:
-        if segment.size >= _MAPPED_BYTES:
+        if is_large:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         return memoryview(file.read())
+
+
+def _bytes(data: memoryview | SealedReader, first: int, end: int) -> memoryview | bytes:
+    return data[first:end] if isinstance(data, memoryview) else data.read(first, end - first)
+
+
+def _unreadable(path: Path, error: OSError) -> OlrPgError:
+    return OlrPgError(Code.BACKLOG_UNREADABLE, system_reason(error), file=str(path))
+
+
+class _SealedMessages:
+    """The messages of an encrypted segment, a `transactions.waiting_storage.StoredBytes`."""
+
+    def __init__(self, path: Path, sealed: SealedReader, first: int) -> None:
+        self._path, self._sealed, self._first = path, sealed, first
+
+    @property
+    def size(self) -> int:
+        """How many bytes they are."""
+        return self._sealed.size - self._first
+
+    def read(self, first: int, size: int) -> memoryview:
+        """Read some of them.
+
+        Raises:
+            OlrPgError: 4042, they are not what was written.
+        """
+        try:
+            return memoryview(self._sealed.read(self._first + first, size))
+        except OSError as error:
+            raise _unreadable(self._path, error) from error

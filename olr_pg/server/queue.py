@@ -591,10 +591,11 @@ def next_messages(
         return TakenMessages(head, start, end, left)
     most, count, big = min(messages, left), 0, batch.order.is_big
     if most > 1:
-        blob = np.frombuffer(batch.blob, np.uint8)
-        count, end = message_run(blob, start, big, most, bytes_max)
+        blob = np.frombuffer(batch.part(start, min(start + bytes_max, end)), np.uint8)
+        count, size = message_run(blob, 0, big, most, bytes_max)
+        end = start + size
     if count == 0:
-        size = int.from_bytes(batch.blob[start : start + _SIZE_BYTES], batch.order.value)
+        size = int.from_bytes(batch.part(start, start + _SIZE_BYTES), batch.order.value)
         count, end = 1, start + _SIZE_BYTES + size
         if end - start > bytes_max and not must:
             return TakenMessages(head, start, start, 0)
@@ -830,5 +831,6 @@ class ConfirmedMessages:
             self._batch, self._first = weakref.ref(run.batch), run.start
         self._end = run.start + run.size
         if self._end - self._first >= _PIECE_BYTES:
-            release_pages(run.batch.blob[self._first : self._end])
+            if isinstance(run.batch.blob, memoryview):
+                release_pages(run.batch.blob[self._first : self._end])
             self._first = self._end

@@ -235,7 +235,7 @@ class Chunks:
     """
 
     def __init__(self, batches: Sequence[ChangeBatch]) -> None:
-        self.batches = tuple(batches)
+        self.batches = batches
         self.first = np.cumsum([0, *(batch.events.size for batch in batches)])
         self._selections: dict[int, EventCutter] = {}
 

@@ -7,18 +7,18 @@ pieces and entries as well as the bytes: of small rows the tables are the larger
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from olr_pg.redo.batch import ChangeBatch
 from olr_pg.transactions.select import copied, count_changes, select_events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from olr_pg.redo.batch import ChangeBatch
+    from collections.abc import Callable, Iterable
 
 U8 = npt.NDArray[np.uint8]
 Allocate: TypeAlias = "Callable[[int], U8]"
@@ -28,13 +28,41 @@ _ALIGNED: Final = 8
 """What the address of a table's row is a multiple of."""
 
 
+class StoredBytes(Protocol):
+    """Bytes that take no memory, and are no array: they are read."""
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+
+    def read(self, first: int, size: int) -> memoryview:
+        """Return some of them, in memory of their own."""
+
+
+class StoredBatch(Protocol):
+    """A batch that takes no memory: it is opened.
+
+    Attributes:
+        size: bytes, in memory once it is opened.
+        changes: how many changes it holds.
+        lowest_scn: of its events.
+    """
+
+    size: int
+    changes: int
+    lowest_scn: int
+
+    def open(self) -> ChangeBatch:
+        """Return it in memory of its own."""
+
+
 class Gathering(Protocol):
     """Bytes that are written one behind the other, and of which nobody knows how many come."""
 
     def append(self, data: U8) -> None:
         """Add some more; they are the caller's again afterwards."""
 
-    def finish(self) -> U8:
+    def finish(self) -> U8 | StoredBytes:
         """Return all of them, one behind the other."""
 
 
@@ -57,7 +85,10 @@ class Storage(Protocol):
         """Return room for `size` bytes, writable; in memory only if they are few."""
 
     def spill(self, size: int) -> U8:
-        """Return room for `size` bytes, writable, that take no memory."""
+        """Return room for `size` bytes, writable, that take no memory if that can be had."""
+
+    def store(self, batches: Sequence[ChangeBatch]) -> Sequence[StoredBatch] | None:
+        """Keep the events of batches outside of memory; None: what `spill` gives is there."""
 
     def gather(self) -> Gathering:
         """Return room for bytes that come one after the other and take no memory."""
@@ -87,6 +118,9 @@ class InMemory:
 
     spill = allocate
 
+    def store(self, batches: Sequence[ChangeBatch]) -> None:
+        """Keep nothing."""
+
     def gather(self) -> Gathering:
         """Return room in memory."""
         return _GatheredInMemory()
@@ -112,6 +146,54 @@ def batch_bytes(batch: ChangeBatch) -> int:
     return sum(part.nbytes for part in batch)
 
 
+Kept: TypeAlias = "ChangeBatch | StoredBatch"
+
+
+def kept_bytes(kept: Kept) -> int:
+    """Count what a batch takes, or would take once it is opened."""
+    return batch_bytes(kept) if isinstance(kept, ChangeBatch) else kept.size
+
+
+def opened(kept: Kept) -> ChangeBatch:
+    """Return a batch in memory."""
+    return kept if isinstance(kept, ChangeBatch) else kept.open()
+
+
+class Batches(Sequence[ChangeBatch]):
+    """Batches of which a stored one is opened when it is asked for; the last one stays open.
+
+    Attributes:
+        kept: what they are, opened or not.
+    """
+
+    def __init__(self, *parts: Sequence[Kept]) -> None:
+        self.kept: list[Kept] = []
+        for part in parts:
+            self.kept += part.kept if isinstance(part, Batches) else part
+        self._last: tuple[int, ChangeBatch] | None = None
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @overload
+    def __getitem__(self, place: int) -> ChangeBatch: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Batches: ...
+
+    def __getitem__(self, place: int | slice) -> ChangeBatch | Batches:
+        if isinstance(place, slice):
+            return Batches(self.kept[place])
+        kept = self.kept[place]
+        if isinstance(kept, ChangeBatch):
+            return kept
+        number = place % len(self.kept)
+        if self._last is None or self._last[0] != number:
+            self._last = None  # before the next takes its memory
+            self._last = number, kept.open()
+        return self._last[1]
+
+
 class Waiting:
     """Batches that wait, and how many of their bytes do so in memory.
 
@@ -120,14 +202,14 @@ class Waiting:
     """
 
     def __init__(self) -> None:
-        self._spilled: list[ChangeBatch] = []
+        self._spilled: list[Kept] = []
         self._recent: list[ChangeBatch] = []
         self.changes = 0
 
     @property
-    def batches(self) -> list[ChangeBatch]:
+    def batches(self) -> Batches:
         """All of them, in the order in which they came."""
-        return [*self._spilled, *self._recent]
+        return Batches(self._spilled, self._recent)
 
     @property
     def in_memory(self) -> int:
@@ -151,11 +233,28 @@ class Waiting:
         self._recent.append(batch)
         self.changes += count_changes(batch.events)
 
-    def keep(self, chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]]) -> None:
-        """Keep only the events for which `chosen` is True."""
-        self._spilled = _kept(self._spilled, chosen)
-        self._recent = _kept(self._recent, chosen)
-        self.changes = sum(count_changes(batch.events) for batch in self.batches)
+    def keep(
+        self,
+        chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]],
+        needs_opening: Callable[[StoredBatch], bool] = lambda _: True,
+    ) -> None:
+        """Keep only the events for which `chosen` is True; of what needs no opening, all."""
+        spilled: list[Kept] = []
+        for kept in self._spilled:
+            if isinstance(kept, ChangeBatch) or needs_opening(kept):
+                spilled += _chosen(kept, chosen)
+            else:
+                spilled.append(kept)
+        self._spilled = spilled
+        self._recent = [opened(one) for batch in self._recent for one in _chosen(batch, chosen)]
+        self.changes = sum(map(_changes, [*self._spilled, *self._recent]))
+
+    def keep_since(self, scn: int) -> None:
+        """Keep only the events of this SCN or later."""
+        self.keep(
+            lambda batch: batch.events.scn >= np.uint64(scn),
+            needs_opening=lambda stored: stored.lowest_scn < scn,
+        )
 
     def move_to(self, room: U8) -> None:
         """Move what is in memory into `room`, which has just that size and is aligned."""
@@ -170,18 +269,26 @@ class Waiting:
             self._spilled.append(copied(self._recent, take))
         self._recent = []
 
+    def move_into(self, storage: Storage) -> bool:
+        """Let the storage keep what is in memory; False where it gives room for that instead."""
+        stored = storage.store(self._recent)
+        if stored is None:
+            return False
+        self._spilled += stored
+        self._recent = []
+        return True
 
-def _kept(
-    batches: list[ChangeBatch], chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]]
-) -> list[ChangeBatch]:
-    kept = []
-    for batch in batches:
-        keep = chosen(batch)
-        if keep.all():
-            kept.append(batch)
-        elif keep.any():
-            kept.append(select_events(batch, np.flatnonzero(keep)))
-    return kept
+
+def _chosen(kept: Kept, chosen: Callable[[ChangeBatch], npt.NDArray[np.bool_]]) -> list[Kept]:
+    batch = opened(kept)
+    keep = chosen(batch)
+    if keep.all():
+        return [kept]
+    return [select_events(batch, np.flatnonzero(keep))] if keep.any() else []
+
+
+def _changes(kept: Kept) -> int:
+    return count_changes(kept.events) if isinstance(kept, ChangeBatch) else kept.changes
 
 
 def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
@@ -199,6 +306,8 @@ def spill_largest(waiting: Iterable[Waiting], storage: Storage) -> None:
             break
         chosen.append((size, one))
         total -= size
+    if all(one.move_into(storage) for _, one in chosen):
+        return
     room = storage.spill(sum(size for size, _ in chosen))
     at = 0
     for size, one in chosen:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from olr_pg.transactions.waiting_storage import IN_MEMORY
 
 if TYPE_CHECKING:
-    from olr_pg.transactions.waiting_storage import Allocate, Storage
+    from olr_pg.transactions.waiting_storage import Allocate, Storage, StoredBytes
 
 U8 = npt.NDArray[np.uint8]
 
@@ -133,7 +133,7 @@ class InParts(Scratch):
         """Return nothing, before `finish`."""
         return _NOTHING
 
-    def finish(self) -> U8:
+    def finish(self) -> U8 | StoredBytes:
         """Return all messages, with one Begin and one Commit."""
         self._gathered.append(self._last)
         return self._gathered.finish()

@@ -28,7 +28,8 @@ from olr_pg.appliance.encryption import FILE_NAME, encrypted_files, row_key
 from olr_pg.config.reading import load_config
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError
-from olr_pg.files.sealed import SealedReader, current_key, is_sealed
+from olr_pg.files.sealed import SealedReader, current_key, is_sealed, must_seal
+from olr_pg.load import sources
 from olr_pg.server import backlog
 from olr_pg.simulator.database_shape import demo_shape
 from olr_pg.simulator.sessions.row_shape import RowShape
@@ -175,7 +176,7 @@ def test_what_waits_of_a_large_transaction_shows_rows_only_without_a_key(
     later = hidden_logs(made)
     config = changed(write_config(tmp_path, postgres_database), **{"encryption-key": key})
     folders = [tmp_path / "data", tmp_path / "scratch"]
-    wanted = {"recovery", "spool"} | ({"spill"} if key is None else set())
+    wanted = {"recovery", "spill", "spool"}
     there, showing = set[str](), set[str]()
 
     def look() -> set[str]:
@@ -326,3 +327,14 @@ def test_a_key_that_is_none_is_refused_without_its_text(tmp_path: Path) -> None:
     )
     with pytest.raises(OlrPgError, match="not both"):
         load_config(both)
+
+
+def test_rows_that_wait_during_a_load_are_encrypted_where_files_are(tmp_path: Path) -> None:
+    made = simulate(3, tmp_path / "sim", workload="wide", size=20_000)
+    for key in (None, KEY):
+        config = load_config(
+            changed(write_config(tmp_path, "host=localhost dbname=none"), **{"encryption-key": key})
+        )
+        with sources.open_tables(config, folder=made.logs[0].parent, for_load=True):
+            assert must_seal() is (key is not None)
+    assert not must_seal()

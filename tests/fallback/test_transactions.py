@@ -15,6 +15,7 @@ from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback import transactions
 from olr_pg.fallback.pgoutput import Insert
 from olr_pg.fallback.transactions import TransactionReader
+from olr_pg.files import waiting_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,12 +113,12 @@ def test_what_is_not_at_its_place_is_refused(messages: list[bytes]) -> None:
 
 
 def test_a_full_disk_is_a_coded_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> IO[bytes]:
+    def full(*_: object, **__: object) -> IO[bytes]:
         return Path("/dev/full").open("w+b", buffering=0)
 
-    monkeypatch.setattr(transactions, "nameless_file", full)
+    monkeypatch.setattr(waiting_rows, "nameless_file", full)
     monkeypatch.setattr(transactions, "MEMORY_BYTES", 10)
-    messages: list[Any] = [b"B" + struct.pack("!QqI", 1, 0, 50), _insert(1), _insert(2)]
+    messages: list[Any] = [b"B" + struct.pack("!QqI", 1, 0, 50), *[_insert(1)] * 5000]
     with pytest.raises(OlrPgError) as refused:
         list(_read(messages, Path("/dev")))
     assert refused.value.code == Code.SPOOL_UNWRITABLE

@@ -19,12 +19,10 @@ PACKAGE: Final = Path(olr_pg.__file__).parent
 NOT_OF_THE_APPLIANCE: Final = ("bench", "proving", "simulator")
 
 ROWS: Final = {
-    "applier/batches/spool.py": "the file has no name; each run of messages is encrypted",
     "capture/log_tail.py": "copies of online logs",
     "decoding/incidents.py": "redo of a failure",
-    "decoding/spill.py": "in memory while there is a key",
-    "fallback/transactions.py": "in memory while there is a key",
-    "load/large_rows.py": "in memory while there is a key",
+    "decoding/spill.py": "mapped files without a name, none of them while there is a key",
+    "files/waiting_rows.py": "a file without a name; each piece is encrypted",
     "oracle/vault.py": "copies of archived logs",
     "replicator/recovery/image_files.py": "what open transactions changed; the manifest has no row",
     "server/backlog.py": "ready transactions",

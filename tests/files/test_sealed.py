@@ -7,7 +7,6 @@ import os
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,6 @@ from olr_pg.files.sealed import (
     SealedReader,
     SealError,
     is_sealed,
-    nameless_file,
     row_file,
     seal_file,
     sealed_bytes,
@@ -185,12 +183,3 @@ def test_records_are_of_their_place(tmp_path: Path) -> None:
         for place, data in ((2, one), (1, one[:-1]), (1, b"")):
             with pytest.raises(SealError):
                 records.open(place, memoryview(data))
-
-
-def test_what_is_mapped_is_in_memory_while_there_is_a_key(tmp_path: Path) -> None:
-    with sealing(KEY), nameless_file(tmp_path, "spill-", 0) as file:
-        os.posix_fallocate(file.fileno(), 0, 8192)
-        assert np.memmap(file, np.uint8, "r+", 0, 8192).size == 8192
-        assert "memfd" in str(Path(f"/proc/self/fd/{file.fileno()}").readlink())
-    with nameless_file(tmp_path, "spill-") as file:
-        assert Path(f"/proc/self/fd/{file.fileno()}").readlink().is_relative_to(tmp_path)

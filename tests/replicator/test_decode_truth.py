@@ -29,6 +29,7 @@ from olr_pg.decoding.split import (
 )
 from olr_pg.decoding.split_results import read_result
 from olr_pg.dictionary.loader import load_snapshot
+from olr_pg.files.sealed import waiting_rows_sealed
 from olr_pg.ordering.merger import Merger
 from olr_pg.ordering.split_merging import thread_splits
 from olr_pg.replicator.decode_once import chosen_tables, decode_logs, thread_starts
@@ -151,7 +152,8 @@ def test_decoding_gives_the_truth(
         partial(thread_splits, split_bytes=split_bytes),
     )
     logs = [str(tmp_path / "logs")]
-    decoded = source.lines(decode_logs(source.snapshot, logs, storage=storage))
+    with waiting_rows_sealed(are_sealed=bool(seed % 2)):
+        decoded = source.lines(decode_logs(source.snapshot, logs, storage=storage))
     again = f"{command('test_decoding_gives_the_truth', seed)}\n{shape_of(seed)}"
     check_same(decoded, source.truth, again)
 

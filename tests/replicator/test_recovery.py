@@ -13,6 +13,7 @@ from olr_pg.capture.archived_log import ArchivedLog
 from olr_pg.capture.logs import discover_logs
 from olr_pg.decoding.spill import SpillFiles
 from olr_pg.errors import OlrPgError
+from olr_pg.files import sealed
 from olr_pg.files.durable import replace_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.replicator.recovery.bounded_recovery import BoundedRecovery
@@ -373,6 +374,7 @@ def test_stopped_at_each_log_it_gives_the_same(
     first = {log.header.thread: log for log in reversed(logs)}
     began = max(logs.index(log) for log in first.values()) + 1
     runs = []
+    monkeypatch.setattr(sealed, "_without_key", seed // 2 % 2)  # what waits is encrypted, or not
     for count in range(began, len(logs) + 1):
         restarts.archive(logs[:began] if count == began else logs[count - 1 : count])
         # Some of it is confirmed, in the end all.

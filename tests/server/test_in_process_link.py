@@ -185,5 +185,5 @@ def test_what_lies_together_in_the_queue_is_handed_over_as_it_is(checkpoint: Che
         event = inside.client.next_event()
         assert isinstance(event, Elements)
         assert len(event) == 3
-        blob = np.frombuffer(source.transactions[0].batch.blob, np.uint8)
+        blob = np.frombuffer(source.transactions[0].blob, np.uint8)
         assert np.shares_memory(event.blob, blob)

@@ -64,7 +64,7 @@ def test_a_transaction_in_parts_gives_the_same_messages(
             parts.next_part()
             write_messages(*to_columns([part]), PLAN, order.is_big, parts, CHUNK_BYTES)
     if transaction.changes:
-        assert parts.finish().tobytes() == whole.blob.tobytes()
+        assert np.asarray(parts.finish()).tobytes() == whole.blob.tobytes()
 
 
 def test_the_room_of_a_large_row_change_is_the_caller_s() -> None:

@@ -160,7 +160,7 @@ def test_rooms_parts_and_pieces_of_any_size_give_the_same(
     assert in_rooms.blob.tobytes() == whole.blob.tobytes()
     assert in_rooms.first.tolist() == whole.first.tolist()
     if transaction.changes:
-        assert parts.finish().tobytes() == whole.blob[: whole.first[1]].tobytes()
+        assert np.asarray(parts.finish()).tobytes() == whole.blob[: whole.first[1]].tobytes()
     many = whole.blob.tobytes() * 3
     assert read_of(many, piece_bytes) == 3 * given_of(transactions)
 

@@ -1,22 +1,19 @@
 """The spool: source transactions that do not fit in memory wait on disk until their Commit is here.
 
-The changes of each table go into a file of its own as the protocol's messages, in runs as they were
-received, each with a checksum. A file has no name, so it goes with its last user, also when the
-process is killed: what is not applied is not confirmed, and comes again.
+The changes of each table go into a file of its own (`files.waiting_rows`) as the protocol's
+messages, in runs as they were received. After a kill nothing is left: what is not applied is not
+confirmed, and comes again.
 
 A spooled transaction is applied in slices, read one after the other, in one target transaction.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 import weakref
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -24,8 +21,8 @@ from olr_pg.applier.batches.changes_by_table import count_by_table, rows_of
 from olr_pg.applier.statements.lost_value_marks import LostValueMarks
 from olr_pg.applier.statements.table_changes import join
 from olr_pg.applier.stopped.held_frames import HeldMessages, cut_rows, framed
-from olr_pg.errors import Code, OlrPgError, plain_reason
-from olr_pg.files.sealed import Records, SealError
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +33,8 @@ if TYPE_CHECKING:
     from olr_pg.transactions.lobs.lost_values import LostLob
     from olr_pg.wire.frames import ByteOrder
 
+SPOOLED: Final = WaitingUse("spool-", Code.SPOOL_UNWRITABLE, Code.SPOOL_DAMAGED)
+
 _WAIT_SECONDS: Final = 0.2
 
 
@@ -43,7 +42,6 @@ class _Run(NamedTuple):
     """A stretch of a file that holds messages.
 
     Attributes:
-        size: of it in the file, where it may be encrypted.
         cut: where those changes begin whose LOB values were dropped.
     """
 
@@ -51,7 +49,6 @@ class _Run(NamedTuple):
     size: int
     changes: int
     cut: tuple[int, ...]
-    crc32: int
 
 
 class SpoolFiles:
@@ -68,20 +65,13 @@ class SpoolFiles:
         self._used = 0
         self._changed = threading.Condition()
 
-    def open(self) -> IO[bytes]:
-        """Open a new file without a name.
+    def open(self) -> WaitingRows:
+        """Open a new file.
 
         Raises:
             OlrPgError: 5021, it cannot be made.
         """
-        try:
-            if self._directory is not None:
-                self._directory.mkdir(parents=True, exist_ok=True)
-            return tempfile.TemporaryFile(dir=self._directory, prefix="spool-")
-        except OSError as error:
-            raise OlrPgError(
-                Code.SPOOL_UNWRITABLE, plain_reason(error), directory=str(self._directory)
-            ) from error
+        return WaitingRows(SPOOLED, self._directory)
 
     def reserve(self, size: int, own: int, has_stopped: Callable[[], bool]) -> None:
         """Take a part of the limit; wait while other transactions have it.
@@ -120,28 +110,16 @@ class _TableFile:
     def __init__(self, files: SpoolFiles) -> None:
         self.runs: list[_Run] = []
         self._file = files.open()
-        self._records = Records()
-        self._end = 0
-        self._taken = [0]
-        self.close = weakref.finalize(self, _close, self._file, files, self._taken)
+        self.close = weakref.finalize(self, _close, self._file, files)
 
     @property
     def size(self) -> int:
         """Bytes of the messages."""
-        return self._taken[0]
+        return self._file.size
 
     def append(self, data: bytes, changes: int, cut: tuple[int, ...]) -> None:
         """Add messages, for which the room is reserved."""
-        stored = self._records.seal(len(self.runs), data)
-        offset = self._end
-        self._end += len(stored)
-        self._taken[0] += len(data)
-        try:
-            self._file.write(stored)
-            self._file.flush()
-        except OSError as error:
-            raise OlrPgError(Code.SPOOL_UNWRITABLE, plain_reason(error), bytes=len(data)) from error
-        self.runs.append(_Run(offset, len(stored), changes, cut, zlib.crc32(data)))
+        self.runs.append(_Run(self._file.append(data), len(data), changes, cut))
 
     def read(self, number: int) -> npt.NDArray[np.uint8]:
         """Read the messages of a run; any thread may ask.
@@ -150,22 +128,12 @@ class _TableFile:
             OlrPgError: 5022, they are not what was written.
         """
         run = self.runs[number]
-        stored = np.empty(run.size, np.uint8)
-        room, at, file = stored.data, 0, self._file.fileno()
-        while at < run.size and (got := os.preadv(file, [room[at:]], run.offset + at)):
-            at += got
-        try:
-            opened = self._records.open(number, room)
-        except SealError as error:
-            raise OlrPgError(Code.SPOOL_DAMAGED, plain_reason(error), offset=run.offset) from error
-        if zlib.crc32(opened) != run.crc32:
-            raise OlrPgError(Code.SPOOL_DAMAGED, "the checksum does not match", offset=run.offset)
-        return np.frombuffer(opened, np.uint8)
+        return np.frombuffer(self._file.read(run.offset, run.size), np.uint8)
 
 
-def _close(file: IO[bytes], files: SpoolFiles, taken: list[int]) -> None:
+def _close(file: WaitingRows, files: SpoolFiles) -> None:
     file.close()
-    files.release(taken[0])
+    files.release(file.size)
 
 
 class SpooledChanges:

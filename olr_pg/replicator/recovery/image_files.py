@@ -30,6 +30,7 @@ from olr_pg.files.durable import (
 )
 from olr_pg.files.sealed import SealedReader, is_sealed, row_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
+from olr_pg.transactions.waiting_storage import kept_bytes, opened
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from olr_pg.transactions.waiting_storage import Allocate
+    from olr_pg.transactions.waiting_storage import Allocate, Kept
 
     U8 = npt.NDArray[np.uint8]
 
@@ -165,7 +166,7 @@ class _File(BaseModel):
 class _Written(NamedTuple):
     """A batch that is in a file; kept, so that it stays the same object."""
 
-    batch: ChangeBatch
+    batch: Kept
     part: Part
 
 
@@ -190,23 +191,21 @@ class PartWriter:
             key: written for key, written in self._written.items() if written.part.file in files
         }
 
-    def new_bytes(self, batches: Iterable[ChangeBatch]) -> int:
+    def new_bytes(self, batches: Iterable[Kept]) -> int:
         """Count the bytes that `write` would write of these."""
-        return sum(_size(batch) for batch in batches if id(batch.events) not in self._written)
+        return sum(kept_bytes(batch) for batch in batches if id(batch) not in self._written)
 
-    def is_mostly_waste(self, batches: Sequence[ChangeBatch]) -> bool:
+    def is_mostly_waste(self, batches: Sequence[Kept]) -> bool:
         """Tell whether most bytes of the files that these batches are in are of others."""
         parts = [
-            found.part
-            for batch in batches
-            if (found := self._written.get(id(batch.events))) is not None
+            found.part for batch in batches if (found := self._written.get(id(batch))) is not None
         ]
         needed = sum(part.size for part in parts)
         files = {part.file for part in parts}
         there = sum((self._directory / name).stat().st_size for name in files)
         return there > _COMPACT_SHARE * needed
 
-    def write(self, name: str, batches: Sequence[ChangeBatch]) -> list[Part]:
+    def write(self, name: str, batches: Sequence[Kept]) -> list[Part]:
         """Make batches durable.
 
         Args:
@@ -220,30 +219,29 @@ class PartWriter:
         """
         self._directory.mkdir(parents=True, exist_ok=True)
         kept: dict[int, _Written] = {}
-        fresh = [batch for batch in batches if id(batch.events) not in self._written]
+        fresh = [one for one in batches if id(one) not in self._written]
         if fresh:
             with (
                 removed_on_failure(self._directory / name) as path,
                 row_file(path, durable=True) as file,
             ):
-                for batch in fresh:
-                    crc = 0
+                for one in fresh:
+                    crc, batch = 0, opened(one)
                     offset = file.tell()
                     for cell in _cells(batch):
                         file.write(cell.data)
                         crc = zlib.crc32(cell.data, crc)
-                    kept[id(batch.events)] = _Written(batch, _part(name, offset, batch, crc))
+                    kept[id(one)] = _Written(one, _part(name, offset, batch, crc))
             sync_directory(self._directory)
-        for batch in batches:
-            key = id(batch.events)
-            if key in self._written:
-                kept[key] = self._written[key]
+        for one in batches:
+            if id(one) in self._written:
+                kept[id(one)] = self._written[id(one)]
         self._written = kept
-        return [kept[id(batch.events)].part for batch in batches]
+        return [kept[id(one)].part for one in batches]
 
     def loaded(self, batch: ChangeBatch, part: Part) -> None:
         """Note that a batch came out of a file."""
-        self._written[id(batch.events)] = _Written(batch, part)
+        self._written[id(batch)] = _Written(batch, part)
 
 
 def write_image(path: Path, image: Image) -> None:
@@ -396,10 +394,6 @@ def _part(name: str, offset: int, batch: ChangeBatch, crc: int) -> Part:
         file=name, offset=offset, events=events, pieces=pieces, entries=entries, data=data,
         crc32=crc,
     )  # fmt: skip
-
-
-def _size(batch: ChangeBatch) -> int:
-    return sum(array.nbytes for array in batch)
 
 
 def _crc(image: Image) -> int:

@@ -236,7 +236,7 @@ class RecoveryRun:
                 con_id=one.con_id,
                 xid=one.xid,
                 begin_scn=one.begin_scn,
-                parts=[next(rest) for _ in one.chunks.batches],
+                parts=[next(rest) for _ in range(len(one.chunks.batches))],
             )
             for one in state.transactions
         ]

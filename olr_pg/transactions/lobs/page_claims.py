@@ -255,7 +255,7 @@ class UnownedPages:
 
     def drop_before(self, scn: int) -> None:
         """Drop events older than every transaction that could own them."""
-        self.waiting.keep(lambda batch: batch.events.scn >= np.uint64(scn))
+        self.waiting.keep_since(scn)
 
     def drop_claimed(self, claims: Claims, *, by_strangers: bool = False) -> None:
         """Drop what belongs to the transactions of `claims`, or to the strangers among them."""

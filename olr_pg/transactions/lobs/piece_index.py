@@ -36,6 +36,7 @@ from olr_pg.transactions.lobs.value_tables import (
     value_room,
 )
 from olr_pg.transactions.select import Chunks, runs
+from olr_pg.transactions.waiting_storage import Batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +94,7 @@ class LobIndex:
         owner: Owners,
         storage: Storage,
     ) -> None:
-        self._chunks = Chunks([*chunks.batches, *unowned])
+        self._chunks = Chunks(Batches(chunks.batches, unowned))
         self._storage = storage
         self._owner = owner
         self._own, self._unowned = list[_Pieces](), list[_Pieces]()

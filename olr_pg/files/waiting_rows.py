@@ -1,0 +1,191 @@
+"""Rows that wait on disk because there is no memory for them: a file without a name.
+
+It goes with its last user, also when the process is killed, and no restart looks for it. While
+there is a key (`files.sealed`) nothing of it is in plain on disk. What is encrypted cannot be
+mapped: so bytes are appended, and ranges of them are read into memory, whatever fits there.
+
+In the file are pieces of at most 1 MiB, each sealed by itself, or with a checksum where there is no
+key; where each is stays in memory. So a piece that was altered, moved or cut off is noticed by
+whoever reads it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import weakref
+import zlib
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from olr_pg.errors import Code, OlrPgError, system_reason
+from olr_pg.files.sealed import Records, SealError, nameless_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PIECE_BYTES: Final = 1 << 20
+"""Of a piece at most: what a reader of a few bytes opens."""
+
+_TOGETHER: Final = 64 << 10
+"""What is smaller is put together first: each piece costs some microseconds."""
+
+
+class WaitingUse(NamedTuple):
+    """What waits, for messages.
+
+    Attributes:
+        prefix: of the names that the files have for a moment.
+        unwritable: the error where the disk does not take it.
+        damaged: the error where it does not come back as it was.
+    """
+
+    prefix: str
+    unwritable: Code
+    damaged: Code
+
+
+class WaitingRows:
+    """Bytes that are appended, and of which ranges are read; see the module's docstring.
+
+    One thread appends; any thread reads what was appended.
+
+    Args:
+        directory: made where it is missing; None is the system's directory for temporary files.
+
+    Attributes:
+        size: bytes so far.
+        close: gives the room back; else that goes with the object.
+
+    Raises:
+        OlrPgError: `WaitingUse.unwritable`, the file cannot be made.
+    """
+
+    def __init__(self, use: WaitingUse, directory: Path | None) -> None:
+        self._use = use
+        self._directory = directory
+        self.size = 0
+        self._starts, self._stored, self._checks = [0], [0], list[int]()
+        self._together = bytearray()
+        self._read_last: tuple[int, memoryview] | None = None
+        self._lock = threading.Lock()
+        try:
+            if directory is not None:
+                directory.mkdir(parents=True, exist_ok=True)
+            file = nameless_file(directory, use.prefix, buffering=0)
+        except OSError as error:
+            raise self._error(use.unwritable, system_reason(error)) from error
+        self._records = Records()
+        self._handle = file.fileno()
+        self.close = weakref.finalize(self, file.close)
+
+    def append(self, data: bytes | bytearray | memoryview) -> int:
+        """Append bytes; return where they begin.
+
+        Raises:
+            OlrPgError: `WaitingUse.unwritable`.
+        """
+        with self._lock:
+            first, view = self.size, memoryview(data).cast("B")
+            self.size += len(view)
+            if self._together or len(view) < _TOGETHER:
+                self._together += view
+                if len(self._together) >= _TOGETHER:
+                    self._flush()
+            else:
+                self._put(view)
+        return first
+
+    def _flush(self) -> None:
+        together, self._together = self._together, bytearray()
+        self._put(memoryview(together))
+
+    def _put(self, data: memoryview) -> None:
+        for at in range(0, len(data), PIECE_BYTES):
+            piece = data[at : at + PIECE_BYTES]
+            stored = memoryview(self._records.seal(len(self._checks), piece))
+            end = self._stored[-1] + len(stored)
+            try:
+                while stored:
+                    stored = stored[os.pwrite(self._handle, stored, end - len(stored)) :]
+            except OSError as error:
+                reason = f"{len(piece)} bytes: {system_reason(error)}"
+                raise self._error(self._use.unwritable, reason) from error
+            self._starts.append(self._starts[-1] + len(piece))
+            self._stored.append(end)
+            self._checks.append(0 if self._records.are_sealed else zlib.crc32(piece))
+
+    def read_into(self, out: memoryview, first: int) -> None:
+        """Fill `out` with the bytes from `first` on, which there are.
+
+        Raises:
+            OlrPgError: `WaitingUse.damaged`; `WaitingUse.unwritable`, at the first time.
+        """
+        assert first + len(out) <= self.size, "nobody asks for what was not appended"
+        with self._lock:
+            if self._together:
+                self._flush()
+        at = 0
+        while at < len(out):
+            number = bisect_right(self._starts, first + at) - 1
+            start, end = self._starts[number], self._starts[number + 1]
+            low = first + at - start
+            count = min(end - start - low, len(out) - at)
+            out[at : at + count] = self._piece(number)[low : low + count]
+            at += count
+
+    def read(self, first: int, size: int) -> memoryview:
+        """Read bytes as `read_into`; they may be written, since kernels take such alone."""
+        out = memoryview(bytearray(size))
+        self.read_into(out, first)
+        return out
+
+    def stream(self) -> io.BufferedReader:
+        """Return a file object that reads all of it, from the beginning on."""
+        return io.BufferedReader(_Raw(self), _TOGETHER)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Read all of it, from the beginning on."""
+        for first in range(0, self.size, PIECE_BYTES):
+            yield self.read(first, min(PIECE_BYTES, self.size - first))
+
+    def _piece(self, number: int) -> memoryview:
+        """Read a piece; the last one is kept, for whoever reads a few bytes at a time."""
+        last = self._read_last
+        if last is not None and last[0] == number:
+            return last[1]
+        start, end = self._stored[number], self._stored[number + 1]
+        try:
+            stored = os.pread(self._handle, end - start, start)
+            data = memoryview(self._records.open(number, memoryview(stored)))
+            if len(stored) < end - start:
+                raise SealError("it is cut off", None)
+        except OSError as error:
+            raise self._error(self._use.damaged, system_reason(error), start) from error
+        if not self._records.are_sealed and zlib.crc32(data) != self._checks[number]:
+            raise self._error(self._use.damaged, "the checksum does not match", start)
+        self._read_last = number, data
+        return data
+
+    def _error(self, code: Code, reason: str, offset: int | None = None) -> OlrPgError:
+        directory = None if self._directory is None else str(self._directory)
+        return OlrPgError(code, reason, directory=directory, offset=offset)
+
+
+class _Raw(io.RawIOBase):
+    """The bytes of `WaitingRows`, for a buffered reader."""
+
+    def __init__(self, rows: WaitingRows) -> None:
+        self._rows = rows
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: memoryview) -> int:  # type: ignore[override]
+        count = min(len(out), self._rows.size - self._at)
+        self._rows.read_into(memoryview(out).cast("B")[:count], self._at)
+        self._at += count
+        return count
