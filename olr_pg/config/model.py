@@ -213,6 +213,11 @@ class DdlSection(Section):
         default="follow",
         description="DROP PARTITION: the target's partition is emptied; ignore keeps the rows",
     )
+    drop_table: Literal["follow", "ignore", "stop"] = Field(
+        default="stop",
+        description="DROP TABLE: the target table is emptied, and takes the columns and the key of"
+        " a table that is created under its name again; ignore keeps the rows",
+    )
     new_table: Literal["follow", "ignore"] = Field(
         default="follow",
         description="a table that is made and that a pattern of `apply.tables` fits: it is"

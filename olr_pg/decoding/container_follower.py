@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from olr_pg.decoding.new_tables import NewTables, Take
+from olr_pg.decoding.new_tables import NewTables, Take, is_made_without_rows
 from olr_pg.dictionary.containers import ContainerNames
 from olr_pg.dictionary.evolution import (
     ROW_COMMANDS,
     TRUNCATE_TABLE,
     Evolution,
+    flashed_back,
+    is_dropped,
     judge,
+    judge_again,
     unknown_ddl,
 )
 from olr_pg.dictionary.followed_dictionary import FollowedDictionary, followed_tables
@@ -27,10 +30,16 @@ if TYPE_CHECKING:
 
 
 class Version(NamedTuple):
-    """A table's definition from an SCN on; None = the table is gone."""
+    """A table's definition from an SCN on; None = the table is gone.
+
+    Attributes:
+        root: OBJ# of the first table of its name in the snapshot, where that was dropped and this
+            one was created in its place; else None.
+    """
 
     since: int
     table: Table | None
+    root: int | None = None
 
 
 class _Places(NamedTuple):
@@ -65,6 +74,9 @@ class ContainerFollower:
         followed: the SYS tables whose rows it wants.
         versions: of tables that changed, by OBJ#.
         done: the commit of the last transaction that was taken.
+
+    A table that is created under the name of a subscribed one that was dropped takes its place,
+    where `take` says that new tables are followed: to clients and targets it is the same table.
     """
 
     def __init__(
@@ -90,6 +102,9 @@ class ContainerFollower:
         self._names = ContainerNames.of(snapshot)
         self._current: dict[int, Table | None] = dict(self._first)
         self._joined: dict[int, Table | None] = {}
+        self._gone: dict[str, tuple[int, Table]] = {}
+        self._roots: dict[int, int] = {}
+        self._replaces = take is not None
         self._places: _Places | None = None
         self._used: set[Statement] = set()
         self.versions: dict[int, list[Version]] = {}
@@ -175,12 +190,19 @@ class ContainerFollower:
             return None if old is None else self._end(old, transaction, statements)
         before, after = self._joined.get(obj) or old, self._join(obj)
         self._joined[obj] = after
-        said: Iterator[Statement] = iter(())
-        if before is None and after is not None and not self._is_name_known(after):
-            said = self._of_new_table(transaction, rest)
+        said: tuple[Statement, ...] = ()
+        if before is None and after is not None:
+            said = tuple(self._of_new_table(transaction, rest))
+            if self._replaces and after.full_name in self._gone:
+                return self._replace(after, transaction, said)
+            said = () if self._is_name_known(after) else said
         self._new_tables.see(obj, before, after, transaction.commit_scn, said)
         if old is None or before is None:
-            return None if after is None else Version(transaction.commit_scn, after)
+            if after is None or is_dropped(after):
+                return None
+            if before is not None and is_dropped(before) and after.full_name in self._gone:
+                return self._come_back(obj, after, transaction, statements)
+            return Version(transaction.commit_scn, after)
         truncates = any(statement.command == TRUNCATE_TABLE for statement in statements)
         if after == before and not truncates:
             return None
@@ -189,11 +211,42 @@ class ContainerFollower:
         evolution = judge(before, after, statements, self._dictionary.with_default(obj), parts)
         self._used.update(statements)
         new = after and (old if after == before else carry_over(old, before, after))
+        if is_dropped(after):
+            root = self._roots.get(obj, obj)
+            if root in self._first:
+                self._gone[old.full_name] = root, old
+            # What is left of it goes by its last definition.
+            self._tell(obj, transaction, evolution, old)
+            return Version(transaction.commit_scn, None)
         self._tell(obj, transaction, evolution, new)
         if after == before:
             return None
         alive = new is not None and new.refusal is None
         return Version(transaction.commit_scn, new if alive else None)
+
+    def _replace(
+        self, table: Table, transaction: DictionaryTransaction, said: Sequence[Statement]
+    ) -> Version:
+        """Let a table that was created take the place of the dropped one of its name."""
+        root, old = self._gone.pop(table.full_name)
+        self._roots[table.obj] = root
+        is_empty = is_made_without_rows(table, said)
+        evolution = judge_again(old, table, said, empty=is_empty)
+        self._tell(table.obj, transaction, evolution, table)
+        alive = table.obstacle is None
+        return Version(transaction.commit_scn, table if alive else None, root)
+
+    def _come_back(
+        self,
+        obj: int,
+        table: Table,
+        transaction: DictionaryTransaction,
+        statements: Sequence[Statement],
+    ) -> Version:
+        """Take a table out of the recycle bin, before another one has taken its place."""
+        del self._gone[table.full_name]
+        self._tell(obj, transaction, flashed_back(table, statements), table)
+        return Version(transaction.commit_scn, table, self._roots.get(obj))
 
     def _is_name_known(self, table: Table) -> bool:
         """Tell whether another table had the name: its target and its ledger are that one's."""
@@ -217,7 +270,8 @@ class ContainerFollower:
     def created(self) -> Iterator[Table]:
         """Yield the tables that came to be since the snapshot, each as it was made."""
         for obj, versions in self.versions.items():
-            if obj not in self._first and versions[0].table is not None:
+            is_new = obj not in self._first and obj not in self._roots
+            if is_new and versions[0].table is not None:
                 yield versions[0].table
 
     def _end(
@@ -239,10 +293,11 @@ class ContainerFollower:
         *,
         ends: bool = False,
     ) -> None:
-        if obj not in self._first:
+        root = self._roots.get(obj, obj)
+        if root not in self._first:
             return
         # Clients and the target know the table by the name that they subscribed to.
-        first = self._first[obj]
+        first = self._first[root]
         evolution, definition = self._filters.shape_evolution(evolution, definition)
         event = SchemaEvent(
             first.full_name,

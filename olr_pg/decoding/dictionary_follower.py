@@ -42,7 +42,7 @@ there (OLR-02013): otherwise its changes would be missing silently.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -53,7 +53,7 @@ from olr_pg.decoding.filters import NO_FILTERS, Filters
 from olr_pg.decoding.split import subscribe
 from olr_pg.decoding.target_view import EVERYTHING, TargetView
 from olr_pg.dictionary.decoding_plan import Span
-from olr_pg.dictionary.evolution import UNKNOWN_DDL
+from olr_pg.dictionary.evolution import UNKNOWN_DDL, DdlKind
 from olr_pg.dictionary.followed_dictionary import as_followed
 from olr_pg.dictionary.lob_delivery import with_raw_xml
 
@@ -68,6 +68,9 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Snapshot, Table
     from olr_pg.errors import OlrPgError
     from olr_pg.transactions.schema_event import SchemaEvent
+
+_CONTAINER: Final = 0xFFFF_FFFF << 32
+"""The bits of `Table.object_key` that tell the container."""
 
 _log = structlog.get_logger(__name__)
 
@@ -105,6 +108,7 @@ class SubscribedTables:
         self._tables: list[Table] = []
         self._spans: list[Span] = []
         self._newest: dict[int, int] = {}
+        self._roots: dict[int, int] = {}
         self._ledgers = set[int]()
         internal = {table.object_key for table in followed}
         for table in tables:
@@ -138,6 +142,7 @@ class SubscribedTables:
         table = version.table
         return (
             key in self.objects
+            or (version.root is not None and (key & _CONTAINER | version.root) in self.objects)
             or key in self._ledgers
             or (table is not None and self._filters.is_ledger(table))
         )
@@ -148,6 +153,8 @@ class SubscribedTables:
         Args:
             key: its `Table.object_key`.
         """
+        if version.root is not None:
+            self._roots[key] = key & _CONTAINER | version.root
         number = self._newest.pop(key, None)
         if number is not None:
             self._spans[number] = self._spans[number]._replace(until=version.since)
@@ -166,7 +173,7 @@ class SubscribedTables:
             xml_tokens=self._xml_tokens,
             spans=self._spans,
             dropped=self._filters.dropped(self._tables),
-            views=[view.of(self._tables, self._charsets) for view in self._views],
+            views=[view.of(self._tables, self._charsets, self._roots) for view in self._views],
             conditions=self._filters.conditions(self._tables, self._charsets),
             ledgers=self._filters.ledgers(self._tables),
         )
@@ -285,7 +292,8 @@ class DictionaryFollower:
     def names(self) -> frozenset[str]:
         """``OWNER.NAME`` of the tables of the subscription."""
         assert self._subscribed is not None
-        return frozenset(self._first[key].full_name for key in self._subscribed.objects)
+        found = (self._first.get(key) for key in self._subscribed.objects)
+        return frozenset(table.full_name for table in found if table is not None)
 
     def versions(self) -> Iterator[tuple[int, Table]]:
         """Yield the definitions of the subscription's tables, each with the SCN it is from."""
@@ -355,7 +363,9 @@ def _report(event: SchemaEvent) -> None:
     evolution, error = event.evolution, event.evolution.error
     facts = {"table": event.table, "scn": event.commit_scn}
     if error is None:
-        _log.info("the table was changed by DDL", what=str(evolution), **facts)
+        is_gone = any(step.kind is DdlKind.DROP_TABLE for step in evolution.steps)
+        note = _log.warning if is_gone else _log.info
+        note("the table was changed by DDL", what=str(evolution), **facts)
     else:
         say = _log.error if error.code == UNKNOWN_DDL else _log.warning
         say("the table was changed by DDL", code=error.label, reason=error.detail, **facts)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from olr_pg.dictionary.evolution import RECYCLE_BIN
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ CREATE_TABLE: Final = 1
 Take = Callable[["Table", int], bool]
 """Is given a table that was made without rows, and the SCN that the statement committed at, before
 anything that commits later leaves; tells whether it is replicated from there on."""
-
-_DROPPED: Final = "BIN$"
-"""How the name of a table in the recycle bin begins (dictionary §2.1)."""
-
 
 _UNSEEN: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 """Texts and comments of a statement."""
@@ -129,7 +126,7 @@ class NewTables:
 
     def _report(self, named: _Named) -> None:
         is_wanted = self._wanted is not None and self._wanted(named.owner, named.name)
-        if not is_wanted or named.name.startswith(_DROPPED):
+        if not is_wanted or named.name.startswith(RECYCLE_BIN):
             return
         obstacle, made = named.obstacle, named.made
         if made and obstacle is None and self._take and self._take(made, named.scn):

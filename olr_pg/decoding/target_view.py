@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from olr_pg.decoding.split import View
 from olr_pg.wire.chunks import CHUNK_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.dictionary.model import Table
 
@@ -39,11 +40,21 @@ class TargetView:
     raw_xml: bool = False
     packed: bool = False
 
-    def of(self, tables: Sequence[Table], charsets: Charsets = DEFAULT_CHARSETS) -> View:
-        """Return the view of a subscription to `tables`; of each it may hold several versions."""
+    def of(
+        self,
+        tables: Sequence[Table],
+        charsets: Charsets = DEFAULT_CHARSETS,
+        roots: Mapping[int, int] = MappingProxyType({}),
+    ) -> View:
+        """Return the view of a subscription to `tables`; of each it may hold several versions.
+
+        Args:
+            roots: in whose place tables stand that were created again, by `Table.object_key`.
+        """
         dropped = self.filters.dropped(tables)
         if self.objects is not None:
-            others = np.array([table.object_key not in self.objects for table in tables], np.bool_)
+            keys = (roots.get(table.object_key, table.object_key) for table in tables)
+            others = np.array([key not in self.objects for key in keys], np.bool_)
             if dropped is None:
                 dropped = np.zeros((len(tables), 3), np.bool_)
             dropped |= others[:, None]

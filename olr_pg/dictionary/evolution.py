@@ -27,7 +27,11 @@ TRUNCATE PARTITION                                     TRUNCATE_PARTITION; where
 DROP PARTITION                                         DROP_PARTITION
 EXCHANGE PARTITION                                     stop: rows came and went unlogged
 a segment replaced, no statement logged                stop
-RENAME, DROP, recycle bin, becoming unsupported        stop
+DROP TABLE, also into the recycle bin                  DROP_TABLE
+CREATE TABLE under the name of a dropped one           the column steps between both definitions,
+                                                       and CREATE_AGAIN; made with rows: stop
+FLASHBACK TABLE … TO BEFORE DROP                       stop: its rows are there again unlogged
+RENAME TO, becoming unsupported                        stop
 =====================================================  ==========================================
 """
 
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
 DROP_TABLE: Final = 12
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
+RECYCLE_BIN: Final = "BIN$"
+"""How the name of a table in the recycle bin begins (dictionary §2.1)."""
 ROW_COMMANDS: Final = {
     DROP_TABLE: "DROP TABLE",
     ALTER_TABLE: "ALTER TABLE",
@@ -73,7 +79,10 @@ _TIMESTAMP: Final = 180
 
 
 class DdlKind(Enum):
-    """What a copy can go along with; the values are the keys of `apply.ddl`."""
+    """What a copy can go along with; the values are the keys of `apply.ddl`.
+
+    CREATE_AGAIN has none: it ends the steps of a table whose DROP the copy went along with.
+    """
 
     ADD_COLUMN = "add-column"
     DROP_COLUMN = "drop-column"
@@ -83,6 +92,8 @@ class DdlKind(Enum):
     TRUNCATE = "truncate"
     TRUNCATE_PARTITION = "truncate-partition"
     DROP_PARTITION = "drop-partition"
+    DROP_TABLE = "drop-table"
+    CREATE_AGAIN = "create-again"
 
 
 class Step(NamedTuple):
@@ -121,6 +132,10 @@ class Step(NamedTuple):
                 return f"partition {self.partition} was truncated"
             case DdlKind.DROP_PARTITION:
                 return f"partition {self.partition or 'of an unknown name'} was dropped"
+            case DdlKind.DROP_TABLE:
+                return "it was dropped"
+            case DdlKind.CREATE_AGAIN:
+                return "it was created again under the name that it had before it was dropped"
 
 
 class Evolution(NamedTuple):
@@ -159,9 +174,11 @@ def judge(
         with_default: INTCOL# of new columns that were added with a default.
         parts: names of the table's partitions by OBJ#, as they were before.
     """
-    if new is None or new.refusal is not None:
-        reason = "it was dropped" if new is None else new.refusal
-        return _stop(Code.TABLE_GONE, f"{reason}", old, statements)
+    if is_dropped(new):
+        return Evolution((Step(DdlKind.DROP_TABLE),))
+    assert new is not None
+    if new.refusal is not None:
+        return _stop(Code.TABLE_GONE, new.refusal, old, statements)
     if (new.owner, new.name) != (old.owner, old.name):
         return _stop(Code.TABLE_GONE, f"it was renamed to {new.full_name}", old, statements)
     columns = _Columns.of(old, new)
@@ -181,6 +198,46 @@ def judge(
     dropped = [Step(DdlKind.DROP_PARTITION, partition=parts.get(o, "")) for o in sorted(gone)]
     emptied_parts = [Step(DdlKind.TRUNCATE_PARTITION, partition=parts[o]) for o in sorted(emptied)]
     return Evolution((*emptied_parts, *dropped, *steps))
+
+
+def is_dropped(table: Table | None) -> bool:
+    """Tell whether a table is gone, or in the recycle bin (dictionary §2.1)."""
+    return table is None or table.name.startswith(RECYCLE_BIN)
+
+
+def judge_again(
+    old: Table, new: Table, statements: Sequence[Statement], *, empty: bool
+) -> Evolution:
+    """Judge what it means that a table is made under the name of one that was dropped.
+
+    Args:
+        old: the last definition of the one that was dropped, of which a copy has no row any more.
+        statements: that made the new one.
+        empty: it was made without rows.
+    """
+    if new.obstacle is not None:
+        return _stop(Code.TABLE_GONE, f"it was created again: {new.obstacle}", old, statements)
+    if not empty:
+        reason = "it was created again with rows that redo does not tell: load the table again"
+        return _stop(Code.TABLE_GONE, reason, old, statements)
+    before = {column.name: column for column in old.delivered}
+    after = {column.name: column for column in new.delivered}
+    kept = {
+        name
+        for name in before.keys() & after.keys()
+        if _is_same_type(before[name], after[name]) and _size(before[name]) == _size(after[name])
+    }
+    gone = [Step(DdlKind.DROP_COLUMN, one) for name, one in before.items() if name not in kept]
+    both = [(before[name], after[name]) for name in after if name in kept]
+    may = [Step(DdlKind.NOT_NULL, *pair) for pair in both if pair[0].nullable != pair[1].nullable]
+    came = [Step(DdlKind.ADD_COLUMN, None, one) for name, one in after.items() if name not in kept]
+    return Evolution((*gone, *may, *came, Step(DdlKind.CREATE_AGAIN)))
+
+
+def flashed_back(table: Table, statements: Sequence[Statement]) -> Evolution:
+    """Return the verdict on a table that is there again from the recycle bin, with its rows."""
+    reason = "it came back from the recycle bin with its rows: load the table again"
+    return _stop(Code.TABLE_GONE, reason, table, statements)
 
 
 def unknown_ddl(table: Table, statement: Statement) -> Evolution:

@@ -99,6 +99,8 @@ def ddl_lines(transactions: Iterable[Transaction]) -> Iterator[str]:
                 line += f',"column":"{column.name}","default":{_value(column, None)}'
             if effect.names is not None:
                 line += f',"names":{json.dumps(effect.names)}'
+            if effect.columns:
+                line += f',"columns":{json.dumps(effect.columns)}'
             if effect.emptied:
                 line += f',"emptied":{json.dumps(sorted(effect.emptied))}'
             yield line + "}"

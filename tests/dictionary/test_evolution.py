@@ -69,6 +69,7 @@ def test_every_step_says_what_was_done() -> None:
     title = replace(NAME, name="TITLE", nullable=False)
     for kind in DdlKind:
         of_rows = (DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION)
+        of_rows += (DdlKind.DROP_TABLE, DdlKind.CREATE_AGAIN)
         before = None if kind in (DdlKind.ADD_COLUMN, *of_rows) else NAME
         after = None if kind in (DdlKind.DROP_COLUMN, *of_rows) else title
         said = str(Step(kind, before, after, "P1"))
@@ -81,7 +82,6 @@ def test_every_step_says_what_was_done() -> None:
 @pytest.mark.parametrize(
     ("new", "text", "code"),
     [
-        (None, "DROP TABLE T", Code.TABLE_GONE),
         (replace(OLD, name="U"), "", Code.TABLE_GONE),
         (replace(OLD, columns=(ID, replace(NAME, type_code=12))), "", Code.COLUMNS_CHANGED),
         (replace(OLD, columns=(ID, NAME, replace(NOTE, added=AddedColumn()))), "",

@@ -10,6 +10,7 @@ import pytest
 
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.config.reading import load_config
+from olr_pg.decoding.new_tables import CREATE_TABLE
 from olr_pg.dictionary.change_history import FILE_NAME
 from olr_pg.errors import OlrPgError
 from olr_pg.simulator.model.column_types import number_type, varchar
@@ -290,3 +291,45 @@ def test_without_sys_rows_only_the_changed_table_stops(
         assert rows_of(connection, "A") == [{"ID": 1}]
         assert rows_of(connection, "B") == [{"ID": 1}]
         assert errors_of(connection) == [("SHOP.A", "ddl", 2013, "stopped", 1)]
+
+
+@pytest.mark.usefixtures("one_session")
+def test_a_table_that_is_dropped_and_created_again_is_the_new_one(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    source = DdlSource(tmp_path / "s", log_blocks=30)
+    source.create("A", {"ID": NUMBER, "NAME": TEXT})
+    source.create("KEPT", {"ID": NUMBER})
+    source.take_snapshot()
+    source.insert("A", 1, "old")
+    source.insert("KEPT", 1)
+    source.drop("A")
+    source.insert("KEPT", 2)
+    source.create("A", {"ID": NUMBER, "NAME": varchar(7), "MORE": TEXT})
+    source.statement("A", CREATE_TABLE, "CREATE TABLE a (id NUMBER PRIMARY KEY, …)")
+    source.session.commit()
+    row = source.insert("A", 1, "new", "first")
+    source.update(row, {2: "second"})
+    source.drop("A")
+    source.create("A", {"NUMBER_OF": NUMBER, "ID": NUMBER})
+    source.statement("A", CREATE_TABLE, "CREATE TABLE a (number_of NUMBER PRIMARY KEY, …)")
+    source.session.commit()
+    source.update(source.insert("A", 1, 1), {1: 2})
+    source.insert("A", 2, None)
+    source.finish()
+    tables = ("A", "KEPT")
+    with pytest.raises(OlrPgError, match="3071"):
+        run_once(source, postgres_database, tables)
+    with psycopg.connect(postgres_database) as connection:
+        assert rows_of(connection, "A") == [{"ID": 1, "NAME": "old"}]
+        assert rows_of(connection, "KEPT") == source.rows("KEPT")
+    for _ in range(2):
+        run_once(source, postgres_database, tables, ddl={"drop-table": "follow"})
+        with psycopg.connect(postgres_database) as connection:
+            assert rows_of(connection, "A") == source.rows("A")
+            assert source.rows("A")[0] == {"NUMBER_OF": 1, "ID": 2}
+            key = connection.execute(
+                "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
+                " WHERE conrelid = 'shop.a'::regclass AND contype = 'p'"
+            )
+            assert key.fetchall() == [("PRIMARY KEY (number_of)",)]

@@ -199,6 +199,7 @@ class Simulation:
                 "tables": [f"{owner}.*"] if self.plan.grows else self.truth.tables,
                 "subscription": self.subscription,
                 "create-tables": True,
+                "ddl": {"drop-table": "follow"},
                 "schema-mapping": {owner: self.schema},
                 "workers": settings.workers,
                 "batch-changes": settings.batch_changes,

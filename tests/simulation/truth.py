@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 OPERATIONS = frozenset(("insert", "update", "delete"))
 EFFECTIVE = frozenset(
-    ("truncate", "add column", "rename column", "drop column", "modify column", "not null")
+    (
+        *("truncate", "add column", "rename column", "drop column", "modify column", "not null"),
+        *("drop table", "create again"),
+    )
 )
 """DDL that the target must follow."""
 
@@ -121,13 +124,19 @@ class Truth:
 
     def named(self, table: str, applied: Callable[[SourceTransaction], bool]) -> dict[str, bool]:
         """Whether there is a column of a name, as far as the DDL for which `applied` decides it."""
-        found = dict[str, bool]()
+        found, last = dict[str, bool](), list[str]()
         for ddl in self._ddl:
             (change,) = ddl.changes
             if change["table"] != table or not applied(ddl):
                 continue
             if change["op"] == "add column":
                 found[change["column"]] = True
+            elif change["op"] == "create again":
+                # The target keeps the columns of a dropped table until then.
+                found = dict.fromkeys(found, False) | dict.fromkeys(last, False)
+                found |= dict.fromkeys(change["columns"], True)
+            elif change["op"] == "drop table":
+                last = change["columns"]
             elif change["op"] in ("rename column", "drop column"):
                 old, new = change["names"]
                 found |= {old: False} | ({new: True} if new else {})
@@ -147,7 +156,7 @@ class Truth:
                     rows = {moved.get(row, row): image for row, image in rows.items()}
                     if done:
                         rows = {row: _altered(image, change) for row, image in rows.items()}
-                    if done and change["op"] == "truncate":
+                    if done and change["op"] in ("truncate", "drop table"):
                         rows = {}
                     continue
                 if not done:

@@ -24,6 +24,7 @@ from olr_pg.applier.target.connection import Binary
 from olr_pg.applier.target.modifiers import modifier_of
 from olr_pg.datatypes.columns import column_of
 from olr_pg.dictionary.evolution import DdlKind
+from olr_pg.dictionary.model import KeyKind
 from olr_pg.errors import Code, OlrPgError
 
 if TYPE_CHECKING:
@@ -43,10 +44,18 @@ if TYPE_CHECKING:
 _HAS_NULLS: Final = "SELECT EXISTS (SELECT FROM {} WHERE {} IS NULL)"
 _LITERAL: Final = "SELECT quote_literal((%b::{})::text)"
 
+_PRIMARY_KEY: Final = """
+SELECT c.conname, array_agg(a.attname::text ORDER BY k.place)
+FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey) WITH ORDINALITY k(number, place)
+JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.number
+WHERE c.conrelid = %s AND c.contype = 'p' GROUP BY c.conname
+"""
+
 _CODES: Final = {
     DdlKind.TRUNCATE: Code.TABLE_TRUNCATED,
     DdlKind.TRUNCATE_PARTITION: Code.ROWS_CHANGED_BY_DDL,
     DdlKind.DROP_PARTITION: Code.PARTITION_DROPPED,
+    DdlKind.DROP_TABLE: Code.TABLE_GONE,
 }
 """Why a table stops with a step; of columns, that they changed."""
 
@@ -107,6 +116,7 @@ class StepWriter:
         self._connection, self._settings = connection, settings
         self._target, self._ledger, self._table = target, ledger, definition.full_name
         self._definition = definition
+        self._dropped = set[str]()
         self._writers: Mapping[DdlKind, Callable[[Step], None]] = {
             DdlKind.TRUNCATE: self._truncate,
             DdlKind.TRUNCATE_PARTITION: self._empty_partition,
@@ -116,6 +126,8 @@ class StepWriter:
             DdlKind.MODIFY_COLUMN: self._modify,
             DdlKind.NOT_NULL: self._not_null,
             DdlKind.ADD_COLUMN: self._add,
+            DdlKind.DROP_TABLE: self._truncate,
+            DdlKind.CREATE_AGAIN: self._take_key,
         }
 
     def write(self, steps: Iterable[Step]) -> None:
@@ -151,10 +163,27 @@ class StepWriter:
             )
         empty_table(self._connection, found)
 
+    def _take_key(self, _: Step) -> None:
+        """Give the table the primary key of the one that was created in its place."""
+        definition = self._definition
+        numbers = {column.intcol: column.name for column in definition.delivered}
+        is_primary = definition.key_kind is KeyKind.PRIMARY
+        wanted = [self._names.after[numbers[one]] for one in definition.key if one in numbers]
+        found = self._connection.execute(_PRIMARY_KEY, [self._target.oid]).fetchone()
+        if found is not None and (not is_primary or found[1] != wanted):
+            self._alter("DROP CONSTRAINT {}", sql.Identifier(found[0]))
+            may = {self._names.after[one.name] for one in definition.delivered if one.nullable}
+            for name in may & set(found[1]):
+                self._alter("ALTER COLUMN {} DROP NOT NULL", sql.Identifier(name))
+            found = None
+        if found is None and is_primary and wanted:
+            self._alter("ADD PRIMARY KEY ({})", sql.SQL(", ").join(map(sql.Identifier, wanted)))
+
     def _drop(self, step: Step) -> None:
         assert step.before is not None
         name = self._names.before[step.before.name]
         self._alter("DROP COLUMN IF EXISTS {}", sql.Identifier(name))
+        self._dropped.add(name)
         forget_column(self._connection, self._ledger, step.before.name)
 
     def _rename(self, step: Step) -> None:
@@ -241,7 +270,7 @@ class StepWriter:
         return sql.SQL(row[0])
 
     def _column(self, name: str) -> TargetColumn | None:
-        place = self._target.column_number(name)
+        place = None if name in self._dropped else self._target.column_number(name)
         return None if place is None else self._target.columns[place]
 
     def _type(self, column: Column) -> PgType:

@@ -52,6 +52,8 @@ RENAME_TABLE: Final = "rename table"
 DROP_COLUMN: Final = "drop column"
 MODIFY_COLUMN: Final = "modify column"
 NOT_NULL: Final = "not null"
+DROP_TABLE: Final = "drop table"
+CREATE_AGAIN: Final = "create again"
 """Operations of `DdlEffect`."""
 
 
@@ -66,6 +68,7 @@ class DdlEffect:
         names: of a column that is altered: its old name and its new one, empty for none.
         moved: new ROWIDs by old ones.
         column: 0-based number of a column that was added.
+        columns: of a table that was dropped or created again, the names of all.
     """
 
     operation: str
@@ -75,6 +78,7 @@ class DdlEffect:
     column: int | None = None
     emptied_keys: frozenset[str] = frozenset()
     names: tuple[str, str] | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from olr_pg.simulator.fields.lob_layout import BLOB, basic_in_row
 from olr_pg.simulator.model.tables import SimSegment
 from olr_pg.simulator.model.transactions import (
     ADD_COLUMN,
+    CREATE_AGAIN,
     DROP_COLUMN,
     MODIFY_COLUMN,
     NOT_NULL,
@@ -23,6 +24,7 @@ from olr_pg.simulator.model.transactions import (
     TRUNCATE,
     DdlEffect,
 )
+from olr_pg.simulator.model.transactions import DROP_TABLE as DROPPED
 from olr_pg.simulator.sessions.direct_loads import can_be_loaded
 from olr_pg.simulator.sessions.placement import added_lob
 from olr_pg.simulator.sessions.sys_dictionary import ADDED_WITH_DEFAULT
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from olr_pg.simulator.writer.transaction_writer import TransactionWriter
 
 CREATE_TABLE: Final = 1
+DROP_TABLE: Final = 12
 ALTER_TABLE: Final = 15
 TRUNCATE_TABLE: Final = 85
 """Command codes of V$SQLCOMMAND."""
@@ -57,6 +60,10 @@ class _Emptied(NamedTuple):
         rows = table.live if table.index_organised else ()
         keys = (table.key_text(row.cells) for row in rows if row.block.obj == segment.obj)
         return cls(frozenset((segment.dataobj,)), frozenset(keys))
+
+
+def _names(table: SimTable) -> tuple[str, ...]:
+    return tuple(column.name for column in table.columns if not column.unused)
 
 
 class DdlStatements:
@@ -89,6 +96,29 @@ class DdlStatements:
             return False
         dictionary.create_table(self._rows, table)
         self.end(table, CREATE_TABLE, statement)
+        return True
+
+    def drop_table(self, table: SimTable) -> bool:
+        """DROP TABLE … PURGE: its rows and its definition are gone."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        emptied = frozenset(segment.dataobj for segment in table.segments)
+        for segment in table.segments:
+            self._empty(table, segment)
+        dictionary.drop_table(self._rows, table)
+        effect = DdlEffect(DROPPED, table, emptied, columns=_names(table))
+        self.end(table, DROP_TABLE, f"DROP TABLE {table.name} PURGE", effect)
+        return True
+
+    def create_again(self, table: SimTable) -> bool:
+        """CREATE TABLE under the name of one that was dropped, without rows."""
+        dictionary = self.begin(table)
+        if dictionary is None:
+            return False
+        dictionary.create_table(self._rows, table)
+        effect = DdlEffect(CREATE_AGAIN, table, columns=_names(table))
+        self.end(table, CREATE_TABLE, f"CREATE TABLE {table.name} (…)", effect)
         return True
 
     def add_column(self, table: SimTable, column: SimColumn) -> bool:

@@ -170,7 +170,7 @@ class SysDictionary:
         assert session.update(row, cells)
         named.update(values)
 
-    def delete(self, session: RowStatements, table: str, key: tuple[int, ...]) -> None:
+    def delete(self, session: RowStatements, table: str, key: tuple[SysValue, ...]) -> None:
         """Delete the row of a key."""
         row, _ = self._rows[table].pop(key)
         assert session.delete(row)
@@ -290,11 +290,24 @@ class SysDictionary:
         self.delete(session, "OBJ$", (segment.table_part or segment.obj,))
 
     def drop_table(self, session: RowStatements, table: SimTable) -> None:
-        """Delete the rows of a table without partitions."""
-        for place in range(len(table.columns)):
-            self.delete(session, "COL$", (table.obj, place + 1))
-        self.delete(session, "TAB$", (table.obj,))
-        self.delete(session, "OBJ$", (table.obj,))
+        """Delete the rows of a table, as `create_table` and what altered it insert them."""
+        for segment in table.segments if table.has_partitions else ():
+            self.drop_partition(session, segment)
+        for lob in table.lobs.values():
+            for one in lob.segments if lob.is_partitioned else ():
+                self.delete(session, "LOBFRAG$", (one.obj,))
+                self.delete(session, "OBJ$", (one.obj,))
+                self.delete(session, "OBJ$", (one.index_obj,))
+            self.delete(session, "OBJ$", (lob.obj,))
+            self.delete(session, "OBJ$", (lob.index_obj,))
+        if table.index_organised:
+            self.delete(session, "OBJ$", (table.rows_index,))
+        of_table = {"IND$": "bo", "ICOL$": "bo", "LOB$": "obj", "ECOL$": "tab_obj", "CCOL$": "obj",
+                    "CDEF$": "obj", "COL$": "obj", "TAB$": "obj", "OBJ$": "obj"}  # fmt: skip
+        for name, field in of_table.items():
+            rows = self._rows[name].items()
+            for key in [key for key, (_, named) in rows if named[field] == table.obj]:
+                self.delete(session, name, key)
 
     def rename(self, session: RowStatements, obj: int, name: str) -> None:
         """Give a table or partition another name."""

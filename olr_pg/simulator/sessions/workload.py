@@ -96,8 +96,8 @@ class DdlUse(Enum):
 
     FOLLOWED: what every copy of the tables can follow: nullable columns, TRUNCATE, ADD, SPLIT and
     MERGE of partitions. COLUMNS: also columns with a default, renamed, unused, wider and NOT NULL
-    ones. TABLES: also tables that are made. ANY: also partitions that are truncated, exchanged or
-    dropped, after which a copy differs, and no tables that are made.
+    ones. TABLES: also tables that are made, or dropped and made again. ANY: also partitions that
+    are truncated, exchanged or dropped, after which a copy differs, and no tables that are made.
     """
 
     NONE = "none"
@@ -195,6 +195,7 @@ class RandomWorkload:
         self._weights[ACTIONS.index("commit")] += rng.choice((1, 4, 8))
         self._marks = dict[int, list[int]]()
         self._group: ParallelGroup | None = None
+        self._made = 0
 
     def tables(self) -> list[TableSpec]:
         """Draw one to six tables."""
@@ -488,6 +489,18 @@ class RandomWorkload:
         if session.ddl.create_table(table, f"CREATE TABLE {table.name} (…)"):
             known.append(table)
 
+    def _replace_table(self, session: SimSession, table: SimTable) -> None:
+        """Drop a table and make another one under its name, with other columns or the same."""
+        known = session.container.tables
+        if not session.ddl.drop_table(table):
+            return
+        spec = replace(self._table(0), name=table.name, row_dependencies=False)
+        number, self._made = TABLES_MAX + self._made, self._made + 1
+        new = place_table(number, spec, session.instance.scn)
+        made = session.ddl.create_again(new)
+        assert made
+        known[known.index(table)] = new
+
     def _new_column(self, table: SimTable, name: str, *, filled: bool) -> SimColumn:
         has_lobs = self._lobs is not LobUse.NONE and not table.index_organised
         if has_lobs and not filled and self._rng.random() < 0.2:
@@ -509,9 +522,13 @@ class RandomWorkload:
             statements += ["truncate_partition", "exchange_partition", "drop_partition"] * parts
         if self._ddl_use is DdlUse.TABLES and len(session.container.tables) < TABLES_MAX:
             statements += ["create_table"] * len(statements)
+        if self._ddl_use is DdlUse.TABLES:
+            statements += ["drop_table"] * 2
         statement = rng.choice(statements)
         if statement == "create_table":
             self._create_table(session)
+        elif statement == "drop_table":
+            self._replace_table(session, table)
         elif statement in ("add_column", "add_filled_column"):
             if len(table.columns) < (LEAF_COLUMNS_MAX if table.index_organised else COLUMNS_MAX):
                 name, filled = f"X{len(table.columns)}", statement == "add_filled_column"
