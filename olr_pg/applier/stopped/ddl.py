@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
     from olr_pg.transactions.schema_event import SchemaEvent
 
+_OBSTACLE: Final = (
+    "take what stands in the way out of the target, `olr-pg errors retry`, and put it back as it"
+    " fits the table then; or alter the target table yourself and `olr-pg errors skip`"
+)
+"""What to do where PostgreSQL refuses a step, mostly because of what depends on the table."""
 _PLACE: Final = ("thread", "sequence", "block", "offset", "incident")
 """Of an error's `where`: what leads to the redo of a change that cannot be decoded."""
 
@@ -115,7 +120,13 @@ def carry_out(
     except psycopg.Error as refused:
         if is_transient(refused):
             raise
-        return target_error(refused, code=Code.CHANGE_REFUSED, table=event.table)
+        doing = (
+            "" if event.is_of_rows else f"DDL of the source cannot be followed: {event.evolution}"
+        )
+        error = target_error(refused, doing, Code.CHANGE_REFUSED, table=event.table)
+        if event.is_of_rows or error.code != Code.CHANGE_REFUSED:
+            return error
+        return OlrPgError(error.code, error.detail, action=_OBSTACLE, **error.where)
     return None
 
 

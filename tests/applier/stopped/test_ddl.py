@@ -393,3 +393,114 @@ def test_a_view_in_the_way_stops_the_table_with_its_name(
     target.execute("DROP VIEW shop.labels")
     assert replay(target, settings, "SHOP.T").error is None
     assert [one[0] for one in columns_of(target)] == ["id"]
+
+
+OF_LABEL = "ALTER TABLE shop.t ADD COLUMN label varchar(10); "
+LONGER_LABEL = replace(LABEL, length=20, char_length=20)
+DROPS = Step(DdlKind.DROP_COLUMN, LABEL)
+WIDENS = Step(DdlKind.MODIFY_COLUMN, LABEL, LONGER_LABEL)
+RENAMES = Step(DdlKind.RENAME_COLUMN, LABEL, replace(LABEL, name="TITLE"))
+MAY_BE_NULL = Step(DdlKind.NOT_NULL, replace(LABEL, nullable=False), LABEL)
+OBSTACLES = {
+    "a view": (DROPS, OF_LABEL + "CREATE VIEW shop.way AS SELECT label FROM shop.t"),
+    "a materialised view": (
+        DROPS,
+        OF_LABEL + "CREATE MATERIALIZED VIEW shop.way AS SELECT label FROM shop.t",
+    ),
+    "a generated column": (
+        DROPS,
+        OF_LABEL + "ALTER TABLE shop.t ADD way text GENERATED ALWAYS AS (label) STORED",
+    ),
+    "a foreign key": (
+        DROPS,
+        (
+            "ALTER TABLE shop.t ADD COLUMN label varchar(10) UNIQUE;"
+            "CREATE TABLE shop.child (label varchar(10) CONSTRAINT way REFERENCES shop.t (label))"
+        ),
+    ),
+    "a policy": (DROPS, OF_LABEL + "CREATE POLICY way ON shop.t USING (label IS NOT NULL)"),
+    "a partitioning key": (
+        DROPS,
+        (
+            "DROP TABLE shop.t; CREATE TABLE shop.t (id numeric, label varchar(10))"
+            " PARTITION BY LIST (label); CREATE TABLE shop.t_rest PARTITION OF shop.t DEFAULT"
+        ),
+    ),
+    "an inherited column": (
+        DROPS,
+        (
+            "CREATE TABLE shop.parent (label varchar(10)); DROP TABLE shop.t;"
+            "CREATE TABLE shop.t (id numeric PRIMARY KEY) INHERITS (shop.parent)"
+        ),
+    ),
+    "a view, of its type": (WIDENS, OF_LABEL + "CREATE VIEW shop.way AS SELECT label FROM shop.t"),
+    "a generated column, of its type": (
+        WIDENS,
+        OF_LABEL + "ALTER TABLE shop.t ADD way text GENERATED ALWAYS AS (label) STORED",
+    ),
+    "a policy, of its type": (
+        WIDENS,
+        OF_LABEL + "CREATE POLICY way ON shop.t USING (label IS NOT NULL)",
+    ),
+    "a trigger, of its type": (
+        WIDENS,
+        OF_LABEL + "CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN RETURN NEW; END'; CREATE TRIGGER way BEFORE UPDATE OF label ON shop.t"
+        " FOR EACH ROW EXECUTE FUNCTION shop.f()",
+    ),
+    "a partitioning key, of its type": (
+        WIDENS,
+        (
+            "DROP TABLE shop.t; CREATE TABLE shop.t (id numeric, label varchar(10))"
+            " PARTITION BY LIST (label); CREATE TABLE shop.t_rest PARTITION OF shop.t DEFAULT"
+        ),
+    ),
+    "an inherited column, of its name": (
+        RENAMES,
+        (
+            "CREATE TABLE shop.parent (label varchar(10)); DROP TABLE shop.t;"
+            "CREATE TABLE shop.t (id numeric PRIMARY KEY) INHERITS (shop.parent)"
+        ),
+    ),
+    "a column of the new name": (RENAMES, OF_LABEL + "ALTER TABLE shop.t ADD title text"),
+    "a replica identity": (
+        MAY_BE_NULL,
+        (
+            "ALTER TABLE shop.t ADD COLUMN label varchar(10) NOT NULL DEFAULT 'x' UNIQUE;"
+            "ALTER TABLE shop.t REPLICA IDENTITY USING INDEX t_label_key"
+        ),
+    ),
+    "the parent of a partition": (
+        Step(DdlKind.ADD_COLUMN, None, EXTRA),
+        (
+            "DROP TABLE shop.t; CREATE TABLE shop.parent (id numeric) PARTITION BY LIST (id);"
+            "CREATE TABLE shop.t PARTITION OF shop.parent DEFAULT"
+        ),
+    ),
+    "the type of a typed table": (
+        Step(DdlKind.ADD_COLUMN, None, EXTRA),
+        "DROP TABLE shop.t; CREATE TYPE shop.k AS (id numeric); CREATE TABLE shop.t OF shop.k",
+    ),
+}
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_what_the_target_forbids_stops_that_table_and_is_named(
+    target: Connection, settings: ApplierSettings, obstacle: str
+) -> None:
+    step, made = OBSTACLES[obstacle]
+    target.execute(made.encode())
+    before = columns_of(target)
+    after = [step.after] if step.after else []
+    definition = replace(TABLE, columns=(ID, *after))
+    event = TRUNCATE._replace(evolution=Evolution((step,)), definition=definition)
+    error = stops(target, settings, event)
+    assert error.code == 5008
+    assert str(step) in error.detail
+    assert " way" not in made or "way" in error.detail
+    assert "errors retry" in error.action
+    assert columns_of(target) == before
+    assert ledger_of(target) == (500, ["1.2.3"], True)
+    other = event._replace(table="SHOP.OTHER", evolution=Evolution((Step(DdlKind.TRUNCATE),)))
+    target.execute("CREATE TABLE shop.other (id numeric)")
+    assert apply_event(target, settings, other) is None
