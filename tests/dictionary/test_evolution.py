@@ -68,8 +68,10 @@ def test_what_becomes_of_columns_is_told_in_steps() -> None:
 def test_every_step_says_what_was_done() -> None:
     title = replace(NAME, name="TITLE", nullable=False)
     for kind in DdlKind:
-        of_rows = (DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION)
-        of_rows += (DdlKind.DROP_TABLE, DdlKind.CREATE_AGAIN)
+        of_rows = (
+            *(DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION),
+            *(DdlKind.DROP_TABLE, DdlKind.CREATE_AGAIN),
+        )
         before = None if kind in (DdlKind.ADD_COLUMN, *of_rows) else NAME
         after = None if kind in (DdlKind.DROP_COLUMN, *of_rows) else title
         said = str(Step(kind, before, after, "P1"))

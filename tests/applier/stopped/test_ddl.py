@@ -212,8 +212,10 @@ def test_the_policy_of_each_kind(
 ) -> None:
     settings = replace(settings, ddl={kind: policy})
     before, after = replace(ID, precision=9, scale=0), replace(ID, name="N", nullable=False)
-    of_rows = (DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION)
-    of_rows += (DdlKind.DROP_TABLE, DdlKind.CREATE_AGAIN)
+    of_rows = (
+        *(DdlKind.TRUNCATE, DdlKind.TRUNCATE_PARTITION, DdlKind.DROP_PARTITION),
+        *(DdlKind.DROP_TABLE, DdlKind.CREATE_AGAIN),
+    )
     step = Step(
         kind,
         None if kind in (DdlKind.ADD_COLUMN, *of_rows) else before,
