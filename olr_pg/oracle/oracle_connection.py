@@ -39,8 +39,11 @@ _Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
 
 
-def open_connection(source: OracleSource) -> oracledb.Connection:
+def open_connection(source: OracleSource, seconds: float | None = None) -> oracledb.Connection:
     """Open one connection of the driver's own, for what SQLAlchemy does not do.
+
+    Args:
+        seconds: that the login and each of its calls may take, where that is less than usual.
 
     Raises:
         oracledb.Error: what the driver reports, or that nobody answers.
@@ -49,15 +52,18 @@ def open_connection(source: OracleSource) -> oracledb.Connection:
         library = source.client_library
         oracledb.init_oracle_client(lib_dir=str(library) if library else None)
     calls = BoundedCalls(_connect_arguments(source))
-    connection = calls.connect()
+    connection = calls.connect(seconds)
     calls.closed(connection)  # its calls have the driver's bound alone
-    _prepare(connection, source, next(iter(source.containers), None))
+    _prepare(connection, source, next(iter(source.containers), None), seconds)
     return connection
 
 
-def _prepare(connection: Any, source: OracleSource, container: str | None) -> None:
+def _prepare(
+    connection: Any, source: OracleSource, container: str | None, seconds: float | None = None
+) -> None:
     """Bound the calls of a new session, and let its answers not depend on the database's NLS."""
-    connection.call_timeout = source.query_timeout * 1000
+    bound = source.query_timeout if seconds is None else min(source.query_timeout, seconds)
+    connection.call_timeout = int(bound * 1000)
     with connection.cursor() as cursor:
         cursor.execute(_SESSION)
     if container is not None:

@@ -54,6 +54,8 @@ class TargetOutage:
         self._failing: set[object] = set()
         self._resting: set[object] = set()
         self._current: Outage | None = None
+        self._ended = 0
+        self._met: dict[object, int] = {}  # the outages that were over, or met, when it was used
 
     @property
     def current(self) -> Outage | None:
@@ -63,12 +65,20 @@ class TargetOutage:
     def failed(self, connection: object, error: psycopg.Error) -> None:
         """Note what a connection met; nothing where that is no outage.
 
+        A connection that nobody used during an outage meets it afterwards: that is no second one.
+
         Args:
             connection: whose it is, as a key.
         """
         if not is_out_of_reach(error):
             return
         with self._lock:
+            is_of_last = (
+                self._current is None and self._met.get(connection, self._ended) < self._ended
+            )
+            self._met[connection] = self._ended if is_of_last else self._ended + 1
+            if is_of_last:
+                return
             self._failing.add(connection)
             self._resting.discard(connection)
             reason = target_error(error, target=self._target)
@@ -90,6 +100,7 @@ class TargetOutage:
 
     def reached(self, connection: object) -> None:
         """Note that the target did something over a connection."""
+        self._met[connection] = self._ended
         if self._current is None:
             return
         with self._lock:
@@ -100,6 +111,8 @@ class TargetOutage:
             self._resting.clear()
             seconds = self._clock() - self._current.since
             self._current = None
+            self._ended += 1
+            self._met[connection] = self._ended
         _log.info("the target is there again", target=self._target, away_seconds=round(seconds, 1))
 
 

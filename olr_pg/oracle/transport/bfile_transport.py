@@ -149,11 +149,10 @@ class DirectoryRanges:
         self._section = section
         self._files: dict[str, tuple[int, Any, int]] = {}
         try:
-            self._connection = open_connection(source)
+            self._connection = open_connection(source, ANSWER_SECONDS)
         except oracledb.Error as error:
             raise SessionLost(oracle_error(error, "connecting").detail) from error
         try:
-            self._connection.call_timeout = int(1000 * min(source.query_timeout, ANSWER_SECONDS))
             with self._connection.cursor() as cursor:
                 cursor.execute(_READ_ONLY)
         except oracledb.Error as error:

@@ -50,6 +50,26 @@ def test_it_is_told_once_however_often_it_is_met() -> None:
     assert lines[1]["away_seconds"] == 60.0
 
 
+def test_a_connection_that_it_ended_unseen_is_no_second_one() -> None:
+    """Nobody used it meanwhile; when it is used, the others have the target again."""
+    outage = TargetOutage("db", Clock())
+    with capture_logs() as lines:
+        for connection in ("one", "idle"):
+            outage.reached(connection)
+        outage.failed("one", AWAY)
+        outage.reached("one")
+        outage.failed("idle", AWAY)
+        assert not is_away(outage)
+        assert [line["event"] for line in lines] == [BEGIN, END]
+        outage.failed("idle", AWAY)  # the one that was opened in its place
+        assert is_away(outage)
+        outage.reached("idle")
+        outage.failed("one", AWAY)
+        outage.reached("one")
+        outage.failed("one", AWAY)
+        assert is_away(outage)
+
+
 def test_the_reason_is_that_of_the_last_failure() -> None:
     outage = TargetOutage("db", Clock())
     outage.failed("one", AWAY)

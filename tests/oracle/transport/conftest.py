@@ -86,8 +86,15 @@ def ssh_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHost]:
 
 
 @contextmanager
-def breaking(port: int, size: int) -> Iterator[int]:
-    """The port of a way to another one, on which each connection breaks after so many bytes."""
+def breaking(
+    port: int, size: int, *, silently: bool = False, came: list[int] | None = None
+) -> Iterator[int]:
+    """The port of a way to another one, on which each connection breaks after so many bytes.
+
+    Args:
+        silently: it stays, and nothing comes any more.
+        came: is told how many bytes came, each time.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ended = threading.Event()
         carriers = list[threading.Thread]()
@@ -95,13 +102,19 @@ def breaking(port: int, size: int) -> Iterator[int]:
         def carry(client: socket.socket) -> None:
             left = size
             with closing(client), socket.create_connection(("127.0.0.1", port)) as server:
+                for one in (client, server):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 back = threading.Thread(target=_forward, args=(client, server))
                 back.start()
                 # The client, or the server, may go first.
                 with suppress(OSError):
                     while left > 0 and (data := server.recv(min(left, 16_384))):
                         left -= len(data)
+                        if came is not None:
+                            came.append(len(data))
                         client.sendall(data)
+                if silently:
+                    back.join()
                 for one in (client, server):
                     with suppress(OSError):
                         one.shutdown(socket.SHUT_RDWR)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from olr_pg.config.source_section import BfileTransport, OracleSource
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import ListedLog
-from olr_pg.oracle.transport.bfile_transport import DirectoryLogs, split_path
+from olr_pg.oracle.transport import bfile_transport
+from olr_pg.oracle.transport.bfile_transport import DirectoryLogs, DirectoryRanges, split_path
+from olr_pg.oracle.transport.online_ranges import SessionLost
 from olr_pg.simulator.oracle_net.faults import Fault
 from tests.oracle.transport.conftest import breaking
 
@@ -159,3 +163,38 @@ def test_one_that_is_closed_gives_up(server: StandIn, tmp_path: Path) -> None:
 )
 def test_paths_of_either_kind_of_host(name: str, parts: tuple[str, str]) -> None:
     assert split_path(name) == parts
+
+
+@pytest.mark.parametrize("silently", [False, True])
+def test_a_session_that_ends_or_falls_silent_anywhere_is_given_up(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch, silently: bool
+) -> None:
+    came = list[int]()
+    with breaking(server.port, 1 << 30, came=came) as port:
+        assert _range_over(server, port) == DATA[:100]
+    places = [*accumulate(came)]
+    assert len(places) > 6
+    monkeypatch.setattr(bfile_transport, "ANSWER_SECONDS", 0.5)
+
+    def is_lost(size: int) -> bool:
+        with breaking(server.port, size, silently=silently) as port:
+            try:
+                assert _range_over(server, port) == DATA[:100]
+            except SessionLost:
+                return True
+            return False
+
+    with ThreadPoolExecutor(8) as pool:
+        lost = [*pool.map(is_lost, [0, *places])]
+    # The last one has the range already: its end is not waited for.
+    assert all(lost[:-2])
+
+
+def _range_over(server: StandIn, port: int) -> bytes:
+    dsn = f"127.0.0.1:{port}/{server.service}"
+    source = OracleSource.model_validate({"user": "olr", "password": "olr", "server": dsn})
+    ranges = DirectoryRanges(BfileTransport.model_validate({"kind": "bfile"}), source)
+    try:
+        return ranges.read(LISTED.name, 1, 0, 100)
+    finally:
+        ranges.close()

@@ -122,7 +122,7 @@ def test_a_line_that_breaks_within_each_log_brings_them_all(
     live: LiveSource, tmp_path: Path, ssh_host: SshHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of the small logs of the tests more than one piece comes, too.
-    monkeypatch.setattr("olr_pg.oracle.transport.sftp_transport._PIECE", 4_096)
+    monkeypatch.setattr("olr_pg.oracle.transport.sftp_channel.REQUEST_BYTES", 4_096)
     for _ in range(3):
         live.archive()
     originals = sorted(live.mount.iterdir())

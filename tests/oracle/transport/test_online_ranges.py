@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
     from olr_pg.simulator.oracle_net.server import StandIn
 
-CUT_BYTES = 300_000
+CUT_BYTES = 150_000
+SHORT = replace(OPTIONS, seconds=0.8)
 RANGE = 'tail -c +$(($2 + 1)) "$0/$(basename "$1")" | head -c "$3"'
 WHOLE = 'cat "$0/$(basename "$1")"'
 
@@ -80,7 +82,7 @@ def test_everything_comes_once_and_in_order_over_a_line_that_is_cut(
 
     monkeypatch.setattr(OnlineRanges, "read", counted)
     with ExitStack() as stack:
-        working = Working(ssh_host.archive / kind, OPTIONS, 1, LiveServer)
+        working = Working(ssh_host.archive / kind, SHORT, 1, LiveServer)
         stack.callback(working.end)
         source = far(stack, kind, working, ssh_host, tmp_path / "vault")
         assert source.transport is not None

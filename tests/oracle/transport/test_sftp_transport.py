@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import paramiko
@@ -11,6 +13,7 @@ import pytest
 from olr_pg.config.source_section import SftpTransport
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.oracle.archive import ListedLog
+from olr_pg.oracle.transport import sftp_transport
 from olr_pg.oracle.transport.online_ranges import SessionLost
 from olr_pg.oracle.transport.sftp_transport import SftpLogs, SftpRanges
 from tests.oracle.transport.conftest import PASSWORD, SshHost, breaking
@@ -78,6 +81,38 @@ def test_a_connection_that_breaks_again_and_again_loses_nothing(
     assert into.read_bytes() == data
 
 
+@pytest.mark.parametrize("silently", [False, True])
+def test_a_connection_that_ends_or_falls_silent_anywhere_is_given_up(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch, silently: bool
+) -> None:
+    came = list[int]()
+    with breaking(host.port, 1 << 30, came=came) as port:
+        assert _range_over(host, port) == DATA[:100]
+    # After each packet of a conversation, and within the last of them.
+    places = [*accumulate(came)]
+    assert len(places) > 6
+    monkeypatch.setattr(sftp_transport, "ANSWER_SECONDS", 0.5)
+
+    def ends(size: int) -> bool:
+        with breaking(host.port, size, silently=silently) as port, pytest.raises(SessionLost):
+            _range_over(host, port)
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ends, [0, *places[:-1], places[-1] - 1]))
+
+
+def _range_over(host: SshHost, port: int) -> bytes:
+    known = host.known_hosts.with_name(f"known_{port}")
+    known.write_text(host.known_hosts.read_text("utf-8").replace(f":{host.port}", f":{port}"))
+    section = host.section(port=port, **{"known-hosts": str(known)})
+    ranges = SftpRanges(SftpTransport.model_validate(section))
+    try:
+        return ranges.read("/backup/1_3.arc", 1, 0, 100)
+    finally:
+        ranges.close()
+
+
 def test_a_connection_that_ends_while_a_channel_is_opened_is_not_waited_for(
     host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,33 +144,6 @@ def test_the_end_of_the_appliance_in_the_middle_of_a_login_is_no_fault(
 
     monkeypatch.setattr(paramiko.SSHClient, "_auth", end)
     assert "the appliance ends" in failure(transport, tmp_path / "log")
-
-
-def test_the_next_piece_is_asked_for_before_one_has_come(host: SshHost, tmp_path: Path) -> None:
-    (host.archive / "held.arc").write_bytes(DATA)
-    into = tmp_path / "log"
-    # Who asks for one after the other never gets the second.
-    transport = logs(host, **{"timeout-seconds": 20.0})
-    transport.fetch(LISTED._replace(name="/arch/held.arc"), into)
-    assert into.read_bytes() == DATA
-
-
-def test_a_server_that_grants_one_channel_is_asked_over_that(
-    host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, into = list[paramiko.Transport](), tmp_path / "log"
-    own = paramiko.Transport.open_session
-
-    def open_one(transport: paramiko.Transport, **limits: Any) -> paramiko.Channel:
-        opened.append(transport)
-        if len(opened) > 1:
-            raise paramiko.ChannelException(1, "Administratively prohibited")
-        return own(transport, **limits)
-
-    monkeypatch.setattr(paramiko.Transport, "open_session", open_one)
-    logs(host).fetch(LISTED, into)
-    assert into.read_bytes() == DATA
-    assert len(opened) == 2
 
 
 def test_who_and_what_is_refused(host: SshHost, tmp_path: Path) -> None:
