@@ -1940,6 +1940,12 @@ class Code(IntEnum):
         "correct the rows, or ask the owner of the tables to run the statements. Then run `olr-pg"
         " fallback end` again",
     )
+    FALLBACK_TAKEN_BACK = _Entry(
+        7317,
+        "the applications have returned to Oracle",
+        "cut over again with `olr-pg cutover --fallback` first. If applications use PostgreSQL"
+        " all the same, run `olr-pg fallback begin`, then start this command again",
+    )
     VALUE_NOT_FOR_ORACLE = _Entry(
         7350,
         "Oracle cannot hold a value of PostgreSQL as it is",

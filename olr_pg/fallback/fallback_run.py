@@ -251,9 +251,9 @@ class _Session:
             if aside:
                 _log.info("set aside in Oracle", statements=[one.disabling for one in aside])
             self._start()
+            self._plans = RelationPlans(way, self._target)
         self._reader = TransactionReader(way.directory)
         stack.callback(self._reader.close)
-        self._plans = RelationPlans(way, self._target)
         self._writer = OracleWriter(self._oracle, way.conflict)
         self._idle_since = self._looked_at = time.monotonic()
         self.has_progress = False

@@ -15,7 +15,7 @@ import pytest
 from olr_pg.appliance.appliance import run_appliance
 from olr_pg.applier.target.ledger import ensure_ledger
 from olr_pg.cli.migration.cutover import cutover
-from olr_pg.cli.migration.fallback import cutover_command
+from olr_pg.cli.migration.fallback import cutover_command, run_command
 from olr_pg.config.reading import load_config
 from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import run, status
@@ -135,6 +135,18 @@ def test_a_cut_over_with_a_way_back(
         run(way, once=True)
         assert status(way).ledger is not None
     assert rows_in_oracle(served) == [*rows]
+
+    # As a service it would disable what fires in Oracle, where applications are.
+    with pytest.raises(OlrPgError) as taken_back:
+        run_command(config, once=True)
+    assert taken_back.value.code == Code.FALLBACK_TAKEN_BACK
+
+    # The next cut-over begins anew: it has another end, and goes on with the same way back.
+    again = cut(fallback=True)
+    assert again["finished"]
+    assert again["steps"][0]["detail"]["scn"] > done["steps"][0]["detail"]["scn"]
+    assert again["steps"][-2]["detail"]["slot"] == done["steps"][-2]["detail"]["slot"]
+    run_command(config, once=True)
 
 
 def test_large_transactions_are_encrypted_as_those_of_a_run_are(

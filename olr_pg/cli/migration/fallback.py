@@ -84,11 +84,16 @@ def begin_command(
 
     What commits from then on goes to Oracle. Again changes nothing.
     """
+    from olr_pg.appliance.opened_target import opened_target
     from olr_pg.fallback.fallback_run import prepare
     from olr_pg.fallback.pgoutput import lsn_text
+    from olr_pg.load.cutover.steps_done import begin_again
+    from olr_pg.load.fallback_way import open_way_back
 
-    with _way(config, target_name) as way:
+    loaded = read_config(config, target_name)
+    with open_way_back(loaded) as way, opened_target(loaded) as target:
         found = prepare(way)
+        begin_again(target.connection, way.subscription)
     if as_json:
         print_json({**found._asdict(), "lsn": lsn_text(found.lsn)})
         return
@@ -113,10 +118,12 @@ def run_command(
     from olr_pg.fallback.fallback_run import run, status
     from olr_pg.fallback.pgoutput import lsn_text
     from olr_pg.fallback.way_back_metrics import served_metrics
+    from olr_pg.load.cutover.cut_back import check_not_taken_back
     from olr_pg.load.fallback_way import open_way_back
 
     loaded = read_config(config, target_name)
     section = loaded.way_back
+    check_not_taken_back(loaded)
     address = None if once else section.metrics_address
     last: list[LedgerState] = []
 
@@ -338,7 +345,7 @@ def _status_lines(found: Status) -> Iterator[str]:
         times = counted(count, "time")
         yield f"{record.table}, {record.item}: {record.cause}, {record.policy} ({times})"
     if found.set_aside:
-        yield "Set aside in Oracle; `olr-pg fallback end` enables it again:"
+        yield "Set aside in Oracle; `olr-pg fallback cutover` or `end` restores it:"
     for statement in found.set_aside:
         yield f"    {statement};"
 

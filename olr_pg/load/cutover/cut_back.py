@@ -1,7 +1,8 @@
 """The way home: applications return from the target to Oracle, with all that they have written.
 
 The steps find for themselves what is left to do, so that nothing is kept of them: whoever starts
-the command again goes on where it stopped. Sequences of Oracle go on behind those of the target and
+the command again goes on where it stopped. In the end the cut-over is forgotten, so that the next
+one begins anew. Sequences of Oracle go on behind those of the target and
 never go back, as on the way forward. The slot stays until `olr-pg fallback end`: a second way home
 costs no new beginning.
 """
@@ -25,7 +26,13 @@ from olr_pg.fallback.oracle_identities import (
 from olr_pg.fallback.oracle_ledger import open_account
 from olr_pg.fallback.oracle_set_aside import OracleSetAside
 from olr_pg.load import sources
-from olr_pg.load.cutover.steps_done import read_steps
+from olr_pg.load.cutover.steps_done import (
+    DONE,
+    TAKEN_BACK,
+    forget_steps,
+    note_step,
+    read_steps,
+)
 from olr_pg.load.fallback_way import open_way_back
 from olr_pg.load.verification.verification import verify
 from olr_pg.observability.wording import counted
@@ -107,7 +114,36 @@ def cut_back(
             found[step] = {"advanced": [move._asdict() for move in moves]}
         else:
             found[step] = {"put_back": put_back(config)}
+    _take_back(config)
     return found
+
+
+def _take_back(config: Config) -> None:
+    """Forget the cut-over, so that the next one begins anew; keep which sequences it paired."""
+    subscription = sources.apply_section(config).subscription
+    with opened_target(config) as target, target.connection.transaction():
+        connection = target.connection
+        steps = read_steps(connection, subscription)
+        if _SEQUENCES in steps:
+            forget_steps(connection, subscription)
+            note_step(connection, subscription, TAKEN_BACK, DONE, steps[_SEQUENCES].detail)
+
+
+def check_not_taken_back(config: Config) -> None:
+    """Refuse to disable triggers of Oracle under applications that have returned there.
+
+    Raises:
+        OlrPgError: 7317, they have; no cut-over has begun a way back since.
+    """
+    with opened_target(config) as target:
+        steps = read_steps(target.connection, sources.apply_section(config).subscription)
+    if TAKEN_BACK in steps and steps[TAKEN_BACK].state == DONE:
+        at = steps[TAKEN_BACK].finished_at
+        raise OlrPgError(
+            Code.FALLBACK_TAKEN_BACK,
+            f"`olr-pg fallback cutover` brought them there at {at:%Y-%m-%d %H:%M}: the way back"
+            " would disable triggers and foreign keys under them",
+        )
 
 
 def check_nobody_writes(config: Config) -> None:
@@ -206,7 +242,8 @@ def advance_oracle_sequences(config: Config) -> list[SequenceMove]:
 
 def _pairs(connection: Connection[Any], subscription: str) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each sequence of Oracle that the cut-over advanced, with its place in the target."""
-    step = read_steps(connection, subscription).get(_SEQUENCES)
+    steps = read_steps(connection, subscription)
+    step = steps.get(_SEQUENCES) or steps.get(TAKEN_BACK)
     for one in () if step is None else step.detail.get("advanced", ()):
         schema, name = one["target"]
         yield one["sequence"], (schema, name)

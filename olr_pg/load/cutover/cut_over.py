@@ -32,6 +32,7 @@ from olr_pg.load.cutover.steps_done import (
     RUNNING,
     SKIPPED,
     StepState,
+    begin_again,
     forget_steps,
     note_step,
     read_steps,
@@ -418,8 +419,9 @@ class _Cutover:
             raise OlrPgError(
                 Code.WAY_BACK_TOO_LATE, f"the cut-over ended at {report.finished_at:%Y-%m-%d %H:%M}"
             )
-        with open_way_back(self._config) as way:
+        with open_way_back(self._config) as way, opened_target(self._config) as target:
             begun = prepare(way)
+            begin_again(target.connection, way.subscription)
         return DONE, {
             "slot": begun.slot,
             "publication": begun.publication,

@@ -32,8 +32,17 @@ ON CONFLICT (subscription, step) DO UPDATE SET
 """
 _FORGET: Final = "DELETE FROM olr_pg.cutover WHERE subscription = %s AND step NOT LIKE 'migrate:%%'"
 
+_BEGIN_AGAIN: Final = (
+    "UPDATE olr_pg.cutover SET state = 'skipped' WHERE subscription = %s AND step = 'taken back'"
+)
+
 MIGRATION: Final = "migrate:"
 """Begins the names of the steps that lead to a cut-over, which it does not forget."""
+
+
+TAKEN_BACK: Final = "taken back"
+"""The step that is left of a cut-over from which applications have returned to the source; `DONE`
+until a way back begins again."""
 
 
 class StepState(NamedTuple):
@@ -69,6 +78,11 @@ def note_step(
     stored = Jsonb(storable(connection, detail))
     values = {"subscription": subscription, "step": step, "state": state, "detail": stored}
     connection.execute(_NOTE, values)
+
+
+def begin_again(connection: Connection[Any], subscription: str) -> None:
+    """Note that applications use the target again, after they had returned to the source."""
+    connection.execute(_BEGIN_AGAIN, (subscription,))
 
 
 def forget_steps(connection: Connection[Any], subscription: str) -> None:
