@@ -23,7 +23,7 @@ from olr_pg.bench.end_to_end import start_run, write_config
 from olr_pg.bench.measure import Result, cpu_of_process_tree, peak_mib, python_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from olr_pg.bench.suite import Options
@@ -45,6 +45,9 @@ _QUIET_SECONDS: Final = 15.0
 
 _COMMAND: Final = "from olr_pg.cli.main import run; run()"
 _LEDGER: Final = "SELECT source_table, commit_scn FROM olr_pg.ledger"
+CONFIG: Final = "olr-pg.json"
+"""In the folder of a simulated database that answers: what reads it."""
+
 _TABLE: Final = b'"table":"'
 
 
@@ -88,9 +91,9 @@ def online_latency(options: Options) -> Iterator[Result]:
     for name, rate in (_LOW, _HIGH):
         folder = options.folder / rate
         folder.mkdir()
-        watched = _replicated(folder, rate, options.seconds)
+        watched = replicated(folder, rate, options.seconds)
         source = folder / "source"
-        found = latencies(commits(source / "truth.jsonl"), _flushes(source), watched.seen)
+        found = latencies(commits(source / "truth.jsonl"), flushes_of(source), watched.seen)
         beside = "", None, None, watched.cpu_seconds, watched.peak_rss_mib
         for what, share in (("median", 0.5), ("99 %", 0.99), ("highest", 1.0)):
             value = 1000 * found[int(share * (len(found) - 1))]
@@ -100,17 +103,29 @@ def online_latency(options: Options) -> Iterator[Result]:
             yield Result("online redo, idle: CPU", idle, "% of a core", *beside)
 
 
-def _replicated(folder: Path, rate: str, seconds: float) -> _Watched:
-    """Replicate a source that writes for so long once all is warm, and stands still then."""
+def replicated(
+    folder: Path,
+    rate: str,
+    seconds: float,
+    read_source: Callable[[Path], Mapping[str, object]] | None = None,
+) -> _Watched:
+    """Replicate a source that writes for so long once all is warm, and stands still then.
+
+    Args:
+        read_source: called with the source's folder once it is at work: what `source` is in the
+            configuration, of a database that answers; None: its files are read where they are.
+    """
     source = folder / "source"
     with running([folder / "postgres"]) as (cluster,):
         target = cluster.new_database()
-        writer = _start_source(source, rate, seconds + _WARMING_SECONDS)
+        served = ("--serve", "0") if read_source else ()
+        writer = _start_source(source, rate, seconds + _WARMING_SECONDS, *served)
         try:
             _await_flushes(writer, source)
-            writer.send_signal(signal.SIGSTOP)
+            if read_source is None:
+                writer.send_signal(signal.SIGSTOP)
             config = write_config(folder, source / "logs", source / "dictionary.json", target)
-            _read_online(config, source / "online")
+            _read_online(config, source, read_source)
             process = start_run(config)
             try:
                 seen = _watch(process, writer, target, _PATIENCE_SECONDS + seconds)
@@ -159,9 +174,19 @@ def latencies(
     return sorted(found)
 
 
-def _start_source(folder: Path, rate: str, seconds: float) -> subprocess.Popen[bytes]:
+def _start_source(folder: Path, rate: str, seconds: float, *more: str) -> subprocess.Popen[bytes]:
     """Start a simulated database that writes online logs; its redo is made before it begins."""
-    options = ("--live", "--workload", "orders", "--rate", rate, "--for", str(seconds), "--ahead")
+    options = (
+        "--live",
+        "--workload",
+        "orders",
+        "--rate",
+        rate,
+        "--for",
+        str(seconds),
+        "--ahead",
+        *more,
+    )
     return subprocess.Popen(  # noqa: S603 - ourselves
         [sys.executable, "-c", _COMMAND, "simulate", "--seed", "3", "--out", folder, *options],
         stdout=subprocess.DEVNULL,
@@ -178,9 +203,17 @@ def _await_flushes(writer: subprocess.Popen[bytes], source: Path) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _read_online(config: Path, folder: Path) -> None:
+def _read_online(
+    config: Path, folder: Path, read_source: Callable[[Path], Mapping[str, object]] | None
+) -> None:
     document = json.loads(config.read_bytes())
-    document["source"] |= {"redo": "online", "online-logs": str(folder)}
+    if read_source is None:
+        document["source"] |= {"redo": "online", "online-logs": str(folder / "online")}
+    else:
+        document |= {"source": read_source(folder)}
+        document["apply"] |= {
+            "tables": json.loads((folder / CONFIG).read_bytes())["apply"]["tables"]
+        }
     config.write_text(json.dumps(document), encoding="utf-8")
 
 
@@ -222,7 +255,8 @@ def commits(truth: Path) -> Iterator[Committed]:
                 tables.add(line[at : line.index(b'"', at)].decode())
 
 
-def _flushes(source: Path) -> list[Flushed]:
+def flushes_of(source: Path) -> list[Flushed]:
+    """Return the flushes that a simulated database has noted."""
     with (source / "flushes.jsonl").open("rb") as lines:
         found = [json.loads(line) for line in lines]
     return [Flushed(one["time"], one["scn"]) for one in found]

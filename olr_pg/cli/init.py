@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -14,9 +16,15 @@ from olr_pg.cli.usual_file import USUAL_FILES
 from olr_pg.errors import Code, OlrPgError, plain_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from olr_pg.config.starter import CopiedSource, LiveSource
+
+_MOUNTED: Final = "mount"
+_WAYS: Final = (
+    "How logs come here (mount; bfile: over the connection to Oracle; sftp://user@host; or a"
+    " command with {name})"
+)
 
 
 def init(
@@ -46,6 +54,14 @@ def init(
             "--map",
             metavar="THERE=HERE",
             help="Where a directory of archived logs is mounted here. Repeatable.",
+        ),
+    ] = None,
+    transport: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WAY",
+            help="What brings logs that are not mounted here: bfile (over the connection to"
+            " Oracle), sftp://USER@HOST[:PORT], or a command that prints the log {name}.",
         ),
     ] = None,
     logs: Annotated[
@@ -81,7 +97,9 @@ def init(
         raise OlrPgError(Code.CONFIG_FILE_EXISTS, "nothing was written", file=str(out))
     if logs and container:
         raise typer.BadParameter("--container is of a live Oracle: give --dictionary of its PDB")
-    source = _seen_from(out, _source(server, user, path_mapping, logs, dictionary))
+    if logs and transport:
+        raise typer.BadParameter("--transport is of a live Oracle: --logs are here already")
+    source = _seen_from(out, _source(server, user, path_mapping, transport, logs, dictionary))
     if container and isinstance(source, LiveSource):
         source = source._replace(containers=container)
     connect_string = _answer(
@@ -111,6 +129,7 @@ def _source(
     server: str | None,
     user: str | None,
     path_mapping: Sequence[str] | None,
+    transport: str | None,
     logs: Sequence[str] | None,
     dictionary: str | None,
 ) -> LiveSource | CopiedSource:
@@ -124,16 +143,37 @@ def _source(
         )
     found = _answer(server, "--server", "Oracle, as host:port/service")
     account = _answer(user, "--user", "Oracle account", "olr")
-    pairs = (
-        path_mapping
-        or _answer(
-            None,
-            "--map",
-            "Archived logs, as there=here",
-            "/u01/app/oracle/archive=/mnt/oracle-archive",
-        ).split()
+    way = transport or ("" if path_mapping else _answer_where_asked(_WAYS, _MOUNTED))
+    if way not in ("", _MOUNTED):
+        pairs: Sequence[str] = path_mapping or ()
+    else:
+        usual = "/u01/app/oracle/archive=/mnt/oracle-archive"
+        question = "Archived logs, as there=here"
+        pairs = path_mapping or _answer(None, "--map", question, usual).split()
+    places = [place for pair in pairs for place in _pair(pair)]
+    return LiveSource(found, account, places, transport=_transport(way))
+
+
+def _transport(way: str) -> Mapping[str, object]:
+    """Return what `source.transport` is for an answer; empty where the logs are mounted."""
+    if way in ("", _MOUNTED):
+        return {}
+    if way == "bfile":
+        return {"kind": "bfile"}
+    try:
+        if way.startswith("sftp://"):
+            place = urlsplit(way)
+            if place.username and place.hostname and place.path in ("", "/"):
+                port = {} if place.port is None else {"port": place.port}
+                return {"kind": "sftp", "host": place.hostname, **port, "user": place.username}
+        elif "{name}" in way:
+            return {"kind": "command", "command": shlex.split(way)}
+    except ValueError as error:
+        raise typer.BadParameter(f"{way!r}: {error}", param_hint="--transport") from error
+    raise typer.BadParameter(
+        f"{way!r} is neither bfile, nor sftp://USER@HOST[:PORT], nor a command with {{name}}",
+        param_hint="--transport",
     )
-    return LiveSource(found, account, [place for pair in pairs for place in _pair(pair)])
 
 
 def _seen_from(out: Path, source: LiveSource | CopiedSource) -> LiveSource | CopiedSource:
@@ -175,6 +215,11 @@ def _answer(given: str | None, option: str, question: str, usual: str | None = N
         raise typer.BadParameter("is needed where nobody can be asked", param_hint=option)
     answer: str = typer.prompt(question, default=usual, err=True)
     return answer
+
+
+def _answer_where_asked(question: str, usual: str) -> str:
+    """Return what is answered; where nobody can be asked, the usual."""
+    return _answer(None if sys.stdin.isatty() else usual, "", question, usual)
 
 
 def _next_steps(*, is_live: bool) -> list[tuple[str, str]]:

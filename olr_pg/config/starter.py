@@ -6,6 +6,8 @@ What is not in it has the default that `configs/oracle-to-postgres.json5` shows.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,12 +29,21 @@ _LIVE: Final = """
     "user": {user},
     "password": "${{ORACLE_PASSWORD}}",
     "server": {server}, // host:port/service of {whose}
-{containers}    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
-    "path-mapping": {mapping},
+{containers}{mapping}{transport}\
     // "redo": "online", // follow the online logs too: commits arrive within a second
-    // Not mounted? docs/transport.md: archived and online logs over this connection, SFTP, ...
-    // "vault": {{ "directory": "vault" }}, "transport": {{ "kind": "bfile" }},
   }},
+"""
+_MAPPING: Final = """\
+    // Where the archived logs of V$ARCHIVED_LOG are mounted here: "there", "here".
+    "path-mapping": {places},
+"""
+_MOUNTED: Final = """\
+    // Not mounted? docs/transport.md: archived and online logs over this connection, SFTP, ...
+    // "vault": { "directory": "vault" }, "transport": { "kind": "bfile" },
+"""
+_TRANSPORT: Final = """\
+    "vault": {{ "directory": "vault" }}, // copies of the logs, beside this file
+    "transport": {transport}, // docs/transport.md: what it needs there
 """
 _CONTAINERS: Final = """\
     "containers": {names}, // docs/containers.md: what the PDBs must have in common
@@ -60,12 +71,14 @@ class LiveSource(NamedTuple):
     Attributes:
         mapping: pairs of a path as Oracle names it, and where it is here; flat.
         containers: the PDBs that hold the tables; empty for that of the service.
+        transport: what brings the logs that are not mounted; empty where all are.
     """
 
     server: str
     user: str
     mapping: Sequence[str]
     containers: Sequence[str] = ()
+    transport: Mapping[str, object] = MappingProxyType({})
 
 
 class CopiedSource(NamedTuple):
@@ -90,7 +103,10 @@ def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequenc
             containers=_CONTAINERS.format(names=_json(source.containers))
             if source.containers
             else "",
-            mapping=_json(source.mapping),
+            mapping=_MAPPING.format(places=_json(source.mapping)) if source.mapping else "",
+            transport=_TRANSPORT.format(transport=_json(source.transport))
+            if source.transport
+            else _MOUNTED,
         )
     else:
         part = _OFFLINE.format(dictionary=_json(source.dictionary), logs=_json(source.logs))
@@ -99,5 +115,6 @@ def starter_text(source: LiveSource | CopiedSource, target: str, tables: Sequenc
     return _HEAD.format(secrets=" and ".join(secrets) or "nothing yet") + text
 
 
-def _json(value: str | Sequence[str]) -> str:
-    return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)
+def _json(value: str | Sequence[str] | Mapping[str, object]) -> str:
+    plain = dict(value) if isinstance(value, Mapping) else value
+    return json.dumps(list(plain) if isinstance(plain, tuple) else plain, ensure_ascii=False)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import json5
 import pytest
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -18,6 +19,9 @@ LIVE = (
     *("--server", "127.0.0.1:1521/PDB", "--user", "olr", "--map", "/u01=/mnt"),
     *("--target", "host=pg password='${PG_PASSWORD}'", "--table", "A.B", "--table", "A.C"),
 )
+
+
+FAR = (*LIVE[:4], *LIVE[6:], "--transport")
 
 
 @pytest.mark.parametrize("options", [COPIED, LIVE])
@@ -30,6 +34,27 @@ def test_config_check_accepts_what_it_writes(
     assert ("initial-load" in written.stdout) == (options is LIVE)
     checked = cli("config", "check", ORACLE_PASSWORD="o", PG_PASSWORD="p")
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("way", "written"),
+    [
+        ("bfile", {"kind": "bfile"}),
+        ("sftp://o@db1:2222", {"kind": "sftp", "host": "db1", "port": 2222, "user": "o"}),
+        (
+            "ssh o@db1 'cat {name}'",
+            {"kind": "command", "command": ["ssh", "o@db1", "cat {name}"]},
+        ),
+    ],
+)
+def test_logs_that_are_not_mounted_come_by_a_transport(
+    cli: Cli, tmp_path: Path, way: str, written: dict[str, object]
+) -> None:
+    assert cli("init", *FAR, way).returncode == 0
+    config = json5.loads((tmp_path / "olr-pg.json").read_text())
+    assert config["source"]["transport"] == written
+    assert config["source"]["vault"] == {"directory": "vault"}
+    assert "path-mapping" not in config["source"]
 
 
 def test_paths_are_those_of_the_command_line_wherever_the_file_is(cli: Cli, tmp_path: Path) -> None:
@@ -61,6 +86,10 @@ def test_a_file_that_is_there_is_kept(cli: Cli, tmp_path: Path) -> None:
         (COPIED[2:], "--server"),  # nobody is there to ask
         ((*COPIED, "--server", "h:1/s"), "not both"),
         ((*LIVE, "--map", "nothing"), "THERE=HERE"),
+        ((*COPIED, "--transport", "bfile"), "--transport"),
+        ((*FAR, "sftp://db1"), "neither bfile"),
+        ((*FAR, "sftp://o@db1:x"), "--transport"),
+        ((*FAR, "cat '{name}"), "--transport"),
         ((*COPIED, "--table", "no owner"), "OLR-01002"),
         ((*COPIED, "--table", "SHOP.%"), "* stands for any characters"),
         ((*COPIED, "nowhere/olr-pg.json"), "OLR-01141"),
@@ -75,9 +104,12 @@ def test_what_is_wrong_is_told_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ways", "written"), [(b"\n\n", '"path-mapping"'), (b"bfile\n", '{"kind": "bfile"}')]
+)
+def test_on_a_terminal_it_asks(tmp_path: Path, ways: bytes, written: str) -> None:
     terminal, other = pty.openpty()
-    os.write(terminal, b"db:1521/PDB\n\n\nembedded\nSHOP.ORDERS SHOP.LINES\n")
+    os.write(terminal, b"db:1521/PDB\n\n" + ways + b"embedded\nSHOP.ORDERS SHOP.LINES\n")
     process = subprocess.run(
         [sys.executable, "-m", "olr_pg", "init"],
         stdin=other, capture_output=True, cwd=tmp_path, check=True,
@@ -87,6 +119,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     assert b"Oracle account [olr]" in process.stderr
     text = (tmp_path / "olr-pg.json").read_text()
     assert '"db:1521/PDB"' in text
+    assert written in text
     assert '["SHOP.ORDERS", "SHOP.LINES"]' in text
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.oracle.transport import ssh_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PASSWORD = "open sesame"
@@ -87,11 +87,16 @@ def ssh_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshHost]:
 
 @contextmanager
 def breaking(
-    port: int, size: int, *, silently: bool = False, came: list[int] | None = None
+    port: int,
+    size: int | Callable[[], int],
+    *,
+    silently: bool = False,
+    came: list[int] | None = None,
 ) -> Iterator[int]:
     """The port of a way to another one, on which each connection breaks after so many bytes.
 
     Args:
+        size: how many; or what tells it for each connection.
         silently: it stays, and nothing comes any more.
         came: is told how many bytes came, each time.
     """
@@ -100,7 +105,7 @@ def breaking(
         carriers = list[threading.Thread]()
 
         def carry(client: socket.socket) -> None:
-            left = size
+            left = size if isinstance(size, int) else size()
             with closing(client), socket.create_connection(("127.0.0.1", port)) as server:
                 for one in (client, server):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
