@@ -112,7 +112,9 @@ EventColumns: TypeAlias = ColumnTable
         undo_dba: undo block (CHANGE, UNDONE by 5.6).
         prev_dba, rci, wrp: of ktub; they link an undone record to its 5.1 (redo-format §4.5).
         slot_head: 1 for UNDONE by 5.11, and for SESSION by 5.19, which has the attributes.
-        serial, session: of SESSION events. Of COMMIT events `session` is the delay of
+        serial, session: of SESSION events. Of CHANGE and UNDONE events the slot of the row, the
+            first of several, and its block; 0 as the block where no row vector names one (leaves,
+            a marker that stands alone). Of COMMIT events `session` is the delay of
             `redo.commit_position`. Of DDL events the command code and the OBJ# (0 = not
             told); their `wrp` numbers the records of one statement from 1, and the values of their
             one piece are texts: of segcol 1 the statement (a part of it), 2 the owner, 3 the name.

@@ -52,7 +52,7 @@ from olr_pg.redo.format.undo_fields import (
 from olr_pg.redo.integers import read_xid, scn8, u16, u32
 from olr_pg.redo.pieces import ChangeStatus, open_piece
 from olr_pg.redo.row_vectors import PARALLELS, PIECES, push
-from olr_pg.redo.vectors import container_of, is_encrypted, undo_segment_of
+from olr_pg.redo.vectors import container_of, is_encrypted, undo_segment_of, vector_end
 from olr_pg.redo.walk import BEGUN, CONTAINER, RECORD_AT_HAND, VECTORS, XID, Walk
 
 _BEGIN = int(EventKind.BEGIN)
@@ -67,6 +67,14 @@ _DELAY_MAX = 0xFFFFFFFF
 _ENCRYPTED = int(ChangeStatus.ENCRYPTED)
 _CONTRADICTION = int(ChangeStatus.CONTRADICTION)
 _SHORT_FIELD = int(ChangeStatus.SHORT_FIELD)
+_OVERLONG = int(ChangeStatus.OVERLONG)
+
+_MOST = 128
+"""The most bytes that the field list and the fields of a 5.2 or 5.4 take; real ones take 84.
+
+With more it has taken in the vectors behind it, of whatever tables: an undo record with its row
+vector has 140 at least.
+"""
 
 
 @inlined
@@ -80,6 +88,8 @@ def boundary(walk: Walk, at: int, op: int) -> int:
     # A 5.4 of another size is none: that of a 5.2 ends a transaction that has just begun.
     if size < KTUDH_LEAST if begins else size != KTUCM_SIZE:
         return _SHORT_FIELD
+    if vector_end(payload, at, walk.header, big) - at - walk.header > _MOST:
+        return _OVERLONG
     slot = u16(payload, f1 + (KTUDH_SLT if begins else KTUCM_SLT), big)
     sequence = u32(payload, f1 + (KTUDH_SQN if begins else KTUCM_SQN), big)
     kind = _BEGIN

@@ -13,7 +13,7 @@ import numpy as np
 from olr_pg.errors import Code
 from olr_pg.kernels.compile import inlined
 from olr_pg.redo.batch import EntryColumns, Packed, PieceColumns
-from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, URP
+from olr_pg.redo.format.opcodes import CFA, CMP, DRP, IRP, LKR, LMN, ORP, QMD, QMI, URP
 from olr_pg.redo.format.row_fields import (
     FB_CLUSTER_KEY,
     FB_FIRST,
@@ -103,10 +103,12 @@ class ChangeStatus(IntEnum):
     NO_END = 16
     NOT_TAKEN_BACK = 17
     STRAY = 18
+    OVERLONG = 19
 
 
 REASONS: Final = {
-    ChangeStatus.SHORT_FIELD: "a field is shorter than its layout",
+    ChangeStatus.SHORT_FIELD: "a field does not have the size of its layout",
+    ChangeStatus.OVERLONG: "a begin or end of a transaction is longer than any can be",
     ChangeStatus.COLUMNS: "the column values do not fit the fields of the vector",
     ChangeStatus.ROWS: "the rows of a multi-row vector do not fit it",
     ChangeStatus.ENCRYPTED: "the tablespace is encrypted",
@@ -189,7 +191,7 @@ def _shift(entries: EntryColumns, first: int, end: int, by: int) -> None:
 
 
 @inlined
-def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
+def row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[int, int]:
     """Return (row flags, slot) of a KDO field, −1 as slot where it is too short or unknown."""
     op = payload[at + KDO_OP] & KDO_OPERATION
     if op in (IRP, ORP) and size >= KDO_PIECE_NULLS:
@@ -203,6 +205,20 @@ def _row_flags_and_slot(payload: Any, at: int, size: int, big: bool) -> tuple[in
     if op in (LMN, CMP):
         return 0, 0
     return 0, -1
+
+
+@inlined
+def row_slot(payload: Any, at: int, size: int, big: bool) -> int:
+    """Return the slot of the row of a KDO field, the first of several; −1 where it names none."""
+    if size < KDO_SIZE:
+        return -1
+    op = payload[at + KDO_OP] & KDO_OPERATION
+    if op in (LMN, CMP):
+        return -1
+    if op in (QMI, QMD):
+        first = at + KDO_MULTI_SLOTS
+        return u16(payload, first, big) if size >= KDO_MULTI_SLOTS + 2 else -1
+    return int(row_flags_and_slot(payload, at, size, big)[1])
 
 
 @inlined
@@ -302,7 +318,9 @@ def is_by(op: int, kind: int) -> bool:
         return bool(kind == SUPPLEMENTAL_INSERT)
     if op == DRP:
         return bool(kind == SUPPLEMENTAL_DELETE)
-    return bool(op not in (URP, ORP) or kind == SUPPLEMENTAL_UPDATE)
+    if op in (URP, ORP):
+        return bool(kind == SUPPLEMENTAL_UPDATE)
+    return bool(kind not in (SUPPLEMENTAL_INSERT, SUPPLEMENTAL_DELETE))
 
 
 @inlined
@@ -386,8 +404,8 @@ def single_piece(
     is_of_it = undoes(payload[undo_kdo + KDO_OP], payload[kdo + KDO_OP], op)
     if not is_of_it or not is_same_block(payload, undo_kdo, kdo, big):
         return _CONTRADICTION
-    flags, slot = _row_flags_and_slot(payload, kdo, redo_length[2], big)
-    undo_flags, undo_slot = _row_flags_and_slot(payload, undo_kdo, undo_length[4], big)
+    flags, slot = row_flags_and_slot(payload, kdo, redo_length[2], big)
+    undo_flags, undo_slot = row_flags_and_slot(payload, undo_kdo, undo_length[4], big)
     if slot < 0 or slot != undo_slot:
         return _SHORT_FIELD if min(slot, undo_slot) < 0 else _CONTRADICTION
     flags = undo_flags if op == DRP else flags

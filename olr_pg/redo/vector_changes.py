@@ -70,7 +70,7 @@ from olr_pg.redo.in_memory_undo import move_end_behind_changes, order_private_re
 from olr_pg.redo.integers import read_xid, u16, u32
 from olr_pg.redo.iot import Pair
 from olr_pg.redo.pairs import pair_pieces
-from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece
+from olr_pg.redo.pieces import NO_ROW, ChangeStatus, open_piece, row_slot
 from olr_pg.redo.row_vectors import ENTRIES, FULL, PIECES, push
 from olr_pg.redo.storage_vectors import direct_load, is_lob_undo, lob_vector
 from olr_pg.redo.undecoded import has_room, push_undecoded, push_unknown
@@ -279,6 +279,18 @@ def _stray(walk: Walk, at: int, undo_at: int, ktub: int, xid: int) -> None:
 
 
 @inlined
+def _note_row(walk: Walk, at: int, event: int) -> None:
+    """Note the block and slot of the row that a row vector changes; of none the block is 0."""
+    if is_encrypted(walk.payload, at):
+        return
+    kdo, size = field_of(walk, at, 2)
+    slot = row_slot(walk.payload, kdo, size, walk.big)
+    if slot >= 0:
+        walk.events.session[event] = u32(walk.payload, kdo + KDO_BDBA, walk.big)
+        walk.events.serial[event] = slot
+
+
+@inlined
 def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
     """Push the event of a row or leaf vector behind its undo, if it is subscribed."""
     payload, big = walk.payload, walk.big
@@ -329,6 +341,8 @@ def _change(walk: Walk, vector: int, at: int, layer: int, code: int) -> int:
         event = push_event(walk, _CHANGE, con_id, walk.current[XID])
         walk.events.table[event] = table
         walk.events.piece_count[event] = walk.state[PIECES] - first_piece
+        if layer == LAYER_ROW:
+            _note_row(walk, at, event)
     link_undo(walk, undo_at, ktub, event)
     if walk.events.dataobj[event] == 0:
         walk.events.dataobj[event] = object_of(payload, at, big)
@@ -384,6 +398,8 @@ def _undone(walk: Walk, vector: int, at: int, op: int) -> int:
     walk.events.table[event] = table
     link_undo(walk, at, ktub, event)
     walk.events.slot_head[event] = 1 if op == OP_UNDO_APPLIED_HEADER else 0
+    if before >= 0 and walk.vectors.opcode[vector - 1] >> 8 == LAYER_ROW:
+        _note_row(walk, before, event)
     return 0
 
 

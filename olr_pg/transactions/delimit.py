@@ -123,6 +123,19 @@ def _delimit(order: Any, keys: Any, events: EventColumns, room: Any) -> int:
 
 
 @inlined
+def _is_row_of(events: EventColumns, marker: int, change: int) -> int:
+    """Tell whether a change is of the row that a marker names: 1 or 0, −1 where one names none."""
+    block, segment = events.session[marker], events.dataobj[marker]
+    if block == 0 or events.kind[change] != _CHANGE or events.session[change] == 0:
+        return -1
+    return int(
+        events.session[change] == block
+        and events.serial[change] == events.serial[marker]
+        and (segment == 0 or events.dataobj[change] == segment)
+    )
+
+
+@inlined
 def _undoes(events: EventColumns, marker: int, change: int) -> bool:
     """Tell whether a 5.6 or 5.11 undoes a change, by the undo record of both (redo-format §4.5)."""
     named = events.dataobj[marker]
@@ -144,11 +157,19 @@ def _undoes(events: EventColumns, marker: int, change: int) -> bool:
 def _take_back(events: EventColumns, marker: int, live: Any, undoable: Any, height: int) -> bool:
     """Set in `live` to _TAKEN_BACK the newest change that a marker undoes; False without one.
 
+    The row vector before a marker names the change's row, whose newer changes are taken back first.
+
     `undoable` loses its position. What lies above it moves: undo runs newest first, so that is next
     to nothing.
     """
     for at in range(height - 1, max(-1, height - 1 - UNDO_SEARCH_DEPTH), -1):
-        if _undoes(events, marker, live[undoable[at]]):
+        change = live[undoable[at]]
+        row = _is_row_of(events, marker, change)
+        if not _undoes(events, marker, change):
+            if row == 1:
+                return False  # a newer change of its row stands
+            continue
+        if row != 0:
             live[undoable[at]] = _TAKEN_BACK
             for k in range(at, height - 1):
                 undoable[k] = undoable[k + 1]

@@ -229,7 +229,7 @@ def join_split_undo(
     batch = _with_undecoded(batch, job.failed[:failed], job.reasons[:failed])
     heads = job.heads[:joined]
     events = take(batch.events, heads)
-    events.kind[:] = EventKind.CHANGE
+    events.kind[:], events.session[:], events.serial[:] = EventKind.CHANGE, 0, 0
     events.piece_count[:] = job.piece_count[:joined]
     whole = ChangeBatch(
         events,

@@ -8,7 +8,9 @@
   change is looked for among all undo markers of its transaction, however far behind they are.
 
 - An undo marker names the slot of its transaction, and the undo record. If no transaction on that
-  slot has the record, but one on another slot does, the slot was misread.
+  slot has the record, but one on another slot does, the slot was misread. The marker of a
+  transaction's first record names no undo block. But it has the row in the vector before it, and
+  only one open transaction at a time can have changed a row: Oracle locks it.
 
 Nothing tells whether these changes count. An UNDECODED change replaces them in each of their tables
 and stops the table with the reason (`row_faults`).
@@ -147,11 +149,74 @@ def misplaced_markers(
         return []
     known = [_undone_keys(events)]
     lost = markers[~np.isin(_marker_keys(events, markers)[1], _joined(known, 1))]
+    waiting: list[EventColumns] = []
     if lost.size and opened:
-        known += [_undone_keys(b.events) for one in opened.values() for b in one.chunks.batches]
+        waiting = [batch.events for one in opened.values() for batch in one.chunks.batches]
+        known += [_undone_keys(one) for one in waiting]
         lost = lost[~np.isin(_marker_keys(events, lost)[1], _joined(known, 1))]
-    lost = lost[np.isin(_marker_keys(events, lost)[0], _joined(known, 0))]
-    return [_told_alone(take(events, np.full(3, row))) for row in lost.tolist()]
+    elsewhere = np.isin(_marker_keys(events, lost)[0], _joined(known, 0))
+    told = lost[elsewhere].tolist()
+    told += _on_locked_rows(events, lost[~elsewhere], waiting)
+    return [_told_alone(take(events, np.full(3, row))) for row in sorted(told)]
+
+
+def _on_locked_rows(
+    events: EventColumns, markers: npt.NDArray[np.int64], waiting: Sequence[EventColumns]
+) -> list[int]:
+    """Return those of some markers whose row an open transaction of another slot has changed.
+
+    A batch need not be in redo order, so SCNs tell what was first, of one redo thread.
+
+    Args:
+        events: of a batch.
+        markers: those whose change is not known.
+        waiting: events of open transactions before the batch.
+    """
+    markers = markers[events.session[markers] != 0]
+    if markers.size == 0:
+        return []
+    known = joined_rows([*waiting, events])
+    named = (known.session != 0) & np.isin(known.kind, (EventKind.CHANGE, EventKind.UNDONE))
+    ends = np.isin(known.kind, (EventKind.COMMIT, EventKind.ROLLBACK))
+    rows, ended = take(known, named), take(known, ends)
+    keys, slots, own = _row_keys(rows), slot_keys(rows), take(events, markers)
+    order = np.argsort(keys, kind="stable")
+    wanted, own_slots = _row_keys(own), slot_keys(own)
+    first = np.searchsorted(keys, wanted, "left", order)
+    last = np.searchsorted(keys, wanted, "right", order)
+    found = []
+    for at, marker in enumerate(markers.tolist()):
+        of_row = order[first[at] : last[at]]
+        scn = int(own.scn[at])
+        others = (slots[of_row] != own_slots[at]) & (rows.thread[of_row] == own.thread[at])
+        for slot in np.unique(slots[of_row[others]]).tolist():
+            ends_at = ended.scn[slot_keys(ended) == slot]
+            if _locks(take(rows, of_row[slots[of_row] == slot]), ends_at, scn):
+                found.append(marker)
+                break
+    return found
+
+
+def _locks(of_row: EventColumns, ends: npt.NDArray[np.uint64], scn: int) -> bool:
+    """Tell whether the transactions of a slot hold a row at an SCN.
+
+    Args:
+        of_row: their changes of the row, and markers of them.
+        ends: the SCNs at which they end.
+    """
+    before = ends[ends <= scn].max(initial=0)
+    of_row = take(of_row, (of_row.scn >= before) & (of_row.scn <= scn))
+    is_change = of_row.kind == EventKind.CHANGE
+    changed = np.count_nonzero(is_change & (of_row.scn < scn) & (of_row.scn > before))
+    return bool(changed > np.count_nonzero(~is_change))
+
+
+def _row_keys(events: EventColumns) -> npt.NDArray[np.uint64]:
+    """Return the row that each event names, as one number."""
+    block = events.session.astype(np.uint64) << np.uint64(16) | events.serial.astype(np.uint64)
+    segment = events.con_id.astype(np.uint64) << np.uint64(32) | events.dataobj.astype(np.uint64)
+    mixed: npt.NDArray[np.uint64] = block ^ segment * np.uint64(0x9E3779B97F4A7C15)
+    return mixed
 
 
 def _marker_keys(
@@ -174,14 +239,16 @@ def _undone_keys(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Return the undo record of each change that has one: alone, and with its slot.
 
-    A 5.11 names the block before the record's, which the first record of a transaction has not.
+    A 5.11 names the block before the record's, which the first record of a transaction has not:
+    that is known by its slot and row.
     """
     changes = take(events, np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
     keys = _undo_keys(changes.undo_dba, changes, np.arange(changes.size))
-    first = np.flatnonzero((changes.rci == 0) & (changes.prev_dba != 0))
+    first = np.flatnonzero(changes.rci == 0)
     at_head = _undo_keys(changes.prev_dba, changes, first) | _AT_HEAD
-    slotted = np.concatenate([_slotted(keys, changes), _slotted(at_head, take(changes, first))])
-    return np.concatenate([keys, at_head]), slotted
+    heads = take(changes, first)
+    slotted = np.concatenate([_slotted(keys, changes), _slotted(at_head, heads)])
+    return np.concatenate([keys, at_head[heads.prev_dba != 0]]), slotted
 
 
 def _joined(
@@ -191,9 +258,11 @@ def _joined(
 
 
 def _slotted(keys: npt.NDArray[np.uint64], events: EventColumns) -> npt.NDArray[np.uint64]:
-    """Mix the slot of each event into its key."""
+    """Mix the slot of each event into its key; the row, too, where it names no undo block."""
     mixed: npt.NDArray[np.uint64] = keys ^ slot_keys(events) * np.uint64(0x9E3779B97F4A7C15)
-    return mixed
+    is_first = (keys & _AT_HEAD != 0) & (events.prev_dba == 0)
+    is_row = np.isin(events.kind, (EventKind.CHANGE, EventKind.UNDONE))
+    return np.where(is_first & is_row, mixed ^ _row_keys(events), mixed)
 
 
 def _told_alone(told: EventColumns) -> ChangeBatch:

@@ -131,6 +131,9 @@ def test_the_least_of_a_begin_and_of_an_end(tmp_path: Path) -> None:
         (4, [end + bytes(12)]),
         (4, [begin]),
         (4, []),
+        # The vectors behind it, taken in: no one has so much (redo-format §4.1, §4.4).
+        (2, [begin + bytes(24), bytes(92)]),
+        (4, [end, bytes(16), bytes(24), bytes(8), bytes(52)]),
     ):
         redo = LobRedo()
         redo.emit(redo.vector((5, code), fields, cls=15))
@@ -255,3 +258,16 @@ def test_the_begin_and_end_of_a_parallel_commit(tmp_path: Path) -> None:
         ((1, 1), 7, 2002, True), ((1, 1), 7, 2003, False), ((1, 1), 0, 2004, False),
     ]  # fmt: skip
     assert extract.batch.events.kind.tolist() == [EventKind.COMMIT]
+
+
+@pytest.mark.parametrize(
+    ("code", "sizes"),
+    [(2, (32, 36, 4)), (4, (20, 16, 4)), (4, (20, 16, 24, 8, 4)), (4, (20, 24, 4))],
+)
+def test_the_longest_of_begins_and_ends_are_read(
+    tmp_path: Path, code: int, sizes: tuple[int, ...]
+) -> None:
+    redo = LobRedo(con_id=3)
+    first = struct.pack("<HHI", 7, 0, 572)
+    redo.emit(redo.vector((5, code), [first + bytes(sizes[0] - 8), *map(bytes, sizes[1:])], cls=15))
+    assert walked(redo, tmp_path)[0].events.kind.size == 1

@@ -13,11 +13,13 @@ from olr_pg.errors import Code
 from olr_pg.simulator.fields.row_fields import (
     OP_DRP,
     OP_IRP,
+    OP_LKR,
     UNDO_SIDE,
     KdoBase,
     RowAddress,
     Supplemental,
     delete_kdo,
+    lock_kdo,
 )
 from olr_pg.simulator.fields.vector_fields import CommitMark, commit_fields, ktb_continue
 from tests.lobs.lob_redo import BLOCK, LOB_INDEX, LOB_OBJ, TABLE_OBJ, LobRedo, snapshot, table
@@ -403,3 +405,18 @@ def test_undo_that_takes_its_row_vector_in_stops_its_table(tmp_path: Path) -> No
     redo.emit(bytes(undo) + behind)
     redo.end()
     assert told(redo, tmp_path).code == Code.CHANGE_UNDECODABLE
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [(2, True), (4, True), (0x10, False)])
+def test_a_lock_is_no_insert_and_no_delete(tmp_path: Path, kind: int, is_told: bool) -> None:
+    """SELECT … FOR UPDATE, whose supplemental header names the statement."""
+    redo = LobRedo()
+    redo.begin()
+    slot = redo.insert(ONE, None, None)
+    logged = redo.supplemental(kind, slot, 0, 0)
+    back = lock_kdo(redo.redo, BASE, OP_LKR | UNDO_SIDE, slot, 0)
+    redo.pair([back, *logged], [lock_kdo(redo.redo, BASE, OP_LKR, slot, 1)], OP_LKR)
+    redo.end()
+    found = told(redo, tmp_path)
+    assert found.code == (Code.CHANGE_UNDECODABLE if is_told else None)
+    assert found.ids == ([] if is_told else [1])

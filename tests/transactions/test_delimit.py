@@ -183,3 +183,21 @@ def test_a_marker_of_the_header_means_the_first_record_of_its_undo_block() -> No
     assert live([first, marker(0, slot_head=1, prev_dba=41)]) == ([0], 0, 1)
     second = dataclasses.replace(change(1, 50, 2), prev_dba=40)
     assert live([second, marker(2, slot_head=1, prev_dba=40)]) == ([0], 0, 1)
+
+
+def of_row(one: Event, block: int, slot: int) -> Event:
+    return dataclasses.replace(one, session=block, serial=slot)
+
+
+def test_a_marker_means_the_newest_change_of_the_row_before_it() -> None:
+    """The row vector before a marker names the row; 0 as the block says nothing."""
+    first, other, again = (
+        of_row(change(number, 50, number), 7, slot) for number, slot in ((1, 4), (2, 5), (3, 4))
+    )
+    rows = [first, other, again]
+    assert live([*rows, of_row(marker(3), 7, 4), of_row(marker(2), 7, 5)]) == ([0], 2, 0)
+    assert live([*rows, of_row(marker(2), 7, 5)]) == ([0, 2], 1, 0)
+    assert live([*rows, marker(1), of_row(marker(3), 7, 4)]) == ([1], 2, 0)
+    # Misread records: of another row, of an older change of the row.
+    for misread in (of_row(marker(2), 7, 4), of_row(marker(2), 6, 5), of_row(marker(1), 7, 4)):
+        assert live([*rows, misread]) == ([0, 1, 2], 0, 1)

@@ -272,8 +272,8 @@ def test_another_container_with_the_same_numbers_is_none_of_ours(
         redo.con_id = con_id
         redo.begin()
         redo.insert(Decimal(con_id), None, None)
-        redo.insert(Decimal(10 + con_id), None, None)
-        redo.undo_insert(1, redo.undo)
+        slot = redo.insert(Decimal(10 + con_id), None, None)
+        redo.undo_insert(slot, redo.undo)
         redo.end_with_marker() if marked else redo.end()
     redo.con_id = 3
     found = told(redo, tmp_path, split_blocks=split_blocks)

@@ -306,3 +306,36 @@ def test_nothing_is_kept_for_a_restart_while_an_end_is_missed(tmp_path: Path) ->
     assert (before, merger.has_unsaved) == (True, False)
     assert merger.failure is not None
     assert merger.accounting().closes
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize(
+    ("between", "place", "is_told"),
+    [
+        ([], {}, True),
+        ([], {"serial": 5}, False),
+        ([], {"session": 8}, False),
+        ([], {"session": 0}, False),
+        ([], {"thread": 2}, False),
+        # The row is free again: its change was taken back, its transaction has ended.
+        ([Event(EventKind.UNDONE, XID & ~0xFFFFFFFF, 11, 2, slot_head=1, session=7, serial=4)],
+         {}, False),
+        ([event(EventKind.COMMIT, XID, 11)], {}, False),
+    ],
+)  # fmt: skip
+def test_a_marker_of_a_first_change_is_told_where_another_transaction_has_its_row(
+    between: list[Event], place: dict[str, int], is_told: bool, apart: bool
+) -> None:
+    """It names no undo block; but Oracle locks the row."""
+    change = Event(EventKind.CHANGE, XID, 10, 10, undo_dba=50, session=7, serial=4)
+    marker = replace(
+        Event(EventKind.UNDONE, OTHER & ~0xFFFFFFFF, 12, 12, slot_head=1, session=7, serial=4),
+        **place,  # type: ignore[arg-type]
+    )
+    assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
+    before, behind = [event(EventKind.BEGIN, XID, 9), change], [*between, marker]
+    told_of = []
+    for part in [before, behind] if apart else [before + behind]:
+        finished = assembler.feed(batch_of(part))
+        told_of += faults(finished)
+    assert len(told_of) == is_told
