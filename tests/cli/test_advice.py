@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,10 +111,13 @@ ADVISED: Final = sorted(
 )
 
 
+tree = cache(get_command)  # to build it takes a sixteenth of a second
+
+
 def parse(text: str) -> None:
     """Fail where a command is none."""
     _, *words = shlex.split(text)
-    command: Any = get_command(app)
+    command: Any = tree(app)
     context = command.make_context("olr-pg", ["version"], resilient_parsing=True)
     while words and hasattr(command, "commands"):
         name = words.pop(0)

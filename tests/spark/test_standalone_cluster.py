@@ -49,6 +49,7 @@ class Driver(NamedTuple):
         return (self.folder / "stderr.log").read_text()
 
 
+@pytest.mark.timeout(900)  # nine starts of Java, one after the other in part
 def test_killed_workers_and_drivers_lose_and_double_nothing(
     cluster: StandaloneCluster, source: Source, tmp_path: Path, postgres_database: str
 ) -> None:
