@@ -52,6 +52,27 @@ def plain_column(_table: str, _column: Column, target: TargetColumn) -> PlainCol
     return PlainColumn(target.base_oid)
 
 
+def way_document(
+    served: Served, data: Path, target: str, *tables: str, **apply: Any
+) -> dict[str, Any]:
+    """Return a configuration of a way back from `target` to tables ``APP.…``."""
+    document = document_of(served.folder)
+    document["context"] = {"data": str(data)}
+    document["apply"] = {
+        "connect-string": target,
+        "tables": [f"APP.{one.upper()}" for one in tables],
+        **apply,
+    }
+    document["fallback"] = {"user": "app", "password": "olr"}
+    return document
+
+
+def write_document(document: dict[str, Any], path: Path) -> Path:
+    """Write a configuration; return where."""
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
 @dataclass
 class MadeWay:
     """Both sides of one table ``APP.T…`` with the columns id, v, w and big.
@@ -96,16 +117,8 @@ class MadeWay:
 
     def config_file(self, folder: Path) -> Path:
         """Write a configuration of this way back."""
-        document = document_of(self.served.folder)
-        document["context"] = {"data": str(folder / "data")}
-        document["apply"] = {
-            "connect-string": self.database,
-            "tables": [f"APP.{self.name.upper()}"],
-        }
-        document["fallback"] = {"user": "app", "password": "olr"}
-        path = folder / "olr-pg.json"
-        path.write_text(json.dumps(document), "utf-8")
-        return path
+        document = way_document(self.served, folder / "data", self.database, self.name)
+        return write_document(document, folder / "olr-pg.json")
 
     def sql(self, *statements: str) -> None:
         """Carry statements out in PostgreSQL, in one transaction."""

@@ -33,7 +33,8 @@ from olr_pg.load.initial import LoadOptions, initial_load
 from olr_pg.load.verification.verification import verify
 from olr_pg.proving.whole_way import SmallPartition
 from tests.fallback.kills import logical_postgres
-from tests.proving.served import document_of, served_source
+from tests.fallback.made_way import way_document
+from tests.proving.served import served_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -250,20 +251,14 @@ class RoundTrip:
         return Outcome(seed, rows, transactions, "; ".join(wrong) + (f" {table}" if wrong else ""))
 
     def _config(self, table: Table, target: str) -> Config:
-        document = document_of(self._served.folder)
         number = 1 if target == self._first else 2
         data = self._folder / f"data-{number}-{table.name}"
-        document["context"] = {"data": str(data)}
+        more = {"subscription": f"s{number}_{table.name}", "create-tables": True}
+        document = way_document(self._served, data, target, table.name, **more)
         document["status"] = {"enabled": False}
         document["target"] = {"address": "127.0.0.1:0"}
-        document["apply"] = {
-            "connect-string": target,
-            "tables": [f"APP.{table.name.upper()}"],
-            "subscription": f"s{number}_{table.name}",
-            "create-tables": True,
-        }
-        if target == self._first:
-            document["fallback"] = {"user": "app", "password": "olr"}
+        if target != self._first:
+            del document["fallback"]
         return parse_config(document, self._served.folder)
 
     def _load(self, config: Config, target: str) -> None:

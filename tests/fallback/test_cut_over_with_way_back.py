@@ -23,10 +23,12 @@ from olr_pg.files.sealed import current_key
 from olr_pg.load.cutover.cut_over import STEPS
 from olr_pg.load.cutover.steps_done import DONE, note_step
 from olr_pg.load.fallback_way import open_way_back
-from tests.proving.served import Served, document_of
+from tests.fallback.made_way import way_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.proving.served import Served
 
 ITEMS = "CREATE TABLE sold (id NUMBER(9) PRIMARY KEY, name VARCHAR2(20), made DATE)"
 
@@ -40,18 +42,9 @@ def config(served: Served, logical_database: str, tmp_path: Path) -> Path:
         served.execute("DROP SEQUENCE sold_seq")
     served.execute("CREATE SEQUENCE sold_seq START WITH 5")
     served.execute(ITEMS)
-    document = document_of(served.folder)
-    document["context"] = {"data": str(tmp_path / "data")}
-    document["apply"] = {
-        "connect-string": logical_database,
-        "tables": ["APP.SOLD"],
-        "create-tables": True,
-        "start-scn": served.server.database.current_scn(),
-    }
-    document["fallback"] = {"user": "app", "password": "olr"}
-    path = tmp_path / "olr-pg.json"
-    path.write_text(json.dumps(document), "utf-8")
-    return path
+    more = {"create-tables": True, "start-scn": served.server.database.current_scn()}
+    document = way_document(served, tmp_path / "data", logical_database, "sold", **more)
+    return write_document(document, tmp_path / "olr-pg.json")
 
 
 @pytest.fixture

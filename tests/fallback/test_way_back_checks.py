@@ -22,7 +22,8 @@ from olr_pg.fallback.value_report import TableReport, Unfit, report_lines, repor
 from olr_pg.fallback.way_back_checks import check_ledger_known, check_way_back, slot_state
 from olr_pg.load import sources
 from olr_pg.observability.findings import Finding, Severity
-from tests.proving.served import Served, document_of, served_source
+from tests.fallback.made_way import way_document, write_document
+from tests.proving.served import Served, served_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,17 +64,11 @@ def target(postgres_database: str) -> str:
 
 
 def config_file(served: Served, target: str, **fallback: Any) -> Path:
-    document = document_of(served.folder)
-    document["context"] = {"data": str(served.folder / "data")}
-    document["apply"] = {
-        "connect-string": target,
-        "tables": ["APP.ITEMS", "APP.PLAIN"],
-        "types": {"boolean": ["CHAR(1)"]},
-    }
-    document["fallback"] = {"user": "app", "password": "olr", **fallback}
-    path = served.folder / "way-back.json"
-    path.write_text(json.dumps(document), "utf-8")
-    return path
+    types = {"boolean": ["CHAR(1)"]}
+    data = served.folder / "data"
+    document = way_document(served, data, target, "items", "plain", types=types)
+    document["fallback"].update(fallback)
+    return write_document(document, served.folder / "way-back.json")
 
 
 def reported(path: Path, *, count: bool = True) -> dict[str, TableReport]:
