@@ -172,6 +172,7 @@ class ContainerFollower:
         for obj in objects:
             version = self._evolve_table(obj, transaction, rest, parts)
             if version is not None:
+                version = version._replace(root=self._roots.get(obj))
                 self.versions.setdefault(obj, []).append(version)
                 self._current[obj] = version.table
                 self._places = None
@@ -234,7 +235,7 @@ class ContainerFollower:
         evolution = judge_again(old, table, said, empty=is_empty)
         self._tell(table.obj, transaction, evolution, table)
         alive = table.obstacle is None
-        return Version(transaction.commit_scn, table if alive else None, root)
+        return Version(transaction.commit_scn, table if alive else None)
 
     def _come_back(
         self,
@@ -246,7 +247,7 @@ class ContainerFollower:
         """Take a table out of the recycle bin, before another one has taken its place."""
         del self._gone[table.full_name]
         self._tell(obj, transaction, flashed_back(table, statements), table)
-        return Version(transaction.commit_scn, table, self._roots.get(obj))
+        return Version(transaction.commit_scn, table)
 
     def _is_name_known(self, table: Table) -> bool:
         """Tell whether another table had the name: its target and its ledger are that one's."""

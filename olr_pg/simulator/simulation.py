@@ -297,11 +297,11 @@ class Simulation:
             for transaction in transactions:
                 transaction.delivered = delivered_changes(transaction)
         rows = self.final_rows()
+        for table, columns in self._first_columns.items():
+            old = replace(table, columns=columns)
+            first = _complete(old, table.at_start)
+            write_rows(self._directory / "tables", old, first, self._start_scn)
         for table in tables:
-            if table in self._first_columns:
-                old = replace(table, columns=self._first_columns[table])
-                first = _complete(old, table.at_start)
-                write_rows(self._directory / "tables", old, first, self._start_scn)
             final = _complete(table, rows[table.full_name])
             seen = replace(table, columns=tuple(c for c in table.columns if not c.unused))
             write_rows(self._directory / "final", seen, final, self.instance.scn)
@@ -321,7 +321,8 @@ class Simulation:
 
     def final_rows(self) -> dict[str, Rows]:
         """Return the committed rows of each table by ROWID."""
-        return tables_at(self._tables, self.committed(), self.instance.scn)
+        named = dict.fromkeys((*self._first_columns, *self._tables))
+        return tables_at(named, self.committed(), self.instance.scn)
 
 
 def _complete(table: SimTable, rows: Rows) -> Iterator[tuple[str, list[Cell | None]]]:

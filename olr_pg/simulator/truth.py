@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from olr_pg.scalars import format_rowid, format_xid, pack_xid
-from olr_pg.simulator.model.transactions import TRUNCATE
+from olr_pg.simulator.model.transactions import DROP_TABLE, TRUNCATE
 from olr_pg.transactions.finished_columns import DmlKind
 
 if TYPE_CHECKING:
@@ -135,11 +135,13 @@ def tables_at(
     """Every table's rows as of an SCN, as a query with ``AS OF SCN`` finds them.
 
     Args:
-        tables: whose rows are wanted.
+        tables: whose rows are wanted; of those of one name the first is the one of the beginning.
         transactions: all that have committed, in commit order.
         scn: commits at it count.
     """
-    contents: dict[str, Rows] = {table.full_name: dict(table.at_start) for table in tables}
+    contents: dict[str, Rows] = {}
+    for table in tables:
+        contents.setdefault(table.full_name, dict(table.at_start))
     for transaction in transactions:
         if transaction.commit_scn > scn:
             continue
@@ -159,7 +161,7 @@ def tables_at(
 
 
 def _carry_out(effect: DdlEffect, rows: Rows) -> None:
-    if effect.operation == TRUNCATE:
+    if effect.operation in (TRUNCATE, DROP_TABLE):
         rows.clear()  # those of index-organised tables have no ROWID
     gone = {format_rowid(dataobj, 0, 0)[:DATAOBJ_LETTERS] for dataobj in effect.emptied}
     for rowid in [rowid for rowid in rows if rowid[:DATAOBJ_LETTERS] in gone]:
