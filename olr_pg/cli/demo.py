@@ -18,7 +18,7 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Let a simulated Oracle take orders, replicate it into an embedded PostgreSQL, compare.
+    """Replicate a simulated Oracle into an embedded PostgreSQL, and compare both.
 
     PostgreSQL goes on afterwards, for a look; how to look, and how to end it, is said.
     """

@@ -11,7 +11,7 @@ from olr_pg.cli.config import ConfigOption
 from olr_pg.cli.printing import log_to_stderr, print_line
 from olr_pg.observability.wording import counted
 
-app = typer.Typer(help="The dictionary of the source.", no_args_is_help=True)
+app = typer.Typer(help="Export the dictionary of the source.", no_args_is_help=True)
 
 
 @app.callback()

@@ -33,7 +33,7 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> None:
-    """Check source, target and this machine; say what is wrong and what mends it.
+    """Check the source, the target and this machine. List problems and how to fix them.
 
     Changes nothing anywhere. What passed is listed too, but not with --json. Exit codes: 0 nothing
     found, 10 warnings only, 11 errors.

@@ -37,7 +37,7 @@ _INCOMPLETE_MAX = 100
 """Lines of incomplete rows without `--all`."""
 
 app = typer.Typer(
-    help="Errors of the applier: list, show, retry, skip.",
+    help="List, show, retry and skip errors of the applier.",
     no_args_is_help=True,
 )
 

@@ -88,7 +88,7 @@ def init(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
 ) -> None:
-    """Write a first configuration file; what no option says is asked for on a terminal."""
+    """Write a first configuration file. On a terminal, ask for what the options do not set."""
     from olr_pg.config.reading import parse_text
     from olr_pg.config.starter import SECRETS, LiveSource, starter_text
     from olr_pg.files.owned import written_whole

@@ -36,7 +36,7 @@ def prepare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
-    """Compile the kernels and archive Java's classes, so that commands start at once.
+    """Compile the kernels and archive Java's classes, so that commands start quickly.
 
     Takes a minute or two, and some 130 MB of the user's cache directory; seconds if all is there.
     A new version of the package, of Java or of Spark wants it again. Without it the first start

@@ -46,7 +46,7 @@ def prove(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove on this very source database that each form of change is read right.
+    """Check on your source database that each form of change is read correctly.
 
     Runs scenarios of SQL in a scratch schema (section `prove` of the configuration; a DBA makes it
     with sql/oracle/prove.sql), decodes their redo and judges it three ways: the rows at the start

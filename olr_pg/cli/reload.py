@@ -11,7 +11,7 @@ from olr_pg.errors import Code, OlrPgError, plain_reason
 
 
 def reload(config: ConfigOption) -> None:
-    """Let the running appliance read its configuration again, as SIGHUP does.
+    """Make the running appliance read its configuration again, as SIGHUP does.
 
     Taken without a restart: apply.tables, log, target.allow, target.limits, status.allow. Its log
     says what was taken, and what needs a restart. A file with an error changes nothing.

@@ -29,7 +29,7 @@ _TAKING_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 
 app = typer.Typer(
-    help="Tables: list, pause, resume, add, remove, while replication goes on.",
+    help="List, pause, resume, add and remove tables during replication.",
     no_args_is_help=True,
 )
 

@@ -44,7 +44,7 @@ def assess(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Report all that is in the source's schemas: carried over or by hand, with an estimate.
+    """Report what the source's schemas contain, what needs manual work, and how much.
 
     Reads the dictionary live, or the inventory beside an exported one. Changes nothing anywhere:
     what PostgreSQL takes is tried in the target in a transaction that is rolled back.

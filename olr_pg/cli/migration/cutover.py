@@ -65,7 +65,7 @@ def cutover(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cut over to the target, step by step; start it again to go on where it stopped.
+    """Cut over to the target, step by step. Run it again to continue where it stopped.
 
     The steps: quiet, archived, applied, verified, sequences, constraints, report. End `olr-pg run`
     before: this command applies what is left itself. Nothing is changed in the source, but with

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXIT_REFUSED: Final = 1
 
 app = typer.Typer(
-    help="The way back: what commits in PostgreSQL after the cut-over, into Oracle.",
+    help="Replicate back into Oracle what commits in PostgreSQL after the cut-over.",
     no_args_is_help=True,
 )
 

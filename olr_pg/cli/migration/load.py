@@ -67,7 +67,7 @@ def initial_load(
     only_target: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Load whole tables as of an SCN; `olr-pg run` then goes on from there.
+    """Load whole tables as of an SCN. Then `olr-pg run` continues from there.
 
     The rows come from the live database, or from the Parquet files in `source.tables`. Missing
     tables are created with `apply.create-tables`, with the keys, indexes and sequences that the

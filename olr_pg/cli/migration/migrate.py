@@ -45,7 +45,7 @@ def migrate(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring everything over, step by step: start it again to go on where it stopped.
+    """Migrate everything, step by step. Run it again to continue where it stopped.
 
     The steps: doctor, schema, load, indexes, replication, verify, rest. Then the target is ready to
     be cut over to, and replication goes on until Ctrl-C; `migrate --cutover` ends it. The steps are

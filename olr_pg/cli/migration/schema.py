@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERENT: Final = 1
 
-app = typer.Typer(help="The source's schema for PostgreSQL.", no_args_is_help=True)
+app = typer.Typer(
+    help="Export, apply and compare the source's schema in PostgreSQL.", no_args_is_help=True
+)
 
 
 @app.callback()

@@ -273,7 +273,7 @@ def repair(
     target_name: TargetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Repair exactly the rows that `olr-pg verify --differences FILE` has named.
+    """Repair exactly the rows that `olr-pg verify --differences FILE` listed.
 
     Without --yes it only shows what it would do. A row that has changed since then is left alone.
     Where it fails, it says which tables were repaired before, and which not.
