@@ -3,74 +3,46 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from olr_pg.capture.lineage import Lineage
-from olr_pg.capture.online_logs import OnlineLogs
 from olr_pg.config.source_section import OracleSource
 from olr_pg.errors import Code, OlrPgError
-from olr_pg.oracle.live_source import LiveDatabase
 from olr_pg.oracle.online_checks import check_online
 from olr_pg.oracle.oracle_connection import OracleDatabase
 from olr_pg.oracle.transport import online_ranges
-from olr_pg.oracle.transport.log_transport import make_transport, open_ranges
 from olr_pg.oracle.transport.online_ranges import OnlineRanges, SessionLost
-from olr_pg.oracle.vault import LogVault
-from olr_pg.simulator.oracle_net.serve import LiveServer
-from olr_pg.simulator.oracle_net.state import ARCHIVE, ORADATA
 from tests.online_source import small_logs
-from tests.oracle.test_live_online import OPTIONS, Working, all_of, names
 from tests.oracle.test_online_groups import log, member
-from tests.oracle.transport.conftest import SshHost, breaking
-from tests.replicator.scripted_source import SHOP, Reader
+from tests.oracle.transport.conftest import SshHost
+from tests.oracle.transport.far_histories import SHORT, check_all_comes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from olr_pg.simulator.live import LiveOptions
     from olr_pg.simulator.oracle_net.server import StandIn
 
-CUT_BYTES = 150_000
-SHORT = replace(OPTIONS, seconds=0.8)
-RANGE = 'tail -c +$(($2 + 1)) "$0/$(basename "$1")" | head -c "$3"'
-WHOLE = 'cat "$0/$(basename "$1")"'
 
-
-def far(
-    stack: ExitStack, kind: str, working: Working, ssh_host: SshHost, vault: Path
-) -> OracleSource:
-    """The source of a database whose files are not mounted, over a line that is cut."""
-    common: dict[str, Any] = {"path-mapping": [], "vault": {"directory": str(vault)}}
-    folder = working.folder
-    if kind == "command":
-        command = {
-            "kind": "command",
-            "command": ["sh", "-c", WHOLE, str(folder / "logs"), "{name}"],
-            "range-command": [
-                *("sh", "-c", RANGE, str(folder / "online")),
-                *("{name}", "{offset}", "{size}"),
-            ],
-        }
-        return working.source(**common, transport=command)
-    if kind == "bfile":
-        working.source()
-        port = stack.enter_context(breaking(working.server.port, CUT_BYTES))
-        server = f"127.0.0.1:{port}/{working.server.service}"
-        return working.source(**common, server=server, transport={"kind": "bfile"})
-    port = stack.enter_context(breaking(ssh_host.port, CUT_BYTES))
-    ssh_host.known_at(port, ssh_host.port)
-    root = f"/backup/{folder.name}"
-    mapping = [ARCHIVE, f"{root}/logs", ORADATA, f"{root}/online"]
-    section = ssh_host.section(port=port, **{"path-mapping": mapping})
-    return working.source(**common, transport=section)
-
-
-@pytest.mark.parametrize("kind", ["bfile", "sftp", "command"])
+@pytest.mark.parametrize(
+    ("kind", "options", "threads"),
+    [
+        pytest.param("bfile", SHORT, 1, id="bfile"),
+        pytest.param("sftp", SHORT, 1, id="sftp"),
+        pytest.param("command", SHORT, 1, id="command"),
+        pytest.param("bfile", replace(SHORT, resetlogs_seconds=0.3), 1, id="resetlogs"),
+        pytest.param("sftp", SHORT, 2, id="threads"),
+    ],
+)
 def test_everything_comes_once_and_in_order_over_a_line_that_is_cut(
-    tmp_path: Path, ssh_host: SshHost, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    ssh_host: SshHost,
+    kind: str,
+    options: LiveOptions,
+    threads: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(online_ranges, "PIECE", 32 << 10)
     ranged, read = list[int](), OnlineRanges.read
@@ -81,31 +53,7 @@ def test_everything_comes_once_and_in_order_over_a_line_that_is_cut(
         return data
 
     monkeypatch.setattr(OnlineRanges, "read", counted)
-    with ExitStack() as stack:
-        working = Working(ssh_host.archive / kind, SHORT, 1, LiveServer)
-        stack.callback(working.end)
-        source = far(stack, kind, working, ssh_host, tmp_path / "vault")
-        assert source.transport is not None
-        assert source.vault is not None
-        oracle = OracleDatabase(source)
-        stack.callback(oracle.close)
-        found = oracle.read("testing", lambda connection: check_online(connection, source))
-        assert found == []
-        ranges = open_ranges(source.transport, source)
-        online = OnlineLogs(
-            tmp_path / "spool",
-            open_member=ranges.open,
-            look_seconds=ranges.look_seconds,
-            close_way=ranges.close,
-        )
-        vault = LogVault(source.vault, lambda: None, make_transport(source.transport, source))
-        database = LiveDatabase(source, Lineage(tmp_path / "lineage"), online=online, vault=vault)
-        stack.callback(database.close)
-        reader = stack.enter_context(Reader(database, query=SHOP))
-        got = all_of(working, reader)
-        truth = working.truth()
-        assert len(truth) > 20
-        assert names(got) == truth
+    check_all_comes(tmp_path, ssh_host, kind, options, threads)
     assert sum(ranged)  # not all of it came archived
 
 
