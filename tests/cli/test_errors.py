@@ -85,7 +85,7 @@ def test_a_stopped_table_is_listed_shown_retried_and_let_go_on(
     text = run(config, "show", number).stdout
     assert re.search(r'statement: INSERT INTO "s"."t" .*VALUES \(\$1', text)
     assert re.search(r"first seen: [-0-9]+ [:0-9]+ UTC\n", text)
-    assert f"leave the change out with `olr-pg errors skip {number}`" in text
+    assert f"skip the change with `olr-pg errors skip {number}`" in text
     assert "after:" not in text.replace('"after":', "")
     again = run(config, "retry", "--json")
     assert again.exit_code == 1

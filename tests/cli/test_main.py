@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -154,6 +155,7 @@ def open_for_writing(fifo: Path, reader: subprocess.Popen[str]) -> int:
             if error.errno != errno.ENXIO:
                 raise
         assert reader.poll() is None
+        time.sleep(0.002)
 
 
 def wait_until_it_reads(process: subprocess.Popen[str]) -> None:
@@ -161,6 +163,7 @@ def wait_until_it_reads(process: subprocess.Popen[str]) -> None:
     stat = Path(f"/proc/{process.pid}/stat")
     while stat.read_text().rpartition(")")[2].split()[0] != "S":
         assert process.poll() is None
+        time.sleep(0.002)
 
 
 @pytest.mark.parametrize(
