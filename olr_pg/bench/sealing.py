@@ -1,4 +1,7 @@
-"""What the encryption of files with rows costs: writing, reading, and decoding encrypted logs."""
+"""What the encryption of files with rows costs.
+
+Writing and reading them, decoding encrypted logs, and decoding what waits on disk meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from olr_pg.bench.decoding import MB
 from olr_pg.bench.inputs import log_set
 from olr_pg.bench.measure import Result, compared, measured
+from olr_pg.decoding.spill import SpillFiles
 from olr_pg.files.sealed import (
     KEY_BYTES,
     RowKey,
@@ -51,6 +55,10 @@ def sealing_cost(options: Options) -> Iterator[Result]:
     yield _beside(
         "logs decoded", key, partial(_decoded, logs.snapshot, plain, sealed, logs.size), options
     )
+    yield _beside(
+        "logs decoded, open transactions on disk", key,
+        partial(_spilled, logs.snapshot, plain, options.folder / "spill", logs.size), options,
+    )  # fmt: skip
 
 
 def _beside(name: str, key: RowKey, work: Callable[[], float], options: Options) -> Result:
@@ -75,6 +83,13 @@ def _there_and_back(path: Path, data: bytes) -> float:
         return len(path.read_bytes())
     with SealedReader(path) as sealed:
         return len(sealed.read(0, sealed.size))
+
+
+def _spilled(snapshot: Snapshot, logs: Path, folder: Path, size: int) -> float:
+    storage = SpillFiles(folder, 0)
+    for _ in LogDecoding(snapshot, [str(logs)]).runs(storage=storage):
+        pass
+    return size
 
 
 def _decoded(snapshot: Snapshot, plain: Path, sealed: Path, size: int) -> float:

@@ -146,10 +146,11 @@ class _Frames:
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, data, _PLACE.pack(place, last))
 
-    def open(self, place: int, frame: bytes, *, last: bool) -> bytes:
+    def open(self, place: int, frame: bytes | memoryview, *, last: bool) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        nonce, rest = frame[:_NONCE_BYTES], frame[_NONCE_BYTES:]
+        view = memoryview(frame)
+        nonce, rest = view[:_NONCE_BYTES], view[_NONCE_BYTES:]
         try:
             return self._cipher.decrypt(nonce, rest, _PLACE.pack(place, last))
         except (InvalidTag, ValueError):
@@ -449,15 +450,15 @@ class Records:
         """Return what is to be written of a piece; `place` is its number in the file."""
         return data if self._frames is None else self._frames.seal(place, data, last=False)
 
-    def open(self, place: int, data: memoryview) -> memoryview | bytearray:
-        """Return a piece that was read, writable: kernels are compiled for such bytes.
+    def open(self, place: int, data: memoryview) -> memoryview | bytes:
+        """Return a piece that was read.
 
         Raises:
             SealError: it is not what was written.
         """
         if self._frames is None:
             return data
-        return bytearray(self._frames.open(place, bytes(data), last=False))
+        return self._frames.open(place, data, last=False)
 
 
 def nameless_file(directory: Path | None, prefix: str, buffering: int = -1) -> IO[bytes]:
