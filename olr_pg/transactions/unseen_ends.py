@@ -155,9 +155,23 @@ def misplaced_markers(
         known += [_undone_keys(one) for one in waiting]
         lost = lost[~np.isin(_marker_keys(events, lost)[1], _joined(known, 1))]
     elsewhere = np.isin(_marker_keys(events, lost)[0], _joined(known, 0))
-    told = lost[elsewhere].tolist()
+    told = [row for row in lost[elsewhere].tolist() if _is_behind_its_record(events, row, waiting)]
     told += _on_locked_rows(events, lost[~elsewhere], waiting)
     return [_told_alone(take(events, np.full(3, row))) for row in sorted(told)]
+
+
+def _is_behind_its_record(
+    events: EventColumns, marker: int, waiting: Sequence[EventColumns]
+) -> bool:
+    """Tell whether a change before a marker, of whatever slot, has the undo record that it names.
+
+    Where a batch begins in the middle of the marker's transaction, the change of the marker is not
+    in it. Undo blocks are used again once their transactions have ended: so behind the marker
+    another transaction may have a record of the same place and wrap.
+    """
+    wanted = _marker_keys(events, np.array([marker]))[0]
+    before = [*waiting, take(events, slice(0, marker))]
+    return any(bool(np.isin(wanted, _undone_keys(one)[0]).any()) for one in before)
 
 
 def _on_locked_rows(

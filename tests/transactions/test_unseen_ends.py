@@ -184,6 +184,18 @@ def test_a_marker_at_the_head_of_another_slot_than_its_change_is_told(
     assert len(faults(found)) == is_told
 
 
+@pytest.mark.parametrize("is_before", [True, False])
+def test_an_undo_block_that_is_used_again_behind_a_marker_tells_nothing(is_before: bool) -> None:
+    """A split begins in the middle of a transaction; its undo block is used again in there."""
+    change = Event(EventKind.CHANGE, XID, 11, 11, undo_dba=50, rci=4, wrp=3)
+    marker = Event(EventKind.UNDONE, OTHER & ~0xFFFFFFFF, 12, 12, undo_dba=50, rci=4, wrp=3)
+    begin = event(EventKind.BEGIN, XID, 10)
+    later = [replace(one, scn=20, number=20) for one in (begin, change)]
+    events = [begin, change, marker] if is_before else [marker, *later]
+    assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
+    assert len(faults(assembler.feed(batch_of(events)))) == is_before
+
+
 @SPLITS
 def test_an_undo_marker_of_a_transaction_that_began_before_the_redo_is_nothing(
     tmp_path: Path, split_blocks: int
