@@ -155,23 +155,31 @@ def misplaced_markers(
         known += [_undone_keys(one) for one in waiting]
         lost = lost[~np.isin(_marker_keys(events, lost)[1], _joined(known, 1))]
     elsewhere = np.isin(_marker_keys(events, lost)[0], _joined(known, 0))
-    told = [row for row in lost[elsewhere].tolist() if _is_behind_its_record(events, row, waiting)]
+    told = [row for row in lost[elsewhere].tolist() if _is_open_elsewhere(events, row, waiting)]
     told += _on_locked_rows(events, lost[~elsewhere], waiting)
     return [_told_alone(take(events, np.full(3, row))) for row in sorted(told)]
 
 
-def _is_behind_its_record(
-    events: EventColumns, marker: int, waiting: Sequence[EventColumns]
-) -> bool:
-    """Tell whether a change before a marker, of whatever slot, has the undo record that it names.
+def _is_open_elsewhere(events: EventColumns, marker: int, waiting: Sequence[EventColumns]) -> bool:
+    """Tell whether a transaction that is open at a marker has the undo record that it names.
 
-    Where a batch begins in the middle of the marker's transaction, the change of the marker is not
-    in it. Undo blocks are used again once their transactions have ended: so behind the marker
-    another transaction may have a record of the same place and wrap.
+    The change of a marker need not be known: it may be from before the batch, or one that carries
+    no row, such as a lock. And undo blocks are used again once their transactions have ended: so
+    another transaction, before it or behind it, may have had a record of the same place and wrap.
     """
     wanted = _marker_keys(events, np.array([marker]))[0]
-    before = [*waiting, take(events, slice(0, marker))]
-    return any(bool(np.isin(wanted, _undone_keys(one)[0]).any()) for one in before)
+    before = joined_rows([*waiting, take(events, slice(0, marker))])
+    changes = np.flatnonzero(np.isin(before.kind, _WITH_UNDO) & (before.undo_dba != 0))
+    first = changes[(before.rci[changes] == 0) & (before.prev_dba[changes] != 0)]
+    found = np.concatenate(
+        [
+            changes[_undo_keys(before.undo_dba, before, changes) == wanted],
+            first[_undo_keys(before.prev_dba, before, first) | _AT_HEAD == wanted],
+        ]
+    )
+    slots = slot_keys(before)
+    ends = np.isin(before.kind, (EventKind.COMMIT, EventKind.ROLLBACK))
+    return any(not (ends[row:] & (slots[row:] == slots[row])).any() for row in found.tolist())
 
 
 def _on_locked_rows(

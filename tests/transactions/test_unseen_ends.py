@@ -184,16 +184,20 @@ def test_a_marker_at_the_head_of_another_slot_than_its_change_is_told(
     assert len(faults(found)) == is_told
 
 
-@pytest.mark.parametrize("is_before", [True, False])
-def test_an_undo_block_that_is_used_again_behind_a_marker_tells_nothing(is_before: bool) -> None:
-    """A split begins in the middle of a transaction; its undo block is used again in there."""
+@pytest.mark.parametrize("where", ["open", "ended", "behind"])
+def test_an_undo_block_that_is_used_again_tells_nothing_of_a_marker(where: str) -> None:
+    """What a marker takes back may be from before the batch, or a lock, which is no event."""
     change = Event(EventKind.CHANGE, XID, 11, 11, undo_dba=50, rci=4, wrp=3)
     marker = Event(EventKind.UNDONE, OTHER & ~0xFFFFFFFF, 12, 12, undo_dba=50, rci=4, wrp=3)
     begin = event(EventKind.BEGIN, XID, 10)
     later = [replace(one, scn=20, number=20) for one in (begin, change)]
-    events = [begin, change, marker] if is_before else [marker, *later]
+    events = {
+        "open": [begin, change, marker],
+        "ended": [begin, change, event(EventKind.COMMIT, XID, 11), marker],
+        "behind": [marker, *later],
+    }[where]
     assembler = Assembler(WANTED.plan, WANTED.tables, is_split=False)
-    assert len(faults(assembler.feed(batch_of(events)))) == is_before
+    assert len(faults(assembler.feed(batch_of(events)))) == (where == "open")
 
 
 @SPLITS
