@@ -49,7 +49,6 @@ ALLOWED: Final = {
     ("cli/simulate.py", "wait", "simulate"): OPERATOR,
     ("cli/simulate.py", "wait", "_serve"): OPERATOR,
     ("datasource/survey.py", "result", "_read_split"): DECODING,
-    ("fallback/way_back_metrics.py", "join", "served_metrics"): "its server was shut down",
     ("load/lob_fetching.py", "join", "fetching_lobs"): "source.query-timeout; " + SIGNALS,
     ("load/prefetching.py", "result", "prefetched"): OPERATOR,
     ("load/row_progress.py", "join", "row_progress"): OVER,

@@ -106,8 +106,8 @@ class Fallback(Section):
     )
     metrics_address: ConfigAddress | None = Field(
         default=None,
-        description='"host:port" where `olr-pg fallback run` serves /metrics to whoever reaches it;'
-        " null: nowhere",
+        description='"host:port" where `olr-pg fallback run` serves its status page and /metrics,'
+        " with `status.tls` and `status.allow`; null: nowhere",
     )
     on_conflict: Literal["error", "skip", "overwrite"] = Field(
         default="error",

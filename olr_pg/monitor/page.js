@@ -227,9 +227,46 @@ function details(s) {
   byId("left_out").hidden = !left.length;
   pairs("left", left.map(([name, count, kind]) => [name, whole(count), kind]));
 }
+/* `olr-pg fallback run` serves this page too; what is of redo and of its history is hidden then. */
+function wayBack(s) {
+  const back = s.way_back, slot = back && back.slot, ledger = back && back.ledger;
+  for (const one of document.querySelectorAll("main > *")) {
+    if (one.id !== "problems") one.hidden = !back || !one.id.startsWith("way_");
+  }
+  if (!back) return;
+  pairs("way_position", [
+    ["Oracle has the commits up to", ledger ? ledger.lsn : "unknown"],
+    ["WAL that Oracle does not have yet", back.lag_bytes === null ? "unknown" : bytes(back.lag_bytes)],
+    ["transactions applied", ledger ? whole(ledger.transactions) : "unknown"],
+    ["both sides answered", span(s.at - back.answered_at) + " ago"],
+  ]);
+  const used = slot && slot.wal_bytes !== null ? slot.wal_bytes / back.max_wal_bytes : 0;
+  pairs("way_slot", slot ? [
+    ["confirmed up to", slot.lsn],
+    ["in use by olr-pg fallback run", slot.is_active ? "yes" : "no", slot.is_active ? "" : "warning"],
+    ["state of its WAL", slot.wal_status || "unknown", slot.wal_status === "lost" ? "error" : ""],
+    ["WAL kept", slot.wal_bytes === null ? "unknown" : bytes(slot.wal_bytes)],
+    ["fallback.max-wal-mb", bytes(back.max_wal_bytes)],
+  ] : [["slot", "missing", "error"]]);
+  byId("way_fill").style.width = Math.min(100, 100 * used) + "%";
+  byId("way_fill").className = used > .8 ? "fill high" : "fill";
+  const order = ["stopped", "catching up", "replicating"];
+  const sorted = [...s.tables].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
+  rows("way_tables", sorted.slice(0, SHOWN_MAX).map(t => {
+    const state = cell(t.state, t.state === "stopped" ? "stopped" : "");
+    if (t.reason) state.append(make("small", "", ": " + t.reason));
+    return [cell(t.name, "name"), state, cell(t.lsn, "n"), cell(whole(t.conflicts), t.conflicts ? "n warning" : "n"),
+      cell(whole(t.changed_values), t.changed_values ? "n warning" : "n")];
+  }));
+  byId("way_count").textContent = whole(s.tables.length);
+  byId("way_more").hidden = s.tables.length <= SHOWN_MAX;
+  byId("way_more").textContent = whole(s.tables.length - SHOWN_MAX) + " more tables are in /status.json.";
+}
 function show(s) {
   latest = s;
-  targets(s); head(s); problems(s); loads(s);
+  targets(s); head(s); problems(s);
+  if ("way_back" in s) return wayBack(s);
+  loads(s);
   byId("redo_rate").textContent = bytes(s.rates.redo_bytes) + "/s";
   byId("rows_rate").textContent = whole(s.rates.decoded_rows) + "/s";
   byId("apply_rate").textContent = whole(s.rates.applied_changes) + "/s";
@@ -405,6 +442,7 @@ function drawAll() {
   wantedCharts.forEach((chart, i) => draw(chart, kept, figures[i]));
 }
 async function ask() {
+  if (latest && "way_back" in latest) return;  // which has no history
   const query = new URLSearchParams(location.search);
   query.set("range", range);
   if (ofTable) query.set("table", ofTable);

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from olr_pg.config.address import Network
     from olr_pg.monitor.control import Control
     from olr_pg.monitor.history import HistoryStore
-    from olr_pg.monitor.status_values import Status
+    from olr_pg.monitor.status_values import ServedStatus
 
 DEFAULT_ADDRESS: Final = Address("127.0.0.1", 9701)
 FILE_NAME: Final = "status.json"
@@ -105,14 +105,14 @@ class StatusService:
 
     def __init__(
         self,
-        status: Callable[[], Status],
+        status: Callable[[], ServedStatus],
         registry: CollectorRegistry,
         *,
         address: Address | None = None,
         tls: ssl.SSLContext | None = None,
         allow: Sequence[Network] | None = None,
         announcement: Path | None = None,
-        targets: Mapping[str, Callable[[], Status]] | None = None,
+        targets: Mapping[str, Callable[[], ServedStatus]] | None = None,
         history: HistoryStore | None = None,
         control: Control | None = None,
     ) -> None:
@@ -328,7 +328,7 @@ class StatusService:
             yield b"data: " + _dumps(status.as_record()) + b"\n\n"
             await asyncio.sleep(EVENT_SECONDS)
 
-    def _status_of(self, name: str | None) -> Status | None:
+    def _status_of(self, name: str | None) -> ServedStatus | None:
         """Return the status of a target, without a name of the first; None where there is none."""
         status = self._targets.get(next(iter(self._targets)) if name is None else name)
         return None if status is None else status()

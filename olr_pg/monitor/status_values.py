@@ -8,7 +8,7 @@ one.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from olr_pg.monitor.lag import Lag
 
@@ -382,7 +382,30 @@ class Status:
         return {"health": self.health, **record}
 
 
-def overall_health(statuses: Sequence[Status]) -> str:
+class ServedStatus(Protocol):
+    """A status that the page takes: of an appliance (`Status`), or of a way back."""
+
+    @property
+    def at(self) -> float:
+        """When it was so."""
+
+    @property
+    def state(self) -> StageState:
+        """What goes on."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What needs an operator, in words."""
+
+    @property
+    def health(self) -> str:
+        """``ok``, ``degraded`` or ``failed``."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the status for JSON."""
+
+
+def overall_health(statuses: Sequence[ServedStatus]) -> str:
     """Sum up all targets: ``failed`` where none goes on, ``degraded`` where one is not ok."""
     found = {status.health for status in statuses}
     return found.pop() if len(found) == 1 else "degraded"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
 from olr_pg.cli.main import make_app
-from tests.fallback.made_way import MadeWay
+from olr_pg.cli.migration.fallback import begin_command, run_command
+from olr_pg.errors import Code, OlrPgError
+from olr_pg.fallback import way_back_page
+from tests.fallback.made_way import MadeWay, way_document, write_document
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,3 +93,57 @@ def test_a_way_back_from_its_beginning_to_its_end(
     assert made.rows()[1][0][1] == "x" * 41
     assert call("end")[0] == 0
     assert call("status")[1] == "The way back has not begun: `olr-pg fallback begin`.\n"
+
+
+def test_a_run_shows_on_its_page_how_far_it_is(
+    served: Served,
+    logical_database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(way_back_page, "LOOK_SECONDS", 0.1)
+    made = MadeWay(served, logical_database, "shown")
+    document = way_document(served, tmp_path / "data", logical_database, made.name)
+    document["fallback"]["metrics-address"] = "127.0.0.1:0"
+    config = write_document(document, tmp_path / "olr-pg.json")
+    begin_command(config)
+    said: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_command, config)
+
+        def url() -> str:
+            said.append(capsys.readouterr().out)
+            found = re.search(r"Status page: (\S+)", "".join(said))
+            return found[1] if found else ""
+
+        def record() -> dict[str, Any]:
+            with urlopen(f"{page}status.json", timeout=60) as answer:
+                return dict(json.load(answer))
+
+        def table() -> dict[str, Any]:
+            (one,) = record()["tables"]
+            return dict(one)
+
+        wait_until(lambda: bool(url()) or running.done())
+        page = url()
+        try:
+            wait_until(lambda: record()["state"]["name"] == "FOLLOWING")
+            made.sql("INSERT INTO {t} VALUES (1, '', 5, NULL)")
+            wait_until(lambda: table()["changed_values"] == 1)
+            back = record()["way_back"]
+            with psycopg.connect(logical_database) as connection:
+                query = "SELECT wal_status, pg_current_wal_lsn() >= %s::pg_lsn FROM"
+                query += " pg_replication_slots WHERE slot_name = 'olr_pg_fallback_olr_pg'"
+                slot = connection.execute(query.encode(), (back["ledger"]["lsn"],)).fetchone()
+            assert slot == (back["slot"]["wal_status"], True)
+            made.sql("UPDATE {t} SET v = repeat('x', 41)")
+            wait_until(lambda: table()["state"] == "stopped")
+            assert "OLR-07350" in record()["problems"][0]
+            assert "fallback resume --table APP.SHOWN" in record()["commands"][0][0]
+        finally:  # it ends with an error: nothing else ends it but a signal
+            made.oracle("DELETE FROM olr_pg_fallback WHERE subscription = 'olr_pg'")
+            made.sql("INSERT INTO {t} VALUES (2, 'b', 6, NULL)")
+            error = running.exception()
+    assert isinstance(error, OlrPgError)
+    assert error.code in (Code.FALLBACK_LEDGER_MOVED, Code.FALLBACK_LEDGER_LOST)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.request import urlopen
+from typing import Any, Final
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from prometheus_client import CollectorRegistry, generate_latest
 
-from olr_pg.config.address import Address
-from olr_pg.errors import Code, OlrPgError
 from olr_pg.fallback.fallback_run import Status
 from olr_pg.fallback.oracle_ledger import ROW_MISSING, LedgerState, Record, TableStop
 from olr_pg.fallback.preparation import Slot
-from olr_pg.fallback.way_back_metrics import WayBackCollector, served_metrics
+from olr_pg.fallback.way_back_metrics import WayBackCollector
 from tests.configs.promql_subset import Alert, Recording, firing, names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RULES: Final = Path(__file__).parents[2] / "configs/prometheus/olr-pg-fallback.rules.yml"
 MIB: Final = 1 << 20
@@ -57,22 +52,13 @@ def alerts() -> list[Alert]:
     ]
 
 
-def asking(found: Status | None) -> Callable[[], Status]:
-    def status() -> Status:
-        if found is None:
-            raise OlrPgError(Code.ORACLE_UNREACHABLE, "nobody answers")
-        return found
-
-    return status
-
-
 def fired(found: Status | None, *, runs: bool = True, since: int = 0) -> set[str]:
     """The alerts of half an hour; all was well before `since`."""
     recording, times = Recording(), range(0, 1800, 15)
     for at in times:
         recording.add("up", TARGET, at, float(runs))
-        now = asking(found if at >= since else QUIET)
-        collector = WayBackCollector(now, LIMIT_MB, lambda at=at: float(at))  # type: ignore[misc]
+        now = found if at >= since else QUIET
+        collector = WayBackCollector(lambda now=now: now, LIMIT_MB)  # type: ignore[misc]
         for family in collector.collect() if runs else ():
             for sample in family.samples:
                 recording.add(sample.name, {**sample.labels, **TARGET}, at, float(sample.value))
@@ -111,39 +97,10 @@ def test_a_slot_that_is_missing_is_lost() -> None:
 def test_every_metric_of_the_rules_is_served() -> None:
     assert QUIET.ledger is not None
     full = QUIET._replace(ledger=QUIET.ledger._replace(stops=STOPPED))
-    with (
-        served_metrics(Address("127.0.0.1", 0), asking(full), LIMIT_MB) as port,
-        urlopen(f"http://127.0.0.1:{port}/metrics") as answer,
-    ):
-        text = answer.read().decode()
+    registry = CollectorRegistry()
+    registry.register(WayBackCollector(lambda: full, LIMIT_MB))
+    text = generate_latest(registry).decode()
     for rule in rules():
         for name in names(rule["expr"]) - {"up"}:
             assert f"\n{name}" in f"\n{text}", name
     assert "olr_pg_fallback_transactions_total 7.0" in text
-
-
-def test_both_sides_are_asked_at_most_every_few_seconds() -> None:
-    asked, now = list[int](), [0.0]
-
-    def status() -> Status:
-        asked.append(1)
-        return QUIET
-
-    collector = WayBackCollector(status, LIMIT_MB, lambda: now[0])
-    for now[0] in (0.0, 1.0, 9.0, 10.0, 11.0):
-        assert list(collector.collect())
-    assert len(asked) == 2
-
-
-def test_without_an_address_nothing_is_served() -> None:
-    with served_metrics(None, asking(QUIET), LIMIT_MB) as port:
-        assert port is None
-
-
-def test_an_address_in_use_is_an_error() -> None:
-    with served_metrics(Address("127.0.0.1", 0), asking(QUIET), LIMIT_MB) as port:
-        assert port is not None
-        again = served_metrics(Address("127.0.0.1", port), asking(QUIET), LIMIT_MB)
-        with pytest.raises(OlrPgError) as used, again:
-            pass
-    assert used.value.code == Code.ADDRESS_UNUSABLE

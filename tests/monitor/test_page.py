@@ -18,14 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from olr_pg.config.address import Address
+from olr_pg.fallback.fallback_run import Status as WayBack
+from olr_pg.fallback.oracle_ledger import LedgerState, TableStop
+from olr_pg.fallback.preparation import Slot
+from olr_pg.fallback.way_back_status import Looked, Watched, WayBackStatus
 from olr_pg.monitor import service as service_module
 from olr_pg.monitor.history import LEVELS, WHOLE, HistoryStore, Reading
 from olr_pg.monitor.metrics import make_registry
 from olr_pg.monitor.problems import with_problems
 from olr_pg.monitor.service import StatusService
-from olr_pg.monitor.status_values import Status
+from olr_pg.monitor.status_values import Identity, Status
 from tests.monitor.browser import CHROMIUM, Browser
 from tests.monitor.conftest import NOW
 from tests.monitor.recorded_states import STATES, read_state
@@ -228,6 +233,31 @@ def test_what_the_page_says(browser: Browser, status: Status, tmp_path: Path) ->
         service.stop()
         browser.await_text("health", "no answer")
     store.close()
+
+
+def test_the_page_of_a_way_back(browser: Browser) -> None:
+    found = Watched(Identity("replica-1", "/etc/x.json"), ("SHOP.ORDERS", "SHOP.X"), 100, "", NOW)
+    stop = TableStop(0x1_0000_0000, is_stopped=True, reason="OLR-07350: <i>a value</i> is too long")
+    ledger = LedgerState("slot", "1", 1, 0x2_0000_0020, 7, {"SHOP.X": stop})
+    slot = Slot(0x2_0000_0010, is_active=True, wal_status="reserved", wal_bytes=16 << 20)
+    answer = WayBack("begun", slot, ledger, 4096, [])
+
+    def status() -> WayBackStatus:
+        return found.status(Looked(NOW, answer), NOW, NOW)
+
+    browser.wide()
+    with StatusService(status, CollectorRegistry(), address=ANY) as service:
+        browser.open(service.url)
+        browser.await_text("health", "degraded")
+        assert browser.text("state") == "Replicating from PostgreSQL to Oracle"
+        assert "2/20" in browser.text("way_position")
+        assert "16 MiB" in browser.text("way_slot")
+        tables = browser.text("way_tables")
+        assert tables.index("SHOP.X") < tables.index("SHOP.ORDERS")  # stopped
+        assert "<i>a value</i> is too long" in tables
+        assert "olr-pg fallback resume --table SHOP.X" in browser.text("problems")
+        shown = "[...document.querySelectorAll('main > *')].filter(e => !e.hidden).map(e => e.id)"
+        assert browser.evaluate(shown) == ["problems", "way_back", "way_tables"]
 
 
 def test_recorded_states_have_what_a_status_has_now(status: Status) -> None:

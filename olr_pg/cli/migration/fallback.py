@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -113,27 +113,27 @@ def run_command(
     """Apply what commits in PostgreSQL in Oracle, in commit order, until Ctrl-C or SIGTERM.
 
     Start it again at any time, also after a kill: nothing is applied twice, nothing is left out.
-    With --once, exit code 1 if tables have stopped.
+    It serves its status page at `fallback.metrics-address`. With --once it does not, and exit
+    code 1 means that tables have stopped.
     """
-    from olr_pg.fallback.fallback_run import run, status
+    from olr_pg.fallback.fallback_run import run
     from olr_pg.fallback.pgoutput import lsn_text
-    from olr_pg.fallback.way_back_metrics import served_metrics
+    from olr_pg.fallback.way_back_page import way_back_page
     from olr_pg.load.cutover.cut_back import check_not_taken_back
     from olr_pg.load.fallback_way import open_way_back
 
     loaded = read_config(config, target_name)
-    section = loaded.way_back
     check_not_taken_back(loaded)
-    address = None if once else section.metrics_address
     last: list[LedgerState] = []
 
     def follow(state: LedgerState) -> None:
         last[:] = [state]
 
-    with (
-        open_way_back(loaded) as way,
-        served_metrics(address, lambda: status(way), section.max_wal_mb),
-    ):
+    with open_way_back(loaded) as way, ExitStack() as stack:
+        if not once and loaded.way_back.metrics_address is not None:
+            page = stack.enter_context(way_back_page(loaded, way))
+            if not as_json:
+                print_line(f"Status page: {page.url}", at_once=True)
         if not as_json:
             print_line(f"From {way.slot} to Oracle …", at_once=True)
         try:
@@ -153,11 +153,12 @@ def status_command(
 ) -> None:
     """Show how far the way back is, and what PostgreSQL keeps for it."""
     from olr_pg.fallback.fallback_run import status
+    from olr_pg.fallback.way_back_status import status_record
 
     with _way(config, target_name) as way:
         found = status(way)
     if as_json:
-        print_json(_status_json(found))
+        print_json(status_record(found))
     else:
         for line in _status_lines(found):
             print_line(line)
@@ -286,35 +287,6 @@ def _way(config: Path, target_name: str | None) -> Iterator[WayBack]:
 
     with open_way_back(read_config(config, target_name)) as way:
         yield way
-
-
-def _status_json(found: Status) -> dict[str, Any]:
-    from olr_pg.fallback.pgoutput import lsn_text
-
-    slot, ledger = found.slot, found.ledger
-    return {
-        "begun": found.begun,
-        "slot": None if slot is None else {**slot._asdict(), "lsn": lsn_text(slot.lsn)},
-        "lag_bytes": found.lag_bytes,
-        "set_aside": found.set_aside,
-        "records": [
-            {**record._asdict(), "occurrences": count} for record, count in found.records.items()
-        ],
-        "ledger": None
-        if ledger is None
-        else {"lsn": lsn_text(ledger.lsn), "transactions": ledger.transactions},
-        "tables": []
-        if ledger is None
-        else [
-            {
-                "table": name,
-                "lsn": lsn_text(one.lsn),
-                "stopped": one.is_stopped,
-                "reason": one.reason,
-            }
-            for name, one in sorted(ledger.stops.items())
-        ],
-    }
 
 
 def _status_lines(found: Status) -> Iterator[str]:

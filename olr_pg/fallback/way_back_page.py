@@ -1,0 +1,141 @@
+"""The status page and `/metrics` of ``olr-pg fallback run``.
+
+The page, its files and its server are those of the appliance (`monitor`). Both sides are asked
+every few seconds, by one thread: whoever opens the page, and how often, makes no work for Oracle.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import oracledb
+import psycopg
+import structlog
+from prometheus_client import CollectorRegistry
+
+from olr_pg.appliance.identity import server_place
+from olr_pg.applier.target.outage import target_place
+from olr_pg.config.tls import server_context
+from olr_pg.errors import OlrPgError, plain_reason
+from olr_pg.fallback import fallback_run
+from olr_pg.fallback.way_back_metrics import WayBackCollector
+from olr_pg.fallback.way_back_status import Looked, Watched, state_of
+from olr_pg.monitor.status_values import Identity
+from olr_pg.observability.periodic import Periodic
+from olr_pg.observability.steady_time import clock_shift, steady_time
+from olr_pg.oracle.driver.driver_failures import oracle_error
+from olr_pg.postgres.sqlstates import target_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from olr_pg.config.model import Config
+    from olr_pg.fallback.fallback_run import Status
+    from olr_pg.fallback.way_back import WayBack
+    from olr_pg.fallback.way_back_status import WayBackStatus
+    from olr_pg.monitor.service import StatusService
+
+LOOK_SECONDS: Final = 10.0
+"""Between two questions to both sides."""
+
+_log = structlog.get_logger(__name__)
+
+
+class WayBackWatch:
+    """Keeps what both sides answered last; may be asked for from any thread.
+
+    Args:
+        ask: asks both sides.
+    """
+
+    def __init__(self, watched: Watched, ask: Callable[[], Status]) -> None:
+        self._watched = watched
+        self._ask = ask
+        self._shown: tuple[Looked, float] | None = None
+
+    def look(self) -> None:
+        """Ask both sides; an error is an answer, too."""
+        now = steady_time()
+        try:
+            looked = Looked(now, self._ask())
+        except OlrPgError as error:
+            looked = Looked(now, None, error)
+        except psycopg.Error as error:
+            looked = Looked(now, None, target_error(error))
+        except oracledb.Error as error:
+            looked = Looked(now, None, oracle_error(error, "reading the ledger"))
+        if looked.error is not None:
+            _log.warning("the status of the way back is unknown", reason=plain_reason(looked.error))
+        before = self._shown
+        is_same = before is not None and state_of(before[0]) == state_of(looked)
+        self._shown = looked, before[1] if before is not None and is_same else now
+
+    def found(self) -> Status | None:
+        """Return what both sides said last; None if one did not answer."""
+        return self._looked()[0].found
+
+    def status(self) -> WayBackStatus:
+        """Return the status as of the last look."""
+        looked, since = self._looked()
+        shift = clock_shift()
+        watched = self._watched._replace(started_at=self._watched.started_at + shift)
+        moved = looked._replace(at=looked.at + shift)
+        return watched.status(moved, since + shift, steady_time() + shift)
+
+    def _looked(self) -> tuple[Looked, float]:
+        if self._shown is None:
+            self.look()
+        assert self._shown is not None
+        return self._shown
+
+
+@contextmanager
+def way_back_page(config: Config, way: WayBack) -> Iterator[StatusService]:
+    """Serve the page and `/metrics` at `fallback.metrics-address` for the span of the context.
+
+    Args:
+        config: of the target of this way back by itself.
+
+    Raises:
+        OlrPgError: 4009, 4010, 4030, the page cannot be served.
+    """
+    from olr_pg.monitor.service import StatusService  # a web server, which --once does not need
+
+    section, settings = config.way_back, config.status
+    watched = Watched(
+        identity=_identity(config, way),
+        tables=[table.full_name for table in way.tables],
+        max_wal_mb=section.max_wal_mb,
+        target=config.name,
+        started_at=steady_time(),
+    )
+    watch = WayBackWatch(watched, lambda: fallback_run.status(way))
+    watch.look()
+    registry = CollectorRegistry()
+    registry.register(WayBackCollector(watch.found, section.max_wal_mb))
+    service = StatusService(
+        watch.status,
+        registry,
+        address=section.metrics_address,
+        tls=server_context(settings.tls) if settings.tls else None,
+        allow=settings.allow,
+    )
+    looking = Periodic("olr-way-back-page", LOOK_SECONDS, watch.look)
+    with service:
+        looking.start()
+        try:
+            yield service
+        finally:
+            looking.stop()
+
+
+def _identity(config: Config, way: WayBack) -> Identity:
+    return Identity(
+        instance=config.status.name or socket.gethostname(),
+        config=config.file,
+        source=target_place(way.connect_string),
+        target=server_place(way.source.server),
+        subscription=way.subscription,
+    )
