@@ -29,6 +29,7 @@ WATCH: Final = "StatementWatch gives up lost statements, and all of them when th
 OVER: Final = "it is told to end first, and looks for that between pieces of bounded work"
 READY: Final = "it is asked only when something is there, or the socket is shut to wake it"
 DECODING: Final = "a piece of decoding: it waits for nothing but the processor and the disk"
+CHANNEL: Final = "settimeout of its channel bounds each, and _Answered the opening of it"
 TRANSPORT: Final = "source.transport bounds each answer; closing it ends what is on its way"
 STATEMENT: Final = "source.query-timeout bounds each statement, and prove cancels them at its end"
 OPERATOR: Final = "a command of the operator's, who ends it with Ctrl-C"
@@ -59,7 +60,8 @@ ALLOWED: Final = {
     ("oracle/transport/bfile_transport.py", "get", "read"): "source.query-timeout bounds its users",
     ("oracle/transport/log_fetching.py", "result", "fetch"): "it is done",
     ("oracle/transport/log_fetching.py", "result", "close"): TRANSPORT,
-    ("oracle/transport/sftp_transport.py", "get", "read"): TRANSPORT,
+    ("oracle/transport/sftp_channel.py", "recv", "_receive_bytes"): CHANNEL,
+    ("oracle/transport/sftp_channel.py", "sendall", "_send"): CHANNEL,
     ("ordered_window.py", "result", "in_order"): "who submitted the work bounds it; " + SIGNALS,
     ("oracle/transport/online_ranges.py", "result", "read"): TRANSPORT,
     ("postgres/embedded.py", "result", "_end_orphans"): "a value that is there",
