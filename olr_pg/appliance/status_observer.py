@@ -460,7 +460,7 @@ def missing_since(state: CaptureState, progress: DecodeProgress) -> float | None
 
 
 def first_lacking(port: PortStatus, confirmed_scn: int | None) -> int:
-    """SCN of the first commit that a table without one on its way may lack.
+    """Return the SCN of the first commit that a table may lack if no change of it is pending.
 
     Args:
         confirmed_scn: the last that the applier has confirmed; where it has not subscribed (it

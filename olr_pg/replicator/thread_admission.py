@@ -103,7 +103,7 @@ class Admission:
         self._known.add(starts)
 
     def reasons(self) -> list[OlrPgError]:
-        """List what is waited for although nothing here tells that it will come."""
+        """List the redo threads that are waited for although no log shows that they are open."""
         detail = "what others have committed since then waits for its next one"
         return [
             OlrPgError(Code.REDO_THREAD_MISSING, detail, thread=thread)

@@ -223,7 +223,7 @@ def stopped_error(reasons: Sequence[tuple[str, int | None, int | None]]) -> OlrP
 
 
 def check_stopped(connection: Connection[Any], subscription: str) -> None:
-    """End a run that left tables behind.
+    """Raise OLR-05010 if tables of the subscription have stopped.
 
     Raises:
         OlrPgError: 5010, tables are stopped.

@@ -289,7 +289,7 @@ def _row_of(lob: LostLob, key: str | None) -> _Row:
 
 
 class _Lines:
-    """The lines of some rows, and what becomes of them."""
+    """The lines of `olr_pg.incomplete` for the rows of a batch, and the changes of them."""
 
     def __init__(self, of: Incomplete) -> None:
         self._of = of
