@@ -187,7 +187,7 @@ def fuzz_records(
         longest // 28 + 1,
         (longest, longest),
     )
-    endings = np.zeros((4, 16), np.int64)
+    endings = np.zeros((4, 64), np.int64)
     outside = mutate_records(walk, Sound(data, first), count, _generator(seed), endings)
     return _counted(endings, int(outside))
 
@@ -212,7 +212,7 @@ def fuzz_blocks(log: Log, objects: Objects, count: int, seed: int) -> Counter[tu
     raw = log.raw.copy()
     seen = raw.view()
     seen.flags.writeable = False
-    endings = np.zeros((4, 16), np.int64)
+    endings = np.zeros((4, 64), np.int64)
     outside = mutate_blocks(
         walk, log.raw, raw, (seen, seen.view(np.uint64)), log.header.sequence, room, count,
         _generator(seed), endings,

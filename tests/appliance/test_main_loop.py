@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 120.0
 BOUNDS = {"shutdown-seconds": 3, "drain-seconds": 1}
-DRAIN_ONLY = {"shutdown-seconds": WAIT_SECONDS, "drain-seconds": 1}
-"""What is cancelled ends by itself, however slow the machine is."""
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
@@ -113,7 +111,7 @@ def test_a_lock_in_the_target_does_not_keep_it(
 ) -> None:
     source = two_tables(tmp_path / "s")
     fill(source, range(40))
-    config = write_config(source, [entry("one", postgres_database, "AB", apply=DRAIN_ONLY)])
+    config = write_config(source, [entry("one", postgres_database, "AB", apply=BOUNDS)])
     log = tmp_path / "log"
     with psycopg.connect(postgres_database) as locker, at_work(config, log) as process:
         await_status(config, process, lambda s: is_caught_up(s, "SHOP.A", "SHOP.B"))

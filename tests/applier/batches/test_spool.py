@@ -105,14 +105,14 @@ def test_large_ones_take_turns_below_the_limit(replication: Replication) -> None
 def test_a_damaged_spool_is_told(replication: Replication, monkeypatch: pytest.MonkeyPatch) -> None:
     r = replication
     r.transaction(*large(1_000))
-    preadv = os.preadv
+    pread = os.pread
 
-    def damaged(file: int, rooms: list[memoryview], at: int) -> int:
-        size = preadv(file, rooms, at)
-        rooms[0][size // 2] ^= 1
-        return size
+    def damaged(file: int, size: int, at: int) -> bytes:
+        data = bytearray(pread(file, size, at))
+        data[len(data) // 2] ^= 1
+        return bytes(data)
 
-    monkeypatch.setattr("olr_pg.applier.batches.spool.os.preadv", damaged)
+    monkeypatch.setattr("olr_pg.files.waiting_rows.os.pread", damaged)
     with pytest.raises(OlrPgError) as caught:
         r.apply(**SMALL)
     assert caught.value.code == 5022
