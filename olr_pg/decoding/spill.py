@@ -30,7 +30,7 @@ from olr_pg.files.sealed import must_seal, nameless_file
 from olr_pg.files.waiting_rows import WaitingRows, WaitingUse
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
 from olr_pg.transactions.select import EventCutter, copied, count_changes
-from olr_pg.transactions.waiting_storage import batch_bytes
+from olr_pg.transactions.waiting_storage import batch_bytes, batch_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -300,7 +300,7 @@ class _StoredBatch:
         self.lowest_scn = int(batch.events.scn.min())
         self._rows = rows
         self._counts = tuple(int(column.size) for column in batch)
-        self._firsts = [rows.append(cell) for cell in _cells(batch)]
+        self._firsts = [rows.append(cell.data) for cell in batch_cells(batch)]
 
     def open(self) -> ChangeBatch:
         """See `StoredBatch.open`.
@@ -315,13 +315,9 @@ class _StoredBatch:
             columns_of(ENTRY, entries),
             np.empty(data, np.uint8),
         )
-        for cell, first in zip(_cells(batch), self._firsts, strict=True):
-            self._rows.read_into(cell, first)
+        for cell, first in zip(batch_cells(batch), self._firsts, strict=True):
+            self._rows.read_into(cell.data, first)
         return batch
-
-
-def _cells(batch: ChangeBatch) -> list[memoryview]:
-    return [column.view(np.ndarray).view(np.uint8).data for column in batch]
 
 
 class _SealedGathering:

@@ -223,12 +223,7 @@ class OracleLedger:
         Raises:
             OlrPgError: what Oracle says.
         """
-        try:
-            rows = self._execute(_READ, (self._subscription,))
-        except oracledb.Error as error:
-            if _NO_TABLE in str(error):
-                return None
-            raise oracle_error(error, f"reading the table {LEDGER}") from error
+        rows = self._rows(_READ, LEDGER)
         whole = [row for row in rows if row[0] == ALL_TABLES]
         if not whole:
             return None
@@ -313,12 +308,7 @@ class OracleLedger:
         Raises:
             OlrPgError: what Oracle says.
         """
-        try:
-            rows = self._execute(_RECORDS, (self._subscription,))
-        except oracledb.Error as error:
-            if _NO_TABLE in str(error):
-                return {}
-            raise oracle_error(error, f"reading the table {LEDGER}_RECORD") from error
+        rows = self._rows(_RECORDS, f"{LEDGER}_RECORD")
         return {Record(*row[:4]): int(row[4]) for row in rows}
 
     def forget_table(self, table: str) -> None:
@@ -339,6 +329,15 @@ class OracleLedger:
             except oracledb.Error as error:
                 if _NO_TABLE not in str(error):
                     raise oracle_error(error, f"removing the table {LEDGER}") from error
+
+    def _rows(self, query: str, table: str) -> list[tuple[Any, ...]]:
+        """Read the rows of this subscription; none where the table is not there."""
+        try:
+            return self._execute(query, (self._subscription,))
+        except oracledb.Error as error:
+            if _NO_TABLE in str(error):
+                return []
+            raise oracle_error(error, f"reading the table {table}") from error
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:

@@ -123,12 +123,8 @@ def way_back_page(config: Config, way: WayBack) -> Iterator[StatusService]:
         allow=settings.allow,
     )
     looking = Periodic("olr-way-back-page", LOOK_SECONDS, watch.look)
-    with service:
-        looking.start()
-        try:
-            yield service
-        finally:
-            looking.stop()
+    with service, looking:
+        yield service
 
 
 def _identity(config: Config, way: WayBack) -> Identity:

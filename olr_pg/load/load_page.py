@@ -81,12 +81,8 @@ def load_page(
         announcement=announcement,
     )
     looking = Periodic("olr-load-page", LOOK_SECONDS, loading.look, at_once=True)
-    with service:
-        looking.start()
-        try:
-            yield service
-        finally:
-            looking.stop()
+    with service, looking:
+        yield service
 
 
 def is_served(config: Config) -> bool:

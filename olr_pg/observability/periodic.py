@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 class Periodic:
-    """Does a piece of work again and again, from `start` to `stop`.
+    """Does a piece of work again and again, from `start` to `stop`, or for the span of a context.
 
     Args:
         name: of the thread.
@@ -36,6 +36,13 @@ class Periodic:
         """Stop after the work at hand, and wait for its end."""
         self._over.set()
         self._thread.join()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
 
     def _run(self) -> None:
         if self._at_once:

@@ -154,50 +154,49 @@ def misplaced_markers(
         waiting = [batch.events for one in opened.values() for batch in one.chunks.batches]
         known += [_undone_keys(one) for one in waiting]
         lost = lost[~np.isin(_marker_keys(events, lost)[1], _joined(known, 1))]
+    if lost.size == 0:
+        return []
     elsewhere = np.isin(_marker_keys(events, lost)[0], _joined(known, 0))
-    told = [row for row in lost[elsewhere].tolist() if _is_open_elsewhere(events, row, waiting)]
-    told += _on_locked_rows(events, lost[~elsewhere], waiting)
+    everything = joined_rows([*waiting, events])
+    behind = everything.size - events.size
+    told = [row for row in lost[elsewhere].tolist() if _is_open_elsewhere(everything, behind + row)]
+    told += _on_locked_rows(everything, events, lost[~elsewhere])
     return [_told_alone(take(events, np.full(3, row))) for row in sorted(told)]
 
 
-def _is_open_elsewhere(events: EventColumns, marker: int, waiting: Sequence[EventColumns]) -> bool:
+def _is_open_elsewhere(events: EventColumns, marker: int) -> bool:
     """Tell whether a transaction that is open at a marker has the undo record that it names.
 
     The change of a marker need not be known: it may be from before the batch, or one that carries
     no row, such as a lock. And undo blocks are used again once their transactions have ended: so
     another transaction, before it or behind it, may have had a record of the same place and wrap.
+
+    Args:
+        events: in redo order, those of open transactions before the batch first.
     """
-    wanted = _marker_keys(events, np.array([marker]))[0]
-    before = joined_rows([*waiting, take(events, slice(0, marker))])
-    changes = np.flatnonzero(np.isin(before.kind, _WITH_UNDO) & (before.undo_dba != 0))
-    first = changes[(before.rci[changes] == 0) & (before.prev_dba[changes] != 0)]
-    found = np.concatenate(
-        [
-            changes[_undo_keys(before.undo_dba, before, changes) == wanted],
-            first[_undo_keys(before.prev_dba, before, first) | _AT_HEAD == wanted],
-        ]
-    )
+    before = take(events, slice(0, marker))
+    records, keys = _undo_records(before)
+    found = records[keys == _marker_keys(events, np.array([marker]))[0]]
     slots = slot_keys(before)
     ends = np.isin(before.kind, (EventKind.COMMIT, EventKind.ROLLBACK))
     return any(not (ends[row:] & (slots[row:] == slots[row])).any() for row in found.tolist())
 
 
 def _on_locked_rows(
-    events: EventColumns, markers: npt.NDArray[np.int64], waiting: Sequence[EventColumns]
+    known: EventColumns, events: EventColumns, markers: npt.NDArray[np.int64]
 ) -> list[int]:
     """Return those of some markers whose row an open transaction of another slot has changed.
 
     A batch need not be in redo order, so SCNs tell what was first, of one redo thread.
 
     Args:
-        events: of a batch.
-        markers: those whose change is not known.
-        waiting: events of open transactions before the batch.
+        known: events of open transactions before the batch, and those of the batch.
+        events: of the batch.
+        markers: those of the batch whose change is not known.
     """
     markers = markers[events.session[markers] != 0]
     if markers.size == 0:
         return []
-    known = joined_rows([*waiting, events])
     named = (known.session != 0) & np.isin(known.kind, (EventKind.CHANGE, EventKind.UNDONE))
     ends = np.isin(known.kind, (EventKind.COMMIT, EventKind.ROLLBACK))
     rows, ended = take(known, named), take(known, ends)
@@ -264,13 +263,24 @@ def _undone_keys(
     A 5.11 names the block before the record's, which the first record of a transaction has not:
     that is known by its slot and row.
     """
-    changes = take(events, np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
-    keys = _undo_keys(changes.undo_dba, changes, np.arange(changes.size))
-    first = np.flatnonzero(changes.rci == 0)
-    at_head = _undo_keys(changes.prev_dba, changes, first) | _AT_HEAD
-    heads = take(changes, first)
-    slotted = np.concatenate([_slotted(keys, changes), _slotted(at_head, heads)])
-    return np.concatenate([keys, at_head[heads.prev_dba != 0]]), slotted
+    rows, keys = _undo_records(events)
+    changes = take(events, rows)
+    names_block = (keys & _AT_HEAD == 0) | (changes.prev_dba != 0)
+    return keys[names_block], _slotted(keys, changes)
+
+
+def _undo_records(
+    events: EventColumns,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Return the rows of the changes that have an undo record, and its key.
+
+    The first record of an undo block has a second key, as 5.11 names it.
+    """
+    rows = np.flatnonzero(np.isin(events.kind, _WITH_UNDO) & (events.undo_dba != 0))
+    first = rows[events.rci[rows] == 0]
+    at_head = _undo_keys(events.prev_dba, events, first) | _AT_HEAD
+    keys = np.concatenate([_undo_keys(events.undo_dba, events, rows), at_head])
+    return np.concatenate([rows, first]), keys
 
 
 def _joined(

@@ -146,6 +146,11 @@ def batch_bytes(batch: ChangeBatch) -> int:
     return sum(part.nbytes for part in batch)
 
 
+def batch_cells(batch: ChangeBatch) -> list[U8]:
+    """Return the bytes of each of the parts of a batch, as they are written and read."""
+    return [np.ascontiguousarray(part).view(np.ndarray).view(np.uint8) for part in batch]
+
+
 Kept: TypeAlias = "ChangeBatch | StoredBatch"
 
 

@@ -16,6 +16,7 @@ from olr_pg.applier.session.applier_session import Applier, ApplyReport
 from olr_pg.applier.settings import ApplierSettings
 from olr_pg.applier.stopped.held_frames import HeldMessages
 from olr_pg.datatypes.number import encode_number
+from olr_pg.errors import OlrPgError
 from olr_pg.ordering.ready_transactions import ReadyRun
 from olr_pg.redo.commit_position import CommitPosition
 from olr_pg.scalars import MAX_SCN
@@ -250,6 +251,21 @@ class Replication:
         assert self.listener is not None
         connect = self.listener.connect if self.script.events else None
         return Applier(settings, source_tables, connect)
+
+    @staticmethod
+    def started(applier: Applier) -> tuple[threading.Thread, list[OlrPgError]]:
+        """A thread in which the applier runs, and the error with which it ends, if it does."""
+        failures: list[OlrPgError] = []
+
+        def run() -> None:
+            try:
+                applier.run()
+            except OlrPgError as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread, failures
 
     def selection(self, first: int = 0, end: int | None = None) -> Selection:
         """The changes of some of the transactions, as a client reads them."""

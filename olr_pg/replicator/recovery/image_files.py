@@ -30,7 +30,7 @@ from olr_pg.files.durable import (
 )
 from olr_pg.files.sealed import SealedReader, is_sealed, row_file
 from olr_pg.redo.batch import ENTRY, EVENT, PIECE, ChangeBatch, columns_of
-from olr_pg.transactions.waiting_storage import kept_bytes, opened
+from olr_pg.transactions.waiting_storage import batch_cells, kept_bytes, opened
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -228,7 +228,7 @@ class PartWriter:
                 for one in fresh:
                     crc, batch = 0, opened(one)
                     offset = file.tell()
-                    for cell in _cells(batch):
+                    for cell in batch_cells(batch):
                         file.write(cell.data)
                         crc = zlib.crc32(cell.data, crc)
                     kept[id(one)] = _Written(one, _part(name, offset, batch, crc))
@@ -368,7 +368,7 @@ def remove_others(directory: Path, needed: Iterable[str]) -> None:
 
 def _fill(file: BufferedReader, batch: ChangeBatch) -> int:
     crc = 0
-    for cell in _cells(batch):
+    for cell in batch_cells(batch):
         if file.readinto(cell.data) != cell.size:
             raise ValueError("the file is too short")
         crc = zlib.crc32(cell.data, crc)
@@ -377,15 +377,11 @@ def _fill(file: BufferedReader, batch: ChangeBatch) -> int:
 
 def _fill_of_sealed(file: SealedReader, offset: int, batch: ChangeBatch) -> int:
     crc = 0
-    for cell in _cells(batch):
+    for cell in batch_cells(batch):
         file.read_into(cell.data, offset)
         offset += cell.size
         crc = zlib.crc32(cell.data, crc)
     return crc
-
-
-def _cells(batch: ChangeBatch) -> list[U8]:
-    return [np.ascontiguousarray(array).view(np.ndarray).view(np.uint8) for array in batch]
 
 
 def _part(name: str, offset: int, batch: ChangeBatch, crc: int) -> Part:

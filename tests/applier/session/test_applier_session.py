@@ -101,16 +101,7 @@ def test_a_connection_that_ended_unseen_ends_nothing_where_it_is_stopped(
         r.execute(f"SELECT pg_terminate_backend({ended[-1]}, 60000)")
 
     monkeypatch.setattr(Conversation, "close", end_the_connection)
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            applier.run()
-        except OlrPgError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
+    thread, failures = r.started(applier)
     r.wait_for("SELECT count(*) = 1 FROM s.t")
     applier.stop()
     thread.join()
@@ -150,17 +141,8 @@ def test_a_target_that_is_not_there_at_the_start_is_tried_again(
         r.apply()  # which is to end, and so does not wait
     assert caught.value.code == 5003
     applier = Applier(r.settings(batch_milliseconds=1))
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            applier.run()
-        except OlrPgError as error:
-            failures.append(error)
-
-    runner = threading.Thread(target=run)
     with capture_logs() as logs:
-        runner.start()
+        runner, failures = r.started(applier)
         while (outage := applier.outage) is None:
             assert runner.is_alive(), failures
             time.sleep(0.01)

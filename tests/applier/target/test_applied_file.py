@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -137,16 +136,7 @@ def test_a_target_that_is_put_back_while_it_runs(
         ensure_ledger(connection)
     first = _one_more(r)
     applier = Applier(r.settings(consistency=consistency, batch_milliseconds=1))
-    caught: list[OlrPgError] = []
-
-    def run() -> None:
-        try:
-            applier.run()
-        except OlrPgError as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
+    thread, caught = r.started(applier)
     try:
         r.wait_for(f"SELECT count(*) = 1 FROM olr_pg.ledger WHERE commit_scn = {first}")
         r.wait_for(f"SELECT count(*) = 1 FROM olr_pg.subscription WHERE complete_scn >= {first}")

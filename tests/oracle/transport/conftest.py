@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing, contextmanager, suppress
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import asyncssh
@@ -143,6 +144,16 @@ def breaking(
             socket.create_connection(listener.getsockname()).close()
             for one in (thread, *carriers):
                 one.join(60)
+
+
+def places_of(port: int, talk: Callable[[int], bytes], answer: bytes) -> list[int]:
+    """Where each packet of a conversation with a server ends, in bytes from its beginning."""
+    came = list[int]()
+    with breaking(port, 1 << 30, came=came) as way:
+        assert talk(way) == answer
+    places = [*accumulate(came)]
+    assert len(places) > 6
+    return places
 
 
 def _forward(source: socket.socket, target: socket.socket) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +16,7 @@ from olr_pg.oracle.transport import bfile_transport
 from olr_pg.oracle.transport.bfile_transport import DirectoryLogs, DirectoryRanges, split_path
 from olr_pg.oracle.transport.online_ranges import SessionLost
 from olr_pg.simulator.oracle_net.faults import Fault
-from tests.oracle.transport.conftest import breaking
+from tests.oracle.transport.conftest import breaking, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,11 +168,7 @@ def test_paths_of_either_kind_of_host(name: str, parts: tuple[str, str]) -> None
 def test_a_session_that_ends_or_falls_silent_anywhere_is_given_up(
     server: StandIn, monkeypatch: pytest.MonkeyPatch, silently: bool
 ) -> None:
-    came = list[int]()
-    with breaking(server.port, 1 << 30, came=came) as port:
-        assert _range_over(server, port) == DATA[:100]
-    places = [*accumulate(came)]
-    assert len(places) > 6
+    places = places_of(server.port, lambda port: _range_over(server, port), DATA[:100])
     monkeypatch.setattr(bfile_transport, "ANSWER_SECONDS", 0.5)
 
     def is_lost(size: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import paramiko
@@ -16,7 +15,7 @@ from olr_pg.oracle.archive import ListedLog
 from olr_pg.oracle.transport import sftp_transport
 from olr_pg.oracle.transport.online_ranges import SessionLost
 from olr_pg.oracle.transport.sftp_transport import SftpLogs, SftpRanges
-from tests.oracle.transport.conftest import PASSWORD, SshHost, breaking
+from tests.oracle.transport.conftest import PASSWORD, SshHost, breaking, places_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,12 +84,7 @@ def test_a_connection_that_breaks_again_and_again_loses_nothing(
 def test_a_connection_that_ends_or_falls_silent_anywhere_is_given_up(
     host: SshHost, monkeypatch: pytest.MonkeyPatch, silently: bool
 ) -> None:
-    came = list[int]()
-    with breaking(host.port, 1 << 30, came=came) as port:
-        assert _range_over(host, port) == DATA[:100]
-    # After each packet of a conversation, and within the last of them.
-    places = [*accumulate(came)]
-    assert len(places) > 6
+    places = places_of(host.port, lambda port: _range_over(host, port), DATA[:100])
     monkeypatch.setattr(sftp_transport, "ANSWER_SECONDS", 0.5)
 
     def ends(size: int) -> bool:
@@ -98,6 +92,7 @@ def test_a_connection_that_ends_or_falls_silent_anywhere_is_given_up(
             _range_over(host, port)
         return True
 
+    # After each packet of a conversation, and within the last of them.
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(ends, [0, *places[:-1], places[-1] - 1]))
 
