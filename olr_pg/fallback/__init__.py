@@ -1,1 +1,1 @@
-"""The way back: what PostgreSQL commits after the cut-over is brought into Oracle."""
+"""Fallback after the cut-over: applies what PostgreSQL commits to Oracle."""

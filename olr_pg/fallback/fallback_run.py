@@ -1,15 +1,17 @@
-"""Brings the transactions that commit in PostgreSQL into Oracle, in commit order.
+"""Applies the transactions that commit in PostgreSQL to Oracle, in commit order.
 
-Several transactions go into one of Oracle, as net changes per table. If that fails, the batch is
-applied again change by change, each transaction by itself: so the change that Oracle refuses is
-known, and nothing depends on the order within a batch. The table of that change stops, the others
-continue. PostgreSQL keeps the WAL from where the first table stopped: nothing else holds changes.
+Several PostgreSQL transactions are written in one Oracle transaction, as net changes per table. If
+that fails, the batch is applied again, transaction by transaction and change by change. This
+identifies the change that Oracle refuses. The table of that change is stopped; the other tables
+continue. While a table is stopped, the replication slot keeps the WAL from that point; changes are
+not stored anywhere else.
 
-The ledger in Oracle moves in the transaction of the rows; the slot is confirmed after that commit.
-A process that was killed between both is sent what Oracle has already, and passes over it.
+The ledger in Oracle is updated in the same transaction as the rows. The slot is confirmed after
+that commit. If the process is killed in between, PostgreSQL sends again what Oracle already has,
+and the run skips it.
 
-While a table has stopped, the run looks now and then whether somebody has resumed it. It is read
-anew then, from where that table stopped; the others pass over what they have.
+While a table is stopped, the run checks periodically whether it was resumed. Then the run reads WAL
+again from where that table stopped; for the other tables it skips what they already have.
 """
 
 from __future__ import annotations
@@ -62,10 +64,12 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 0.5
 BATCH_BYTES: Final = 8 << 20
 IDLE_SECONDS: Final = 30.0
-"""After so long the ledger follows WAL that has nothing for Oracle, so that it can go."""
+"""Interval at which the ledger advances past WAL without changes, so that PostgreSQL can remove
+that WAL.
+"""
 
 LOOK_SECONDS: Final = 1.0
-"""After so long a run looks again whether stopped tables were resumed."""
+"""Interval at which a run checks whether stopped tables were resumed."""
 
 FIRST_WAIT_SECONDS: Final = 0.2
 LAST_WAIT_SECONDS: Final = 10.0
@@ -77,24 +81,24 @@ _OF_TABLE: Final = frozenset(
         *(Code.ORACLE_PRIVILEGE,),
     }
 )
-"""Stop the table whose change met them."""
+"""Errors that stop only the table whose change caused them."""
 
 _PASSING_NUMBERS: Final = ("ORA-00054", "ORA-00060", "ORA-02049", "ORA-08177", "ORA-30006")
-"""Locks and deadlocks: the batch is tried again."""
+"""Locks and deadlocks; the batch is retried."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Status(NamedTuple):
-    """How far a way back is.
+    """The progress of a fallback.
 
     Attributes:
-        begun: what the target notes of its beginning; None: it has not begun.
+        begun: what the target records about the start of the fallback; None if it has not begun.
         slot: None if it is missing.
         ledger: None if it is missing.
-        lag_bytes: of WAL that Oracle does not have yet.
-        set_aside: statements that enable again what is set aside in Oracle.
-        records: what was done otherwise than PostgreSQL did, and how often.
+        lag_bytes: bytes of WAL that Oracle does not have yet.
+        set_aside: statements that enable what is disabled in Oracle.
+        records: differences that policies caused, with their counts.
     """
 
     begun: str | None
@@ -106,7 +110,7 @@ class Status(NamedTuple):
 
 
 def prepare(way: WayBack) -> Prepared:
-    """Make what the way back needs on both sides; again changes nothing.
+    """Create what the fallback needs on both sides; what already exists is not changed.
 
     Raises:
         OlrPgError: see `preparation.begin`.
@@ -119,7 +123,7 @@ def prepare(way: WayBack) -> Prepared:
 
 
 def status(way: WayBack) -> Status:
-    """Tell how far the way back is."""
+    """Return the progress of the fallback."""
     with _coded(), ExitStack() as stack:
         target = _open_target(way, stack)
         connection = _open_oracle(way, stack)
@@ -144,10 +148,10 @@ def status(way: WayBack) -> Status:
 
 
 def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
-    """Let a stopped table catch up; tell whether it had stopped.
+    """Resume a stopped table; return whether it was stopped.
 
     Args:
-        skip: leave out the changes of the transaction that stopped it.
+        skip: skip the table's changes in the transaction that stopped it.
     """
     with _coded(), ExitStack() as stack:
         connection = _open_oracle(way, stack)
@@ -158,9 +162,9 @@ def resume_table(way: WayBack, table: str, *, skip: bool = False) -> bool:
 
 
 def end(way: WayBack) -> None:
-    """Remove slot and publication in PostgreSQL and the ledger in Oracle.
+    """Remove the slot and the publication from PostgreSQL and the ledger from Oracle.
 
-    Triggers and foreign keys of Oracle are enabled again first.
+    Before that, re-enable the triggers and foreign keys in Oracle.
 
     Raises:
         OlrPgError: 7302 a process still reads the slot, 7316 Oracle refuses to enable something.
@@ -179,16 +183,16 @@ def end(way: WayBack) -> None:
 def run(
     way: WayBack, *, once: bool = False, progress: Callable[[LedgerState], None] = lambda _: None
 ) -> None:
-    """Apply what commits in PostgreSQL, until the process is ended.
+    """Apply what commits in PostgreSQL until the process ends.
 
-    A side that cannot be reached is tried again, as long as it takes.
+    If a side cannot be reached, retry without limit.
 
     Args:
-        once: end when everything is in Oracle that had committed at the beginning.
+        once: end when Oracle has everything that had committed at the start.
         progress: called after each commit in Oracle.
 
     Raises:
-        OlrPgError: 7301 to 7305 it cannot continue, 7307 tables have stopped (with `once`).
+        OlrPgError: 7301 to 7305 it cannot continue, 7307 tables are stopped (with `once`).
     """
     wait, mark, was_connected = FIRST_WAIT_SECONDS, None, False
     while True:
@@ -218,7 +222,7 @@ def run(
 
 
 class _PassingError(Exception):
-    """Either side cannot be reached, or something of the moment is in the way."""
+    """Raised for a temporary failure: a side cannot be reached, or a lock is in the way."""
 
 
 def _raise_stopped(state: LedgerState) -> None:
@@ -229,11 +233,11 @@ def _raise_stopped(state: LedgerState) -> None:
 
 
 class _Session:
-    """One connection to each side, and a stream.
+    """One connection to each side, and the replication stream.
 
     Attributes:
         state: of the ledger.
-        has_progress: something was committed.
+        has_progress: whether something was committed.
     """
 
     def __init__(
@@ -259,7 +263,9 @@ class _Session:
         self.has_progress = False
 
     def mark(self) -> int:
-        """Write a mark into PostgreSQL's WAL; what committed before is sent before it."""
+        """Write a mark into PostgreSQL's WAL; transactions that committed earlier are sent before
+        the mark.
+        """
         with _passing():
             found = self._target.execute(
                 "SELECT pg_logical_emit_message(true, 'olr_pg', '')::text"
@@ -268,10 +274,11 @@ class _Session:
         return lsn_number(str(found[0]))
 
     def follow(self, mark: int | None) -> bool:
-        """Apply what comes; return once what ended behind `mark` is in Oracle.
+        """Apply what arrives; return when all transactions that committed before `mark` are in
+        Oracle.
 
         Returns:
-            Whether that is so; False: a table was resumed, which the next session reads again.
+            True if so; False if a table was resumed, so that the caller must start a new session.
         """
         batch: list[Transaction] = []
         while mark is None or self.state.lsn < mark:
@@ -294,7 +301,7 @@ class _Session:
         return True
 
     def _is_resumed(self) -> bool:
-        """Look, now and then, whether somebody has resumed a stopped table."""
+        """Check, at most once per `LOOK_SECONDS`, whether a stopped table was resumed."""
         now, stopped = time.monotonic(), self._stopped()
         if not stopped or now - self._looked_at < LOOK_SECONDS:
             return False
@@ -314,10 +321,10 @@ class _Session:
         return transaction.end_lsn <= self.state.lsn
 
     def _checked_state(self, stream: SlotStream) -> LedgerState:
-        """Compare ledger, slot and cluster.
+        """Check that ledger, slot and cluster belong together; return the ledger's state.
 
         Raises:
-            OlrPgError: 7301, 7303, 7304 and 7309 they do not belong together.
+            OlrPgError: 7301, 7303, 7304 and 7309 they do not.
         """
         way, system = self._way, stream.identify()
         known, slot = self._ledger.read(), read_slot(self._target, way.slot)
@@ -355,7 +362,9 @@ class _Session:
         self._stream.start(self._way.slot, self._way.publication, self.state.needed_lsn)
 
     def _rest(self) -> None:
-        """Follow WAL without changes, now and then, so that PostgreSQL can remove it."""
+        """Advance the ledger, once per `IDLE_SECONDS`, past WAL without changes, so that PostgreSQL
+        can remove it.
+        """
         is_new = self._stream.sent_lsn > self.state.lsn and not self._reader.is_within
         if not is_new or time.monotonic() - self._idle_since < IDLE_SECONDS:
             return
@@ -397,7 +406,7 @@ class _Session:
         self._commit(batch[-1].end_lsn, len(batch))
 
     def _apply_alone(self, transaction: Transaction) -> None:
-        """Apply one transaction change by change; stop the tables whose changes are refused."""
+        """Apply one transaction change by change; stop the tables whose changes Oracle refuses."""
         while True:
             table = ""
             try:
@@ -435,7 +444,7 @@ class _Session:
     def _changes(
         self, transaction: Transaction, before_description: Callable[[], None]
     ) -> Iterator[tuple[RelationPlan, Any]]:
-        """Read the changes of a transaction that Oracle does not have yet."""
+        """Yield the changes of a transaction that Oracle does not have yet."""
         is_own: bool | None = None
         for message in transaction.read():
             if isinstance(message, Relation):
@@ -464,7 +473,7 @@ class _Session:
         return not stop.is_stopped and end_lsn > stop.lsn
 
     def _commit(self, lsn: int, transactions: int) -> None:
-        """Move the ledger and commit."""
+        """Update the ledger and commit."""
         records = self._writer.take_records()
         with _passing():
             self._ledger.record(records)
@@ -500,13 +509,13 @@ class _Session:
 
 
 def _check_history(known: LedgerState, system: System, stream: SlotStream) -> None:
-    """Check that what Oracle has is in PostgreSQL's history.
+    """Check that what Oracle has is part of PostgreSQL's history.
 
-    After a promotion, that is so up to where the timelines parted. A server that was put back from
-    a copy may have less on the same timeline: it would use the same LSNs again.
+    After a promotion, the old history is valid up to the switch of timelines. A server that was
+    restored from a backup may have less on the same timeline: it would reuse the same LSNs.
 
     Raises:
-        OlrPgError: 7309, it is not.
+        OlrPgError: 7309 it is not part of it.
     """
     if known.timeline == system.timeline:
         if known.lsn > system.lsn:
@@ -530,14 +539,14 @@ def _check_history(known: LedgerState, system: System, stream: SlotStream) -> No
 
 
 _VALUE_CODES: Final = 735
-"""Errors of values that cannot go to Oracle are 7350 to 7359."""
+"""Errors 7350 to 7359 are about values that Oracle cannot store."""
 
 
 class _Pending:
     """Net changes that are not written yet.
 
     Attributes:
-        changes, size: how many, and their bytes.
+        changes, size: their number, and their bytes.
     """
 
     def __init__(self, writer: OracleWriter) -> None:
@@ -547,7 +556,7 @@ class _Pending:
         self.size = 0
 
     def add(self, plan: RelationPlan, change: Any) -> None:
-        """Take a change."""
+        """Add a change."""
         if plan.name not in self._rows:
             self._rows[plan.name] = plan, _no_rows(plan)
         rows = self._rows[plan.name][1]
@@ -579,7 +588,7 @@ def _write_one(writer: OracleWriter, plan: RelationPlan, change: Any) -> None:
 
 @contextmanager
 def _coded() -> Iterator[None]:
-    """Give what either side says its code."""
+    """Convert errors of either side to errors with a code."""
     try:
         yield
     except oracledb.Error as error:
@@ -590,7 +599,7 @@ def _coded() -> Iterator[None]:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """Tell errors that pass by themselves from others, which get their code."""
+    """Raise `_PassingError` for temporary errors; convert other errors to errors with a code."""
     try:
         yield
     except oracledb.Error as error:

@@ -1,8 +1,8 @@
-"""The net change of each row of a table within a batch, from pgoutput's messages.
+"""Computes the net change of each row of a table within a batch, from pgoutput's messages.
 
-Rows are known by the bytes of their key. Oracle's array binds need no order between rows, so a
-batch is deletes, then updates, then inserts. An update that moves a key ends what came before it:
-it is a segment of its own, whose rows are applied in their order.
+Rows are identified by the bytes of their key. Oracle's array binds do not guarantee an order
+between rows. So a batch is written as deletes, then updates, then inserts. An update that changes a
+key ends the current segment; it becomes its own segment, whose rows are written in their order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class RowWrite(NamedTuple):
     """Rows that one statement writes.
 
     Attributes:
-        columns: numbers of the columns that are set; none of a DELETE.
-        keys: finds each row; none of an INSERT.
+        columns: numbers of the columns that are set; empty for a DELETE.
+        keys: the key of each row; empty for an INSERT.
         rows: the values of all columns of each row.
-        is_ordered: the rows are written in this order.
+        is_ordered: the rows must be written in this order.
     """
 
     operation: str
@@ -36,11 +36,11 @@ class RowWrite(NamedTuple):
 
 
 class _Net:
-    """What becomes of one row.
+    """The net change of one row.
 
     Attributes:
-        is_deleted: the row that was there before the batch is deleted.
-        is_new: `row` is inserted; else it is updated.
+        is_deleted: delete the row that existed before the batch.
+        is_new: insert `row`; if false, update it.
     """
 
     __slots__ = ("is_deleted", "is_new", "row")
@@ -60,8 +60,8 @@ class NetRows:
         name: ``OWNER.NAME``, for errors.
 
     Attributes:
-        changes: how many were taken.
-        size: bytes of the values that were taken.
+        changes: number of changes added.
+        size: bytes of the values added.
     """
 
     def __init__(self, key: Sequence[int], count: int, name: str) -> None:
@@ -73,10 +73,10 @@ class NetRows:
         self.size = 0
 
     def add(self, change: Insert | Update | Delete) -> None:
-        """Take one more change.
+        """Add one change.
 
         Raises:
-            OlrPgError: 7311 the row's key is not in it, 7312 a value is not in binary form.
+            OlrPgError: 7311 the change lacks the row's key, 7312 a value is not in binary form.
         """
         self.changes += 1
         if isinstance(change, Insert):
@@ -87,7 +87,7 @@ class NetRows:
             self._update(change)
 
     def writes(self) -> Iterator[RowWrite]:
-        """Return what is to be written, in this order."""
+        """Yield the writes, in the order in which they must run."""
         for segment in self._segments:
             if isinstance(segment, RowWrite):
                 yield segment
@@ -189,7 +189,7 @@ def _sent(row: Row) -> tuple[int, ...]:
 
 
 def _merged(new: Row, old: Row) -> Row:
-    """Take what `new` does not have from the row before it."""
+    """Return `new`, with its missing values taken from the older row."""
     if UNCHANGED not in new.kinds:
         return new
     kept = [kind == UNCHANGED for kind in new.kinds]
@@ -200,7 +200,7 @@ def _merged(new: Row, old: Row) -> Row:
 
 
 def _filled(new: Row, old: Row, key: Sequence[int]) -> Row:
-    """Take unchanged values of the key from the old image, which has them."""
+    """Return `new`, with unchanged key values taken from the old image."""
     if not any(new.kinds[number] == UNCHANGED for number in key):
         return new
     values, kinds = list(new.values), bytearray(new.kinds)

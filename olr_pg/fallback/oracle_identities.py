@@ -1,8 +1,9 @@
-"""Oracle's identity columns, whose values come from PostgreSQL during the way back.
+"""Switches Oracle's identity columns for the fallback, during which their values come from
+PostgreSQL.
 
-A column GENERATED ALWAYS takes no value of a statement (ORA-32795, ORA-32796): it is BY DEFAULT
-until applications return. Its sequence is Oracle's own, which nobody may ALTER (ORA-32793): ALTER
-TABLE says where it goes on.
+Oracle rejects a given value for a column GENERATED ALWAYS (ORA-32795, ORA-32796), so the column is
+BY DEFAULT until applications return to Oracle. The column's sequence belongs to Oracle and cannot
+be altered (ORA-32793); ALTER TABLE sets its next value.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Table
 
 SEQUENCE_PREFIX: Final = "ISEQ$$_"
-"""The names of the sequences of identity columns begin with it."""
+"""Prefix of the names of identity columns' sequences."""
 
 _ALWAYS: Final = "ALWAYS"
 _FIRST_VERSION: Final = 12
@@ -41,7 +42,7 @@ class Identity(NamedTuple):
     Attributes:
         generation: as it is declared: ALWAYS, BY DEFAULT, BY DEFAULT ON NULL.
         sequence: ``OWNER.NAME``.
-        following: a value that the sequence has not given yet; those between are in its cache.
+        following: the next value that is not in the sequence's cache.
     """
 
     owner: str
@@ -54,16 +55,18 @@ class Identity(NamedTuple):
 
     @property
     def is_always(self) -> bool:
-        """Tell whether statements may give no value."""
+        """Tell whether the column is GENERATED ALWAYS."""
         return self.generation == _ALWAYS
 
     @property
     def place(self) -> str:
-        """The table, as SQL names it."""
+        """The quoted name of the table."""
         return f"{quoted(self.owner)}.{quoted(self.table)}"
 
     def declaring(self, generation: str, *, start: int | None = None) -> str:
-        """Return the statement that declares it again; its sequence stays, or begins at `start`."""
+        """Return the ALTER TABLE statement that changes the generation; with `start` it restarts
+        the sequence there.
+        """
         options = "" if start is None else f" (START WITH {start})"
         column = f"{quoted(self.column)} GENERATED {generation} AS IDENTITY{options}"
         return f"ALTER TABLE {self.place} MODIFY ({column})"
@@ -73,7 +76,7 @@ def read_identities(connection: oracledb.Connection, tables: Sequence[Table]) ->
     """Yield the identity columns of tables.
 
     Raises:
-        oracledb.Error: what Oracle says.
+        oracledb.Error: any error of Oracle.
     """
     if int(connection.version.split(".")[0]) < _FIRST_VERSION:
         return
@@ -101,13 +104,14 @@ def _identity(
 def advance_identity(
     cursor: oracledb.Cursor, identity: Identity, wanted: int | None
 ) -> tuple[int, int]:
-    """Let an identity column go on behind its rows; return its next value before and after.
+    """Set the next value of an identity column after the largest value of its rows; return it
+    before and after.
 
     Args:
-        wanted: the next value in PostgreSQL; None if no sequence there is known.
+        wanted: the next value in PostgreSQL; None if no sequence is known there.
 
     Raises:
-        oracledb.Error: what Oracle says.
+        oracledb.Error: any error of Oracle.
     """
     ahead, most = (max, "MAX") if identity.increment > 0 else (min, "MIN")
     cursor.execute(f"SELECT {most}({quoted(identity.column)}) FROM {identity.place}")  # noqa: S608

@@ -1,15 +1,15 @@
-"""The ledger of the way back, in the schema of the account that writes in Oracle.
+"""The ledger of the fallback: a table in Oracle, in the schema of the account that writes.
 
-Its row moves in the transaction that changes the tables' rows, and only from where this process
-knows it to be: so each transaction of PostgreSQL is applied exactly once, whichever side is killed,
-and a second process that still works on the same slot fails instead of applying anything. The
-forward way recognises our transactions in the redo by this table.
+The ledger's row is updated in the transaction that changes the rows, and only from the position
+that this process expects. So each PostgreSQL transaction is applied exactly once, whichever side is
+killed. A second process on the same slot fails instead of applying anything. The replication from
+Oracle uses this table to recognise fallback transactions in the redo.
 
-One row (`ALL_TABLES`) says how far all tables are. A table that has stopped, or catches up, has a
-row of its own: what commits after its LSN has not been applied to it.
+The row `ALL_TABLES` contains the position of all tables. A table that is stopped or catches up has
+its own row: transactions after its LSN are not applied to it.
 
-A second table counts what the way back did otherwise than PostgreSQL: values that a policy changed,
-and conflicts. It moves in the same transaction, so its counts are exact, too.
+A second table counts differences from PostgreSQL that policies caused: changed values and
+conflicts. It is updated in the same transaction, so its counts are exact too.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ ROW_EXISTS: Final = "row-exists"
 
 
 class TableStop(NamedTuple):
-    """A table that is behind the others.
+    """The state of a table that is behind the others.
 
     Attributes:
-        lsn: what ends after it has not been applied.
-        is_stopped: nothing is applied to it; else it catches up.
-        failed_lsn: where the transaction ends that stopped it.
+        lsn: transactions that end after it are not applied to the table.
+        is_stopped: nothing is applied to it; otherwise it catches up.
+        failed_lsn: end of the transaction that stopped it.
     """
 
     lsn: int
@@ -132,13 +132,13 @@ class TableStop(NamedTuple):
 
 
 class Record(NamedTuple):
-    """Something that the way back did otherwise than PostgreSQL.
+    """A difference from PostgreSQL that a policy caused.
 
     Attributes:
         table: ``OWNER.NAME``.
-        item: the column of a value, the operation of a conflict.
-        cause: why (`oracle_values.Cause`, or `ROW_MISSING`, `ROW_EXISTS`).
-        policy: what was done.
+        item: the column of a changed value, or the operation of a conflict.
+        cause: `oracle_values.Cause`, `ROW_MISSING` or `ROW_EXISTS`.
+        policy: the policy that was applied.
     """
 
     table: str
@@ -148,7 +148,7 @@ class Record(NamedTuple):
 
     @property
     def is_conflict(self) -> bool:
-        """Tell a conflict from a changed value."""
+        """Tell whether this is a conflict, not a changed value."""
         return self.cause in (ROW_MISSING, ROW_EXISTS)
 
 
@@ -164,15 +164,15 @@ class LedgerState(NamedTuple):
 
     @property
     def needed_lsn(self) -> int:
-        """Return from where the slot must send again: the lowest of all."""
+        """Return the LSN from which the slot must send again: the lowest of all tables."""
         return min([self.lsn, *(stop.lsn for stop in self.stops.values())])
 
 
 def open_account(account: OracleSource) -> oracledb.Connection:
-    """Connect as the account of the way back.
+    """Connect with the fallback's account.
 
     Raises:
-        OlrPgError: 7xxx, Oracle does not let it in, or does not answer.
+        OlrPgError: 7xxx, the login fails or Oracle does not answer.
     """
     try:
         return open_connection(account)
@@ -181,7 +181,7 @@ def open_account(account: OracleSource) -> oracledb.Connection:
 
 
 class OracleLedger:
-    """The ledger over one connection, which is not in autocommit.
+    """The ledger over one connection, which is not in autocommit mode.
 
     Args:
         connection: as `oracle.oracle_connection.open_connection` opens it.
@@ -194,11 +194,11 @@ class OracleLedger:
     def create(self) -> None:
         """Create the table if it is missing.
 
-        One without rows is made anew: so the forward way, whose dictionary may be older, finds its
-        DDL in the redo.
+        A table without rows is dropped and created again. Then the redo contains its DDL, so that
+        the replication from Oracle knows it even with an older dictionary.
 
         Raises:
-            OlrPgError: 7004 the account may not, and what else Oracle says.
+            OlrPgError: 7004 the account lacks the privilege, or another error of Oracle.
         """
         try:
             try:
@@ -218,10 +218,10 @@ class OracleLedger:
             raise oracle_error(error, f"creating the table {LEDGER}") from error
 
     def read(self) -> LedgerState | None:
-        """Read it; None if this subscription has no way back.
+        """Read the ledger; None if this subscription has no fallback.
 
         Raises:
-            OlrPgError: what Oracle says.
+            OlrPgError: any error of Oracle.
         """
         rows = self._rows(_READ, LEDGER)
         whole = [row for row in rows if row[0] == ALL_TABLES]
@@ -238,7 +238,9 @@ class OracleLedger:
         return LedgerState(slot, system, int(timeline), int(lsn), int(transactions), stops)
 
     def begin(self, slot: str, system: System, lsn: int) -> None:
-        """Write the first row, and commit: everything that ended by `lsn` is in Oracle."""
+        """Insert the first row and commit; it says that Oracle has everything that ended by
+        `lsn`.
+        """
         values = (
             self._subscription, ALL_TABLES, slot, system.identifier, system.timeline, lsn, 0, None,
             None,
@@ -247,16 +249,16 @@ class OracleLedger:
         self._connection.commit()
 
     def advance(self, before: int, lsn: int, transactions: int) -> None:
-        """Move the ledger, in the transaction that is open.
+        """Update the ledger in the open transaction.
 
         Raises:
-            OlrPgError: 7305, it is not where this process left it.
-            oracledb.Error: what Oracle says.
+            OlrPgError: 7305, another process has changed it.
+            oracledb.Error: any error of Oracle.
         """
         self._move(_ADVANCE, (lsn, transactions, self._subscription, before))
 
     def catch_up(self, table: str, before: int, lsn: int) -> None:
-        """Move the row of a table that catches up, as `advance` does."""
+        """Update the row of a table that catches up, as `advance` does."""
         self._move(_CATCH_UP, (lsn, self._subscription, table, before))
 
     def _move(self, statement: str, values: tuple[Any, ...]) -> None:
@@ -271,11 +273,11 @@ class OracleLedger:
             )
 
     def follow_timeline(self, before: int, timeline: int) -> None:
-        """Note in the open transaction that PostgreSQL's history goes on as another timeline."""
+        """Record in the open transaction that PostgreSQL continues on another timeline."""
         self._move(_TIMELINE, (timeline, self._subscription, before))
 
     def stop_table(self, table: str, stop: TableStop) -> None:
-        """Note in the open transaction that a table stops."""
+        """Record in the open transaction that a table is stopped."""
         self._execute(_REMOVE_TABLE, (self._subscription, table))
         reason = (stop.reason or "")[:_REASON_CHARACTERS]
         values = (
@@ -284,17 +286,18 @@ class OracleLedger:
         self._execute(_INSERT, values)
 
     def resume_table(self, table: str, *, skip: bool = False) -> bool:
-        """Let a stopped table catch up; tell whether it had stopped. The caller commits.
+        """Resume a stopped table, so that it catches up; return whether it was stopped. The caller
+        commits.
 
         Args:
-            skip: leave out the changes of the transaction that stopped it.
+            skip: skip the table's changes in the transaction that stopped it.
         """
         with self._connection.cursor() as cursor:
             cursor.execute(_SKIP if skip else _RESUME, (self._subscription, table))
             return bool(cursor.rowcount)
 
     def record(self, records: Mapping[Record, int]) -> None:
-        """Count what was done otherwise than PostgreSQL did, in the open transaction."""
+        """Count differences from PostgreSQL that policies caused, in the open transaction."""
         for one, count in records.items():
             values = (count, self._subscription, *one)
             with self._connection.cursor() as cursor:
@@ -303,20 +306,20 @@ class OracleLedger:
                     cursor.execute(_INSERT_RECORD, values)
 
     def records(self) -> dict[Record, int]:
-        """Return what was done otherwise than PostgreSQL did, and how often.
+        """Return the differences from PostgreSQL that policies caused, with their counts.
 
         Raises:
-            OlrPgError: what Oracle says.
+            OlrPgError: any error of Oracle.
         """
         rows = self._rows(_RECORDS, f"{LEDGER}_RECORD")
         return {Record(*row[:4]): int(row[4]) for row in rows}
 
     def forget_table(self, table: str) -> None:
-        """Note in the open transaction that a table is as far as the others."""
+        """Record in the open transaction that a table has caught up with the others."""
         self._execute(_REMOVE_TABLE, (self._subscription, table))
 
     def remove(self) -> None:
-        """Remove the rows of this subscription, and each table with the last of all; commits."""
+        """Delete the rows of this subscription and commit; drop tables that are empty then."""
         for remove, count, drop in (
             (_REMOVE_RECORDS, _COUNT_RECORDS, _DROP_RECORDS),
             (_REMOVE, _COUNT, _DROP),
@@ -331,7 +334,7 @@ class OracleLedger:
                     raise oracle_error(error, f"removing the table {LEDGER}") from error
 
     def _rows(self, query: str, table: str) -> list[tuple[Any, ...]]:
-        """Read the rows of this subscription; none where the table is not there."""
+        """Read the rows of this subscription; none if the table does not exist."""
         try:
             return self._execute(query, (self._subscription,))
         except oracledb.Error as error:

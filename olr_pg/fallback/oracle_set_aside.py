@@ -1,16 +1,16 @@
-"""Oracle's triggers and foreign keys, which the way back sets aside, and puts back.
+"""Disables Oracle's triggers and foreign keys during the fallback, and enables them again.
 
-What a trigger does has been done in PostgreSQL already, and comes as rows: if it fired again,
-Oracle would differ without a word. Foreign keys would refuse rows of a batch in an order of its
-own. So triggers of the tables, and foreign keys on them, are disabled at the start of `run`; and
-identity columns that take no value of a statement are made to (`oracle_identities`).
+The rows from PostgreSQL already contain the effects of its triggers. If Oracle's triggers fired as
+well, the databases would silently differ. Foreign keys would reject rows, because a batch has its
+own order. So `run` first disables the triggers of the tables and their foreign keys. It also
+changes identity columns that reject given values (`oracle_identities`).
 
-Oracle commits around each DDL. So each one is noted first, in a table beside the ledger; whatever a
-kill leaves half done, what is noted can be enabled again, and enabling twice does no harm. What was
-disabled before stays as it was. A table whose triggers are all enabled is switched as a whole, for
-which ALTER on the table is enough. Where some were disabled before, each of the others is enabled
-by its name, which needs ALTER ANY TRIGGER if the account does not own it. Whoever enables it by
-hand instead has done it: what is enabled already is not enabled again.
+Oracle commits around each DDL statement. So each statement is recorded before it runs, in a table
+beside the ledger. If the process is killed, everything recorded can be enabled again; enabling
+twice does no harm. What was already disabled stays disabled. If all triggers of a table are
+enabled, one ALTER TABLE switches them all, which needs only the ALTER privilege on the table.
+Otherwise each trigger is enabled by name, which needs ALTER ANY TRIGGER unless the account owns it.
+An operator can also enable them manually; they are then not enabled again.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Switch(NamedTuple):
     """The statements that enable something again and disable it.
 
     Attributes:
-        table: ``OWNER.NAME``; empty of what was noted.
-        trigger_owner: of a trigger that is enabled by its name; else None.
+        table: ``OWNER.NAME``; empty for a recorded switch.
+        trigger_owner: for a trigger that is enabled by its name; else None.
     """
 
     enabling: str
@@ -79,7 +79,9 @@ class Switch(NamedTuple):
 
 
 class OracleSetAside:
-    """What of some tables is set aside, over one connection that is not in autocommit."""
+    """Disables and enables triggers and foreign keys of some tables, over one connection that is
+    not in autocommit mode.
+    """
 
     def __init__(
         self, connection: oracledb.Connection, subscription: str, tables: Sequence[Table]
@@ -90,10 +92,11 @@ class OracleSetAside:
         self._tables = {(one.source_owner, one.name) for one in tables}
 
     def firing(self) -> list[Switch]:
-        """Return what would act on changes of the tables.
+        """Return the triggers, foreign keys and identity columns that would act on changes of the
+        tables.
 
         Raises:
-            OlrPgError: 7004, the account may not look; what else Oracle says.
+            OlrPgError: 7004, the account lacks the privilege; or another error of Oracle.
         """
         try:
             found = [
@@ -112,7 +115,7 @@ class OracleSetAside:
         return found
 
     def noted(self) -> list[Switch]:
-        """Return what is set aside."""
+        """Return what is recorded as disabled."""
         try:
             return [Switch(*row) for row in self._execute(_NOTED, (self._subscription,))]
         except oracledb.Error as error:
@@ -121,10 +124,10 @@ class OracleSetAside:
             raise oracle_error(error, "reading what is set aside") from error
 
     def set_aside(self) -> list[Switch]:
-        """Disable what fires; return it.
+        """Disable what is enabled; return it.
 
         Raises:
-            OlrPgError: 7315, Oracle refuses that: nothing may be applied then.
+            OlrPgError: 7315, Oracle refuses it; the caller must not apply anything.
         """
         found = self.firing()
         if not found:
@@ -150,10 +153,10 @@ class OracleSetAside:
         return found
 
     def put_back(self) -> list[Switch]:
-        """Enable what is set aside; return it.
+        """Enable what was disabled; return it.
 
         Raises:
-            OlrPgError: 7316, Oracle refuses some of it; the others are enabled.
+            OlrPgError: 7316, Oracle refuses some statements; the others have succeeded.
         """
         done, refused = [], []
         noted = self.noted()
@@ -173,7 +176,7 @@ class OracleSetAside:
         return done
 
     def remove(self) -> None:
-        """Remove the table of the notes, if it has none."""
+        """Drop the table of the records, if it is empty."""
         try:
             if self._execute(_COUNT, ()) == [(0,)]:
                 self._execute(_DROP, ())
@@ -182,10 +185,11 @@ class OracleSetAside:
                 raise oracle_error(error, "removing what was set aside") from error
 
     def unrestorable(self, user: str) -> dict[str, list[str]]:
-        """Return triggers that this account could not enable again, by ``OWNER.NAME`` of the table.
+        """Return the triggers that this account cannot enable again, by ``OWNER.NAME`` of the
+        table.
 
         Args:
-            user: the account, as Oracle's dictionary has it.
+            user: the account, as in Oracle's dictionary.
 
         Raises:
             OlrPgError: as `firing`.
@@ -233,7 +237,7 @@ class OracleSetAside:
         return found
 
     def _identities(self) -> list[Switch]:
-        """Return the columns that take no value of a statement, as what is to be switched off."""
+        """Return the identity columns that reject given values, as switches."""
         return [
             Switch(
                 one.declaring(one.generation),
@@ -258,10 +262,10 @@ class OracleSetAside:
 
 
 def _refusal(error: oracledb.Error, statement: str) -> str:
-    """Say what Oracle says of a statement.
+    """Return Oracle's error about a statement as text.
 
     Raises:
-        OlrPgError: it cannot be reached.
+        OlrPgError: Oracle cannot be reached.
     """
     coded = oracle_error(error, statement)
     if coded.code in PASSING:

@@ -1,14 +1,15 @@
-"""Values on the way back: PostgreSQL's binary form → what python-oracledb binds for a column.
+"""Converts values for the fallback: from PostgreSQL's binary form to what python-oracledb binds for
+a column.
 
-The inverse of `datatypes.convert`, with every choice of the configuration (`datatypes.choices`): a
-flag becomes its text or number again, a uuid its bytes. PostgreSQL holds values that Oracle does
-not (type-mapping §4). Each of them has a cause, and the configuration a policy for each cause
-(`config.fallback_section.FallbackPolicies`): the value is refused, which stops its table, or it is
-changed, and the change is recorded. Nothing is changed silently: what Oracle would round, cut or
-store as NULL by itself is found here, before it gets there.
+This is the inverse of `datatypes.convert`, with every choice of the configuration
+(`datatypes.choices`): a flag becomes its text or number again, a uuid its bytes. PostgreSQL can
+hold values that Oracle cannot (type-mapping §4). Each of these has a cause, and each cause has a
+policy in the configuration (`config.fallback_section.FallbackPolicies`). The policy either refuses
+the value, which stops its table, or changes it and records the change. Nothing is changed silently:
+values that Oracle would round, truncate or store as NULL are found here first.
 
-Text is compared with the column in characters and in bytes of Oracle's character set. Dates are
-calendar labels, as on the way forward: those of before October 1582 are the Julian ones in Oracle,
+The length of a text is checked in characters and in bytes of Oracle's character set. Dates are
+calendar dates, as in the replication from Oracle: dates before October 1582 are Julian in Oracle,
 and ten days of that month do not exist there.
 """
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from olr_pg.dictionary.model import Column, Database
 
 PLAIN: Final = "{}"
-"""The expression of a bind that stands for itself."""
+"""The SQL expression of a bind without a conversion."""
 
 _NUMBER_DIGITS: Final = 38
 _NUMBER_EXPONENT_MAX: Final = 125
@@ -61,7 +62,7 @@ _DAY: Final = 86_400_000_000
 _YEAR_MAX: Final = 9999
 _YEAR_MIN: Final = -4712
 _GAP: Final = (datetime(1582, 10, 5).toordinal(), datetime(1582, 10, 14).toordinal())  # noqa: DTZ001
-"""The days that Oracle's calendar leaves out."""
+"""The first and the last day of the gap in Oracle's calendar."""
 
 _ROW_ADDRESS: Final = re.compile(r"[A-Za-z0-9+/*=.]{1,4000}")
 _TEXTS: Final = frozenset({PgKind.TEXT, PgKind.VARCHAR, PgKind.BPCHAR})
@@ -72,7 +73,7 @@ _AS_TIMESTAMP: Final = f"TO_TIMESTAMP({{}}, {_BEFORE_CHRIST}.FF6')"
 
 
 class Cause(StrEnum):
-    """Why a value cannot go back as it is; the name of its policy."""
+    """Why Oracle cannot store a value unchanged; also the name of its policy."""
 
     EMPTY_TEXT = "empty_text"
     LENGTH = "length"
@@ -94,9 +95,9 @@ class Altered(NamedTuple):
     """A value that a policy has changed.
 
     Attributes:
-        row: index in the values that were given.
+        row: index into the given values.
         cause: what did not fit.
-        policy: what was done, as in the configuration.
+        policy: the policy, as in the configuration.
     """
 
     row: int
@@ -105,10 +106,10 @@ class Altered(NamedTuple):
 
 
 class RefusedValueError(OlrPgError):
-    """A value that its policy refuses.
+    """Raised for a value that its policy refuses.
 
     Attributes:
-        row: index in the values that were given.
+        row: index into the given values.
         column: the name of Oracle's column.
         cause: what does not fit.
     """
@@ -129,13 +130,13 @@ class RefusedValueError(OlrPgError):
 
 
 class Bound(NamedTuple):
-    """A column of some rows, ready to be bound.
+    """The values of one column for some rows, ready to bind.
 
     Attributes:
         values: for `executemany`, one for each row.
         db_type: for `setinputsizes`.
-        expression: the SQL around the bind, which stands for ``{}``.
-        altered: what policies have changed.
+        expression: SQL in which ``{}`` stands for the bind.
+        altered: the values that policies have changed.
     """
 
     values: list[object | None]
@@ -146,11 +147,12 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValueSettings:
-    """What converting back takes beside the column.
+    """Settings of the conversion that apply to all columns.
 
     Attributes:
         policies: by cause.
-        choices, values: of the way forward: what stands for true, in which zone dates are taken.
+        choices, values: as for the replication from Oracle: the values for true, and the zone of
+            dates.
         charset, ncharset: Oracle's names of the database's character sets.
     """
 
@@ -162,22 +164,22 @@ class ValueSettings:
 
     @classmethod
     def of(cls, policies: FallbackPolicies, apply: Apply, database: Database) -> ValueSettings:
-        """Collect them from the configuration and the dictionary."""
+        """Make the settings from the configuration and the dictionary."""
         return cls(
             policies, apply.choices, apply.value_policies, database.charset, database.ncharset
         )
 
 
 class _MadeNull(Exception):  # noqa: N818 - not an error: the value is NULL
-    """Raised inside of a conversion whose policy makes the value NULL."""
+    """Raised within a conversion if the policy makes the value NULL."""
 
 
 @dataclass(slots=True)
 class _Judge:
-    """Applies the policies to the values of one column, and records what they changed.
+    """Applies the policies to the values of one column, and records the changes.
 
     Args:
-        counting: nothing is refused; what would be is recorded, under its policy.
+        counting: refuse nothing; record what would be refused, under its policy.
     """
 
     table: str
@@ -188,14 +190,14 @@ class _Judge:
     altered: list[Altered] = field(default_factory=list)
 
     def unfit(self, cause: Cause, detail: str, cut: object = None) -> Any:
-        """Return what is to be bound in the place of a value that does not fit.
+        """Return the value to bind in place of one that does not fit.
 
         Args:
-            cut: the value that is cut or padded to fit; None where there is no such value.
+            cut: the truncated or padded value; None if there is none.
 
         Raises:
-            RefusedValueError: the policy says so, or what it says cannot be done in this column.
-            _MadeNull: the value is NULL.
+            RefusedValueError: the policy refuses it, or cannot be applied to this column.
+            _MadeNull: the policy makes the value NULL.
         """
         policy: str = getattr(self.policies, cause.value)
         if policy == "null" and self.column.nullable:
@@ -218,10 +220,10 @@ class _Plan(NamedTuple):
     """How a column is converted.
 
     Attributes:
-        convert: one value, which is not NULL.
-        bind: the bind's type and the SQL around it, for the values that were converted.
-        causes: what can keep a value from going back.
-        note: what comes back in another form than it had.
+        convert: converts one value that is not NULL.
+        bind: the type of the bind and the SQL around it, for the converted values.
+        causes: possible causes that a value cannot be stored unchanged.
+        note: which values return to Oracle in another form.
     """
 
     convert: _Convert
@@ -232,13 +234,13 @@ class _Plan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OracleColumn:
-    """A column of Oracle that values of PostgreSQL are bound for.
+    """Converts values of PostgreSQL for one column of Oracle.
 
     Attributes:
         table: ``OWNER.NAME``.
         column: as in the dictionary.
-        causes: what can keep a value of it from going back.
-        note: what comes back in another form than it had; empty where nothing does.
+        causes: possible causes that a value cannot be stored unchanged.
+        note: which values return to Oracle in another form; empty if none.
     """
 
     table: str
@@ -253,19 +255,19 @@ class OracleColumn:
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """What can keep a value of the column from going back."""
+        """Possible causes that a value of the column cannot be stored unchanged."""
         return self._plan.causes
 
     @property
     def note(self) -> str:
-        """What comes back in another form than it had; empty where nothing does."""
+        """Which values return to Oracle in another form; empty if none."""
         return self._plan.note
 
     def bind(self, raw: Sequence[bytes | None]) -> Bound:
-        """Convert values of PostgreSQL's binary form.
+        """Convert values from PostgreSQL's binary form.
 
         Args:
-            raw: one for each row; None is NULL. Text is UTF-8.
+            raw: one for each row; None for NULL. Text is UTF-8.
 
         Raises:
             RefusedValueError: 7350, a policy refuses a value.
@@ -275,7 +277,9 @@ class OracleColumn:
         return Bound(values, *self._plan.bind(values), judge.altered)
 
     def unfit(self, raw: Sequence[bytes | None]) -> list[Altered]:
-        """Tell which values do not fit, and what would become of each, also where refused."""
+        """Return the values that do not fit, and what their policies would do, also for refused
+        values.
+        """
         judge = self._judge(counting=True)
         self._converted(raw, judge)
         return judge.altered
@@ -298,14 +302,14 @@ class OracleColumn:
 def oracle_column(
     table: str, column: Column, target: PgKind | int | str, settings: ValueSettings
 ) -> OracleColumn:
-    """Choose how values of a target column become those of Oracle's column.
+    """Choose the conversion from a target column to Oracle's column.
 
     Args:
         table: ``OWNER.NAME``.
         target: the target column's type: its OID, or its name with or without modifiers.
 
     Raises:
-        OlrPgError: 7351, such values cannot go back into this column.
+        OlrPgError: 7351, no conversion exists between these types.
     """
     kind = pg_kind(target)
     maker = _PLANS.get(OracleType(column.type_code)) if column.type_code in _KNOWN else None
@@ -332,7 +336,7 @@ class _Request(NamedTuple):
 
     @property
     def pairs(self) -> BooleanPairs:
-        """What stands for true and false."""
+        """The pair of values for true and false."""
         of_column = self.settings.choices.policies(
             self.table, self.column.name, self.settings.values
         )
@@ -344,7 +348,7 @@ def _always(db_type: oracledb.DbType, expression: str = PLAIN) -> _Bind:
 
 
 def _text_of(raw: bytes, kind: PgKind) -> str:
-    """Decode the text of a value; that of jsonb has a version in front."""
+    """Decode the text of a value; jsonb begins with a version byte."""
     return raw[1:].decode() if kind is PgKind.JSONB else raw.decode()
 
 
@@ -352,17 +356,17 @@ def _text_of(raw: bytes, kind: PgKind) -> str:
 
 
 def _loader(kind: PgKind) -> Callable[[bytes], Any]:
-    """Return psycopg's loader of the binary form of a type that it has one for."""
+    """Return psycopg's loader of the binary form of a type."""
     return Transformer().get_loader(int(kind), Format.BINARY).load
 
 
 def _float32(raw: bytes) -> Decimal:
-    """Read the shortest decimal that is this float of 4 bytes."""
+    """Return the shortest decimal that converts to this 4-byte float."""
     return Decimal(str(np.float32(struct.unpack(">f", raw)[0])))
 
 
 def _decimals(kind: PgKind) -> Callable[[bytes], Decimal] | None:
-    """Return what reads a number as a decimal, which may be no finite one."""
+    """Return a function that reads a number as a decimal, which can be NaN or infinite."""
     if kind is PgKind.FLOAT4:
         return _float32
     if kind in (PgKind.INT2, PgKind.INT4, PgKind.INT8):
@@ -401,7 +405,9 @@ def _number(request: _Request) -> _Plan | None:
 
 
 def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
-    """Return what makes a finite number one that the column stores without changing it."""
+    """Return a function that fits a finite number to the column, so that Oracle stores it
+    unchanged.
+    """
     precision, scale = column.precision, column.scale
     digits, is_float = _NUMBER_DIGITS, precision is not None and scale is None
     if is_float and precision is not None:
@@ -429,7 +435,7 @@ def _fitting(column: Column) -> Callable[[Decimal, _Judge], object]:
 
 
 def _rounded(number: Decimal, exponent: int) -> Decimal:
-    """Round half up at a power of ten, unless the number has nothing below it."""
+    """Round half up at a power of ten; a number without digits below it stays as it is."""
     own = number.as_tuple().exponent
     assert isinstance(own, int)
     return number if own >= exponent else number.quantize(Decimal((0, (1,), exponent)),
@@ -512,7 +518,9 @@ def _flag_text(request: _Request) -> _Plan | None:
 
 
 def _pairs_note(count: int, true: object, false: object) -> str:
-    """Say which pair is written, where another one may have been read."""
+    """Return a note about which true/false pair is written, if another may have been read from
+    Oracle.
+    """
     if count < 2:
         return ""
     return (
@@ -533,14 +541,15 @@ def _characters(column: Column) -> _Bind:
 
 @dataclass(frozen=True, slots=True)
 class _TextFit:
-    """Makes a text one that a column stores without changing it.
+    """Fits a text to a column, so that Oracle stores it unchanged.
 
     Attributes:
         charset: the column's.
-        bytes_max, units_max: what it takes, in bytes and in characters, which are UTF-16 code units
-            in AL16UTF16; 0: as long as they like.
-        padded: CHAR: blanks at the end mean nothing, and an empty text is one blank.
-        keeps_empty: LOBs.
+        bytes_max, units_max: maximum length in bytes and in characters (UTF-16 code units in
+            AL16UTF16); 0 for no limit.
+        padded: the column is a CHAR: trailing blanks have no meaning, and an empty text is one
+            blank.
+        keeps_empty: the column is a LOB, which can be empty without being NULL.
     """
 
     charset: Charset
@@ -568,7 +577,7 @@ class _TextFit:
         return text
 
     def _lacking(self, text: str) -> set[str]:
-        """Return the characters that the character set does not have."""
+        """Return the characters that the character set lacks."""
         try:
             encode_text(text, self.charset)
         except OlrPgError:
@@ -583,7 +592,7 @@ class _TextFit:
         return True
 
     def _size(self, text: str) -> tuple[int, int]:
-        """Return bytes and characters as the column counts them."""
+        """Return the length in bytes and in characters as the column counts them."""
         size = len(text) if text.isascii() and self.charset.ascii_superset else len(
             encode_text(text, self.charset)
         )  # fmt: skip
@@ -642,7 +651,7 @@ _Read = Callable[[bytes, _Judge], str]
 
 
 def _text_reader(kind: PgKind) -> _Read | None:
-    """Return what reads a text as Oracle had it; bytea is the text in UTF-8."""
+    """Return a function that restores the text as Oracle had it; a bytea is the text in UTF-8."""
     if kind in _TEXTS or kind in _DOCUMENTS:
         return lambda raw, _: _text_of(raw, kind)
     if kind is PgKind.UUID:
@@ -659,7 +668,7 @@ def _text_of_bytea(raw: bytes, judge: _Judge) -> str:
 
 
 def _form_note(kind: PgKind) -> str:
-    """Say what of a document is not as it was written."""
+    """Return a note about how a document differs in form from what was written."""
     if kind is PgKind.JSONB:
         return "blanks and the order of keys are those of jsonb, not those of the source"
     if kind is PgKind.UUID:
@@ -694,7 +703,9 @@ def _clob(request: _Request) -> _Plan | None:
 
 
 def _lob_bind(lob: oracledb.DbType, direct: oracledb.DbType) -> _Bind:
-    """Bind contents directly; as LOBs where one is empty, which would be NULL else."""
+    """Bind contents directly; if one is empty, as LOBs, because Oracle would store NULL
+    otherwise.
+    """
 
     def bind(values: list[object | None]) -> tuple[oracledb.DbType, str]:
         return (lob if any(value in ("", b"") for value in values) else direct), PLAIN
@@ -745,7 +756,7 @@ def _json(request: _Request) -> _Plan | None:
 
 
 class _Document(NamedTuple):
-    """A JSON document, which may be null and is no NULL then."""
+    """A JSON document; JSON's null is not an SQL NULL."""
 
     content: object
     text: str
@@ -755,7 +766,7 @@ class _Document(NamedTuple):
 
 
 def _bytes_reader(kind: PgKind) -> Callable[[bytes, _Judge], bytes] | None:
-    """Return what reads bytes as Oracle had them; text is hexadecimal."""
+    """Return a function that restores bytes as Oracle had them; a text is hexadecimal."""
     if kind in (PgKind.BYTEA, PgKind.UUID):
         return lambda raw, _: raw
     return _from_hexadecimal if kind in _TEXTS else None
@@ -807,27 +818,27 @@ def _blob(request: _Request) -> _Plan | None:
 
 
 class _Label(NamedTuple):
-    """A moment of the calendar, of any year that PostgreSQL has: microseconds since 2000."""
+    """A date and time of any year that PostgreSQL supports, in microseconds since 2000."""
 
     micros: int
 
     @property
     def day(self) -> int:
-        """The day's number, as `datetime.toordinal` counts; not above 0 before year 1."""
+        """The day's number as in `datetime.toordinal`; 0 or negative before year 1."""
         return self.micros // _DAY + _EPOCH_DAYS
 
     @property
     def year(self) -> int:
-        """Oracle's year, which is never 0: the one before 1 is -1."""
+        """Oracle's year number, without a year 0: year -1 is followed by year 1."""
         year = _year_of(self.day)
         return year if year > 0 else year - 1
 
     def moment(self) -> datetime:
-        """Return it as Python has it, for years from 1 to 9999."""
+        """Return it as a datetime, for years from 1 to 9999."""
         return _EPOCH + timedelta(microseconds=self.micros)
 
     def text(self, *, fraction: bool) -> str:
-        """Write it as Oracle's SYYYY-MM-DD HH24:MI:SS."""
+        """Return it in the format SYYYY-MM-DD HH24:MI:SS."""
         cycles, _ = divmod(self.day - 1, 146_097)
         moved = _EPOCH + timedelta(microseconds=self.micros - cycles * 146_097 * _DAY)
         rest = f".{moved.microsecond:06d}" if fraction else ""
@@ -837,7 +848,7 @@ class _Label(NamedTuple):
 
 
 def _year_of(day: int) -> int:
-    """Return the astronomical year of a day's number."""
+    """Return the astronomical year (with a year 0) of a day's number."""
     cycles, rest = divmod(day - 1, 146_097)
     return datetime.fromordinal(rest + 1).year + 400 * cycles
 
@@ -847,7 +858,7 @@ _INFINITE_DAYS: Final = (2**31 - 1, -(2**31))
 
 
 def _zone_of(name: str) -> timezone | ZoneInfo:
-    """Return a zone that is named as in the configuration: an offset or a region."""
+    """Return the time zone for a zone of the configuration: an offset or a region."""
     minutes = offset_minutes(name)
     return ZoneInfo(name) if minutes is None else timezone(timedelta(minutes=minutes))
 
@@ -855,7 +866,9 @@ def _zone_of(name: str) -> timezone | ZoneInfo:
 def _moments(
     request: _Request, *, zoned: bool
 ) -> tuple[Callable[[bytes, _Judge], _Label], tuple[Cause, ...]] | None:
-    """Return what reads moments as labels: of UTC where the column has a zone; and the causes."""
+    """Return a function that reads dates and times as labels (in UTC if the column has a zone), and
+    the possible causes.
+    """
     kind = request.kind
     zone = request.settings.values.local_timezone
     if kind is PgKind.DATE and not zoned:
@@ -908,7 +921,7 @@ def _read_text(raw: bytes, judge: _Judge) -> _Label:
 
 
 def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
-    """Plan DATE and TIMESTAMP, or those with a zone, whose instants are bound in UTC."""
+    """Plan DATE and TIMESTAMP; or, if `zoned`, types with a time zone, which are bound in UTC."""
 
     def plan(request: _Request) -> _Plan | None:
         found = _moments(request, zoned=zoned)
@@ -938,7 +951,7 @@ def _temporal(*, zoned: bool) -> Callable[[_Request], _Plan | None]:
 
 
 def _lost_note(request: _Request) -> str:
-    """Say what a row loses that is updated in PostgreSQL, whichever column is set."""
+    """Return a note about what a row loses by any update in PostgreSQL."""
     column, lost = request.column, list[str]()
     if column.type_code == OracleType.TIMESTAMP_TZ:
         lost.append("its zone: it comes back in UTC, as the same instant")
@@ -948,7 +961,9 @@ def _lost_note(request: _Request) -> str:
 
 
 def _temporal_bind(is_date: bool, *, zoned: bool) -> _Bind:
-    """Bind moments as such; where one is before year 1, which Python lacks, all as text."""
+    """Bind dates and times as such; all as text if one is before year 1, which Python does not
+    support.
+    """
     db_type = oracledb.DB_TYPE_DATE if is_date else oracledb.DB_TYPE_TIMESTAMP
     wrap = "FROM_TZ({}, '+00:00')" if zoned else PLAIN
 
@@ -1072,7 +1087,7 @@ def _vector(request: _Request) -> _Plan | None:
 
 
 def _from_array(raw: bytes, kind: PgKind, judge: _Judge) -> object:
-    """Read an array of one dimension, whose elements are all there."""
+    """Read a one-dimensional array without NULLs."""
     stored, code = _ELEMENTS[kind]
     dimensions, has_null, _ = _ARRAY_HEAD.unpack_from(raw)
     if dimensions != 1 or has_null:

@@ -1,8 +1,9 @@
-"""Writes net changes into Oracle: one array of binds per table, operation and set of columns.
+"""Writes net changes to Oracle: one array of binds per table, operation and set of columns.
 
-A change that finds no row, or finds one where none may be, is a conflict. `fallback.on-conflict`
-decides what becomes of it, as `apply.on-conflict` does on the forward way. Only a change that is
-written by itself can be resolved: the caller applies a batch that has one change by change.
+A change is a conflict if its row is missing, or if an inserted row already exists.
+`fallback.on-conflict` decides what to do, as `apply.on-conflict` does for the replication from
+Oracle. Only a change that is written alone can be resolved. So if a batch has a conflict, the
+caller applies the batch change by change.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _CONSTRAINT: Final = re.compile(r"\(([^()]+)\) violated")
 
 
 class OracleWriter:
-    """Writes over one connection, which is not in autocommit; commits nothing.
+    """Writes over one connection, which is not in autocommit mode; does not commit.
 
     Args:
-        policy: what becomes of a conflict.
+        policy: how to resolve a conflict.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class OracleWriter:
         self._records: Counter[Record] = Counter()
 
     def take_records(self) -> Counter[Record]:
-        """Return what was done otherwise than PostgreSQL did, since the last time."""
+        """Return the recorded differences from PostgreSQL since the last call."""
         taken, self._records = self._records, Counter()
         return taken
 
@@ -58,14 +59,14 @@ class OracleWriter:
         """Write the net changes of one table.
 
         Raises:
-            OlrPgError: 7306 a conflict, 7350 a value cannot go to Oracle.
-            oracledb.Error: what Oracle says.
+            OlrPgError: 7306 a conflict, 7350 Oracle cannot store a value.
+            oracledb.Error: any error of Oracle.
         """
         for one in rows.writes():
             self._write(plan, one)
 
     def write_one(self, plan: RelationPlan, rows: NetRows) -> None:
-        """Write one change; resolve its conflict as the policy says.
+        """Write one change; resolve its conflict by the policy.
 
         Raises:
             OlrPgError, oracledb.Error: as `write`; 7306 also where the policy cannot resolve it.
@@ -79,10 +80,10 @@ class OracleWriter:
                 self._resolve(plan, one, error)
 
     def _resolve(self, plan: RelationPlan, write: RowWrite, error: OlrPgError) -> None:
-        """Leave the change out, or let Oracle's row be as PostgreSQL's.
+        """Skip the change, or make Oracle's row equal to PostgreSQL's.
 
         Raises:
-            OlrPgError: 7306, `overwrite` cannot do that.
+            OlrPgError: 7306, `overwrite` cannot resolve it.
         """
         cause = str(error.where["cause"])
         is_overwritten = self._policy == ConflictPolicy.OVERWRITE and write.operation != "DELETE"
@@ -92,10 +93,11 @@ class OracleWriter:
         self._records[Record(plan.name, write.operation, cause, policy.value)] += 1
 
     def _overwrite(self, plan: RelationPlan, write: RowWrite, cause: str) -> bool:
-        """Write the row whatever Oracle has of it; tell whether that was possible.
+        """Make Oracle's row equal to PostgreSQL's; return whether that was possible.
 
-        It is not where another row of Oracle has a unique value of it, nor where a row is missing
-        of which PostgreSQL did not send the large values: an update leaves out those that it keeps.
+        It is impossible if another row in Oracle has the same value of a unique key. It is also
+        impossible if the row is missing in Oracle and PostgreSQL did not send its large values: an
+        update does not send unchanged TOAST values.
         """
         new = tuple(write.rows[0][number] for number in plan.key)
         others = tuple(one for one in range(len(plan.columns)) if one not in plan.key)
@@ -122,7 +124,7 @@ class OracleWriter:
         """Write rows.
 
         Raises:
-            OlrPgError: 7306 where some are missing, or exist already.
+            OlrPgError: 7306 some rows are missing or already exist.
         """
         found, wanted = self._written(plan, write), len(write.keys)
         if found != wanted:
@@ -130,7 +132,7 @@ class OracleWriter:
             raise _conflict(plan, ROW_MISSING, what)
 
     def _written(self, plan: RelationPlan, write: RowWrite) -> int:
-        """Write rows; return how many were found."""
+        """Write rows; return the number of rows affected."""
         parts = _by_empties(plan, write)
         return sum(self._execute(plan, part, empties) for empties, part in parts)
 
@@ -162,7 +164,7 @@ def _conflict(plan: RelationPlan, cause: str, what: str) -> OlrPgError:
 
 
 def _by_empties(plan: RelationPlan, write: RowWrite) -> Iterator[tuple[Empties, RowWrite]]:
-    """Divide rows by the LOBs that are empty, which are no binds."""
+    """Group rows by which of their LOBs are empty, because empty LOBs are not binds."""
     lobs = [number for number in write.columns if plan.columns[number].empty]
     if not lobs or not any(row[number] == b"" for row in write.rows for number in lobs):
         yield (), write

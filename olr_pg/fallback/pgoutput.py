@@ -1,8 +1,8 @@
-"""The messages of PostgreSQL's output plug-in pgoutput, protocol version 2, read from bytes.
+"""Parses the messages of PostgreSQL's output plug-in pgoutput, protocol version 2.
 
-The formats are those of PostgreSQL's documentation, “Logical Replication Message Formats”. This
-module only reads one message at a time; it keeps nothing between two of them. Inside of a stream
-(between Stream Start and Stream Stop), most messages begin with the XID of their subtransaction.
+The formats are in PostgreSQL's documentation, “Logical Replication Message Formats”. The module
+parses one message at a time and keeps no state between messages. Inside a stream (between Stream
+Start and Stream Stop), most messages begin with the XID of their subtransaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VERSION: Final = 2
-"""Large transactions are streamed before they commit."""
+"""Version 2: large transactions are streamed before they commit."""
 
 NULL: Final = ord("n")
 UNCHANGED: Final = ord("u")
@@ -25,10 +25,10 @@ BINARY: Final = ord("b")
 
 _CHANGES: Final = b"IUD"
 _IN_STREAM: Final = b"RYIUDTM"
-"""Begin with an XID inside of a stream."""
+"""Kinds of messages that begin with an XID inside a stream."""
 
 _EPOCH_MICROSECONDS: Final = 946_684_800_000_000
-"""From 1970 to 2000, where PostgreSQL's times begin."""
+"""Microseconds from 1970 to 2000, the epoch of PostgreSQL's times."""
 
 _U32: Final = struct.Struct("!I")
 _U64: Final = struct.Struct("!Q")
@@ -44,7 +44,7 @@ class Row(NamedTuple):
     """The values of one row image.
 
     Attributes:
-        values: the bytes of each column; None for NULL and for what is not sent.
+        values: the bytes of each column; None for NULL and for values that are not sent.
         kinds: one byte for each column: `NULL`, `UNCHANGED` (a TOAST value that was not sent),
             `TEXT` or `BINARY`.
     """
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 class RelationColumn(NamedTuple):
-    """A column of a relation; `is_key`: it is part of the replica identity."""
+    """A column of a relation; `is_key` if it is part of the replica identity."""
 
     name: str
     type_oid: int
@@ -63,7 +63,9 @@ class RelationColumn(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Begins a transaction that has committed at `lsn`; the time is in microseconds since 1970."""
+    """The start of a transaction that committed at `lsn`; the time is in microseconds since
+    1970.
+    """
 
     lsn: int
     committed_at: int
@@ -71,7 +73,9 @@ class Begin(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """Ends a transaction; of a streamed one (`xid` is not None), the message is Stream Commit."""
+    """The end of a transaction; for a streamed one (`xid` is not None) the message is Stream
+    Commit.
+    """
 
     lsn: int
     end_lsn: int
@@ -80,14 +84,14 @@ class Commit(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Names the replication origin of the transaction that has begun."""
+    """The replication origin of the current transaction."""
 
     lsn: int
     name: str
 
 
 class Relation(NamedTuple):
-    """Describes a table before its first change, and after each DDL.
+    """The description of a table; sent before its first change and after each DDL.
 
     Attributes:
         identity: of the replica identity: ``d`` default, ``n`` nothing, ``f`` full, ``i`` index.
@@ -101,7 +105,7 @@ class Relation(NamedTuple):
 
 
 class Type(NamedTuple):
-    """Names a data type that is not built in."""
+    """A data type that is not built in."""
 
     oid: int
     schema: str
@@ -124,7 +128,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A deleted row: its replica identity."""
+    """A deleted row: its replica identity columns."""
 
     relation: int
     old: Row
@@ -137,24 +141,26 @@ class Truncate(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A message of pg_logical_emit_message."""
+    """A message written by pg_logical_emit_message."""
 
     lsn: int
     prefix: str
 
 
 class StreamStart(NamedTuple):
-    """Begins a piece of the streamed transaction `xid`."""
+    """The start of a segment of the streamed transaction `xid`."""
 
     xid: int
 
 
 class StreamStop(NamedTuple):
-    """Ends that piece."""
+    """The end of that segment."""
 
 
 class StreamAbort(NamedTuple):
-    """Rolls back the subtransaction `subxid` of a streamed transaction, or all of it (equal)."""
+    """The rollback of the subtransaction `subxid` of a streamed transaction, or of all of it if
+    both are equal.
+    """
 
     xid: int
     subxid: int
@@ -167,11 +173,11 @@ Message = (
 
 
 class Header(NamedTuple):
-    """What a message says before it is read whole.
+    """The start of a message, read before the whole message is parsed.
 
     Attributes:
         kind: its first byte.
-        subxid: inside of a stream, the subtransaction; else 0.
+        subxid: inside a stream, the subtransaction; else 0.
         relation: of an Insert, Update or Delete; else 0.
     """
 
@@ -181,12 +187,12 @@ class Header(NamedTuple):
 
     @property
     def is_change(self) -> bool:
-        """Tell whether it is one row change."""
+        """Tell whether the message is a row change."""
         return self.kind in _CHANGES
 
 
 def read_header(data: bytes, *, in_stream: bool) -> Header:
-    """Read how a message begins.
+    """Parse the start of a message.
 
     Raises:
         OlrPgError: 7300, it is too short.
@@ -203,13 +209,13 @@ def read_header(data: bytes, *, in_stream: bool) -> Header:
 
 
 def read_message(data: bytes, *, in_stream: bool) -> Message:
-    """Read one message.
+    """Parse one message.
 
     Args:
-        in_stream: it came between Stream Start and Stream Stop.
+        in_stream: whether it arrived between Stream Start and Stream Stop.
 
     Raises:
-        OlrPgError: 7300, it is none that this version of the protocol has.
+        OlrPgError: 7300, it is no message of this protocol version.
     """
     reader = _Reader(data)
     try:
@@ -222,12 +228,12 @@ def read_message(data: bytes, *, in_stream: bool) -> Message:
 
 
 def lsn_text(lsn: int) -> str:
-    """Write an LSN as PostgreSQL does."""
+    """Format an LSN as PostgreSQL does."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFF_FFFF:X}"
 
 
 def lsn_number(text: str) -> int:
-    """Read an LSN as PostgreSQL writes it."""
+    """Parse an LSN in PostgreSQL's format."""
     high, _, low = text.partition("/")
     return int(high, 16) << 32 | int(low, 16)
 

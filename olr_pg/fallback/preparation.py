@@ -1,7 +1,8 @@
-"""What the way back needs on both sides: publication, slot, replica identities, and the ledger.
+"""Creates what the fallback needs on both sides: publication, slot, replica identities, and the
+ledger.
 
-The publication's comment says from which LSN the way back begins; it is written last. So a
-preparation that was killed is told from a way back whose ledger in Oracle was lost.
+The publication's comment contains the LSN at which the fallback begins. It is written last. So an
+interrupted preparation can be distinguished from a fallback whose ledger in Oracle was lost.
 """
 
 from __future__ import annotations
@@ -60,11 +61,12 @@ JOIN pg_class c ON c.oid = t.relid JOIN pg_namespace n ON n.oid = c.relnamespace
 
 
 class Slot(NamedTuple):
-    """A slot as PostgreSQL shows it.
+    """A replication slot as PostgreSQL shows it.
 
     Attributes:
-        lsn: up to there it was confirmed; what ended before is not sent again.
-        wal_bytes: that PostgreSQL keeps for it; None if it has lost some.
+        lsn: its confirmed position; transactions that ended earlier are not sent again.
+        wal_bytes: bytes of WAL that PostgreSQL keeps for it; None if it has removed some of that
+            WAL.
     """
 
     lsn: int
@@ -74,7 +76,7 @@ class Slot(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Where a way back begins."""
+    """The position at which a fallback begins."""
 
     slot: str
     publication: str
@@ -93,10 +95,10 @@ def read_slot(connection: Connection[Any], name: str) -> Slot | None:
 
 
 def wait_until_free(connection: Connection[Any], name: str) -> None:
-    """Wait for the end of a process that read the slot: PostgreSQL notices it a moment later.
+    """Wait until the slot is free; PostgreSQL notices the end of its reader with a delay.
 
     Raises:
-        OlrPgError: 7302, somebody reads it.
+        OlrPgError: 7302, another process reads it.
     """
     until = time.monotonic() + FREE_SECONDS
     while (slot := read_slot(connection, name)) is not None and slot.is_active:
@@ -106,11 +108,11 @@ def wait_until_free(connection: Connection[Any], name: str) -> None:
 
 
 def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
-    """Make publication and slot where they are missing; return the slot's position.
+    """Create the publication and the slot if they are missing; return the slot's position.
 
     Raises:
-        OlrPgError: 5004 the role may not, 7308 PostgreSQL does not keep what a slot needs, 7310 a
-            table cannot go back.
+        OlrPgError: 5004 the role lacks a privilege, 7308 `wal_level` is not logical, 7310 a table
+            cannot be replicated to Oracle.
     """
     level = connection.execute("SHOW wal_level").fetchone()
     if level != ("logical",):
@@ -135,7 +137,7 @@ def prepare_target(way: WayBack, connection: Connection[Any]) -> int:
 def begin(
     way: WayBack, connection: Connection[Any], ledger: OracleLedger, system: System
 ) -> Prepared:
-    """Make everything that is missing, on both sides; again changes nothing.
+    """Create everything that is missing on both sides; what already exists is not changed.
 
     Raises:
         OlrPgError: those of `prepare_target`, 7301 the slot is lost, 7303 the ledger is lost.
@@ -161,16 +163,16 @@ def begin(
 
 
 def read_beginning(connection: Connection[Any], way: WayBack) -> str | None:
-    """Return what is noted of the beginning; None if the way back has not begun."""
+    """Return the recorded start of the fallback; None if it has not begun."""
     found = connection.execute(_COMMENT, (way.publication,)).fetchone()
     return None if found is None else found[0]
 
 
 def remove_target(way: WayBack, connection: Connection[Any]) -> None:
-    """Remove slot and publication.
+    """Drop the slot and the publication.
 
     Raises:
-        OlrPgError: 7302, a process still reads the slot; 5004.
+        OlrPgError: 7302, a process still reads the slot; 5004 the role lacks a privilege.
     """
     wait_until_free(connection, way.slot)
     with _refusals(f"SELECT pg_drop_replication_slot('{way.slot}')"):
@@ -196,7 +198,7 @@ def _note_beginning(connection: Connection[Any], way: WayBack, lsn: int) -> None
 def _ensure_publication(
     way: WayBack, connection: Connection[Any], tables: Sequence[tuple[str, str]]
 ) -> None:
-    """Let the publication have these tables."""
+    """Set the tables of the publication."""
     listed = sql.SQL(", ").join(sql.Identifier(*one) for one in tables)
     name = sql.Identifier(way.publication)
     exists = connection.execute(
@@ -215,7 +217,9 @@ def _ensure_publication(
 def _ensure_identity(
     way: WayBack, connection: Connection[Any], schema: str, name: str, table: Table
 ) -> None:
-    """Let the WAL have the values of the key that finds a row in Oracle."""
+    """Set the replica identity, so that the WAL contains the key values that identify a row in
+    Oracle.
+    """
     found = connection.execute(_IDENTITY, (schema, name)).fetchone()
     if found is None:
         raise OlrPgError(
@@ -237,7 +241,9 @@ def _ensure_identity(
 
 @contextmanager
 def _refusals(statement: str) -> Iterator[None]:
-    """Say what an administrator can run instead, where this role may not."""
+    """Convert a missing privilege to an error with the statement that an administrator can run
+    instead.
+    """
     try:
         yield
     except psycopg.Error as error:

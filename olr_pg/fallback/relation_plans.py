@@ -1,4 +1,4 @@
-"""Which table of Oracle a relation of PostgreSQL goes back to, and by which columns."""
+"""Maps a relation of PostgreSQL to its table in Oracle, and its columns to the table's columns."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from olr_pg.fallback.way_back import ValueColumn, WayBack
 
 OWN_TABLES: Final = (("olr_pg", "ledger"), ("olr_pg", "load_part"))
-"""A transaction that changes one of them is of the forward way: it came from Oracle."""
+"""Tables that only the replication from Oracle changes; a transaction that changes one of them came
+from Oracle.
+"""
 
 
 class PlannedColumn(NamedTuple):
-    """A column on its way back.
+    """A column of Oracle's table.
 
     Attributes:
         name: in Oracle.
-        empty: SQL of an empty value, of a LOB; None for other types. A bind without bytes is NULL.
+        empty: SQL of an empty LOB; None for other types. A bind without bytes would be NULL.
     """
 
     name: str
@@ -34,7 +36,7 @@ class PlannedColumn(NamedTuple):
 
 
 class RelationPlan(NamedTuple):
-    """How rows of one relation become rows of Oracle's table.
+    """How rows of one relation are written to Oracle's table.
 
     Attributes:
         columns: of the relation's row, in its order.
@@ -52,20 +54,20 @@ class RelationPlan(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The table as Oracle's SQL names it."""
+        """The table's quoted name for Oracle's SQL."""
         return f"{quoted(self.table.source_owner)}.{quoted(self.table.name)}"
 
 
 def quoted(name: str) -> str:
-    """Write an identifier of Oracle."""
+    """Quote an identifier for Oracle."""
     return f'"{name}"'
 
 
 def key_names(table: Table) -> list[str]:
-    """Return the columns by which rows are found in Oracle, in key order.
+    """Return the columns that identify a row in Oracle, in key order.
 
     Raises:
-        OlrPgError: 7310, there is no key.
+        OlrPgError: 7310, the table has no key.
     """
     names = {column.intcol: column.name for column in table.columns}
     if not table.key:
@@ -86,7 +88,7 @@ class RelationPlans:
     """The plans of a run.
 
     Args:
-        connection: to PostgreSQL, in autocommit.
+        connection: to PostgreSQL, in autocommit mode.
     """
 
     def __init__(self, way: WayBack, connection: Connection[Any]) -> None:
@@ -102,7 +104,7 @@ class RelationPlans:
         self._own = {oid for (oid,) in own}  # a description comes with the first change only
 
     def describe(self, relation: Relation) -> bool:
-        """Take a description; tell whether it differs from what was known."""
+        """Take over a relation's description; return whether it differs from the previous one."""
         if self._relations.get(relation.oid) == relation:
             return False
         self._relations[relation.oid] = relation
@@ -115,28 +117,29 @@ class RelationPlans:
         return True
 
     def known(self) -> tuple[dict[int, Any], dict[int, Any]]:
-        """Return what is known, for `restore`."""
+        """Return the known descriptions, for `restore`."""
         return dict(self._relations), dict(self._plans)
 
     def restore(self, known: tuple[dict[int, Any], dict[int, Any]]) -> None:
-        """Forget the descriptions that came since `known`: they come again."""
+        """Discard the descriptions since `known`, because they will be sent again."""
         self._relations, self._plans = dict(known[0]), dict(known[1])
 
     def is_own(self, oid: int) -> bool:
-        """Tell whether a relation is the forward way's bookkeeping."""
+        """Tell whether a relation is a bookkeeping table of the replication from Oracle."""
         return oid in self._own
 
     def table_name(self, oid: int) -> str | None:
-        """Return ``OWNER.NAME`` of a relation; None if it does not go back."""
+        """Return ``OWNER.NAME`` of a relation; None if it is not replicated to Oracle."""
         found = self._relations.get(oid)
         table = None if found is None else self._tables.get((found.schema, found.name))
         return None if table is None else table.full_name
 
     def plan(self, oid: int) -> RelationPlan | None:
-        """Return the plan of a relation; None if it does not go back.
+        """Return the plan of a relation; None if it is not replicated to Oracle.
 
         Raises:
-            OlrPgError: 7300 it was not described, 7310 and 7313 why its changes cannot go back.
+            OlrPgError: 7300 its description is missing, 7310 and 7313 its changes cannot be written
+                to Oracle.
         """
         if oid not in self._relations:
             raise OlrPgError(Code.PGOUTPUT_MALFORMED, f"relation {oid} was not described")

@@ -1,8 +1,8 @@
-"""A logical replication slot of the target, read as a stream of pgoutput's messages.
+"""Reads a logical replication slot of the target as a stream of pgoutput messages.
 
-libpq speaks the replication protocol (psycopg's `pgconn`): this module asks for the stream and
-reads the frames inside of it, `w` (a message) and `k` (keepalive), and answers with `r` (how far we
-are). Facts: PostgreSQL's documentation, “Streaming Replication Protocol”.
+libpq implements the replication protocol (psycopg's `pgconn`). This module starts the stream,
+parses its frames `w` (a message) and `k` (keepalive), and sends `r` (the confirmed position).
+Facts: PostgreSQL's documentation, “Streaming Replication Protocol”.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
 STATUS_SECONDS: Final = 10.0
-"""After so long the server is told how far we are, whether it asks or not."""
+"""Interval at which the confirmed position is sent, even if the server does not ask for it."""
 
 _SERVER_TIMEOUT: Final = "10min"
-"""One array of changes may wait for a lock in Oracle; the server must not give us up meanwhile."""
+"""Timeout of the server for our replies; long, because one array of changes can wait for a lock in
+Oracle.
+"""
 
 _WAL_DATA: Final = ord("w")
 _KEEPALIVE: Final = ord("k")
@@ -42,9 +44,9 @@ class System(NamedTuple):
     """Identifies the cluster and its history.
 
     Attributes:
-        identifier: given when the cluster was made; a copy has the same.
-        timeline: a new one begins with each promotion.
-        lsn: up to there the WAL is on its disk.
+        identifier: created with the cluster; a copy has the same one.
+        timeline: each promotion begins a new one.
+        lsn: the position up to which WAL is flushed to disk.
     """
 
     identifier: str
@@ -59,7 +61,7 @@ class SlotStream:
         connect_string: of the target.
 
     Attributes:
-        sent_lsn: everything that committed before it has come.
+        sent_lsn: every transaction that committed before it has been received.
     """
 
     def __init__(self, connect_string: str) -> None:
@@ -79,19 +81,20 @@ class SlotStream:
         self._connection.close()
 
     def identify(self) -> System:
-        """Ask which cluster this is.
+        """Read the cluster's identifier, timeline and WAL position.
 
         Raises:
-            OlrPgError, psycopg.Error: what the server says.
+            OlrPgError, psycopg.Error: any error of the server.
         """
         result = self._command("IDENTIFY_SYSTEM")
         return System(_cell(result, 0), int(_cell(result, 1)), lsn_number(_cell(result, 2)))
 
     def parted_at(self, before: int, timeline: int) -> int | None:
-        """Return where the history of a timeline left an earlier one; None if it never was on it.
+        """Return where a timeline's history branched off from an earlier timeline; None if that is
+        not in its history.
 
         Raises:
-            psycopg.Error: what the server says; also that it has no history of the timeline.
+            psycopg.Error: any error of the server, also if it lacks the timeline's history file.
         """
         if before > timeline:
             return None
@@ -103,10 +106,10 @@ class SlotStream:
         return None
 
     def start(self, slot: str, publication: str, lsn: int) -> None:
-        """Begin to read what committed at `lsn` or later.
+        """Start streaming the transactions that commit at `lsn` or later.
 
         Raises:
-            OlrPgError: 7301 the slot is lost, 7302 somebody else reads it.
+            OlrPgError: 7301 the slot is lost, 7302 another process reads it.
             psycopg.Error: the server cannot be reached.
         """
         self._command(f"SET wal_sender_timeout = '{_SERVER_TIMEOUT}'")
@@ -126,7 +129,7 @@ class SlotStream:
         self.tell(ask=True)
 
     def next_message(self, seconds: float) -> bytes | None:
-        """Return the next message of pgoutput; None if none has come after `seconds`.
+        """Return the next pgoutput message; None if none arrives within `seconds`.
 
         Raises:
             psycopg.Error: the connection is lost, or the server ended the stream.
@@ -153,16 +156,16 @@ class SlotStream:
                 return None
 
     def confirm(self, lsn: int) -> None:
-        """Let the server forget what committed before `lsn`."""
+        """Confirm everything that committed before `lsn`, so that the server can remove its WAL."""
         if lsn > self._confirmed:
             self._confirmed = lsn
             self.tell()
 
     def tell(self, *, ask: bool = False) -> None:
-        """Tell the server how far we are.
+        """Send the confirmed position to the server.
 
         Args:
-            ask: whether it is to answer with how far it has sent.
+            ask: whether the server should reply with its position.
         """
         self._told_at = time.monotonic()
         microseconds = int((time.time() - _EPOCH_SECONDS) * 1_000_000)
@@ -184,7 +187,7 @@ class SlotStream:
         return result
 
     def _raise_end(self) -> None:
-        """Raise what ended the stream.
+        """Raise the error that ended the stream.
 
         Raises:
             psycopg.Error: always.
@@ -196,7 +199,7 @@ class SlotStream:
 
 
 def _start_error(error: psycopg.Error, slot: str) -> OlrPgError | psycopg.Error:
-    """Return why a slot cannot be read."""
+    """Return the error that explains why a slot cannot be read."""
     if is_in_use(error):
         return OlrPgError(Code.FALLBACK_SLOT_IN_USE, "another process reads it", slot=slot)
     if is_missing(error):

@@ -1,8 +1,8 @@
-"""Whole transactions of the target, in commit order, from pgoutput's messages.
+"""Collects pgoutput messages into whole transactions of the target, in commit order.
 
-What a transaction has is kept until its commit has come: in memory while it is small, else on disk
-(`files.waiting_rows`). A streamed transaction comes in pieces between those of others;
-subtransactions that rolled back meanwhile are left out when it is read.
+The messages of a transaction are kept until its commit arrives: in memory while it is small, else
+on disk (`files.waiting_rows`). The segments of a streamed transaction arrive between those of
+others. Subtransactions that rolled back are skipped when the transaction is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Change = Insert | Update | Delete | Truncate
 
 MEMORY_BYTES: Final = 1 << 20
-"""Of one transaction; what is larger goes to a file."""
+"""Maximum bytes of one transaction in memory; a larger one is written to a file."""
 
 WAITING: Final = WaitingUse("fallback-", Code.SPOOL_UNWRITABLE, Code.SPOOL_DAMAGED)
 
@@ -51,10 +51,10 @@ class Transaction:
     """One transaction of the target.
 
     Attributes:
-        commit: where it ends; None while it is open.
-        changes: how many row changes came, rolled back ones included.
+        commit: its Commit message; None while it is open.
+        changes: number of row changes received, including rolled back ones.
         size: in bytes.
-        is_streamed: its messages have the XIDs of subtransactions.
+        is_streamed: its messages contain XIDs of subtransactions.
     """
 
     def __init__(self, xid: int, directory: Path | None, *, is_streamed: bool) -> None:
@@ -71,7 +71,7 @@ class Transaction:
 
     @property
     def end_lsn(self) -> int:
-        """Where its commit ends: a slot confirmed up to there does not send it again."""
+        """The end of its commit record; a slot confirmed up to there does not send it again."""
         assert self.commit is not None
         return self.commit.end_lsn
 
@@ -79,7 +79,7 @@ class Transaction:
         """Keep one message.
 
         Raises:
-            OlrPgError: 5021, it cannot be written to the disk.
+            OlrPgError: 5021, it cannot be written to disk.
         """
         if header.is_change:
             self.changes += 1
@@ -96,16 +96,16 @@ class Transaction:
             self._memory.clear()
 
     def roll_back(self, subxid: int) -> None:
-        """Leave out what a subtransaction did."""
+        """Discard the changes of a subtransaction."""
         self._rolled_back.add(subxid)
 
     def changed(self) -> set[int]:
-        """Return the relations of its row changes."""
+        """Return the OIDs of the relations that it changes."""
         kept = (oids for subxid, oids in self._relations.items() if subxid not in self._rolled_back)
         return set[int]().union(*kept)
 
     def read(self) -> Iterator[Relation | Change]:
-        """Read its changes in order, with the descriptions of relations that came between them."""
+        """Yield its changes in order, and the relation descriptions between them."""
         for data in self._messages():
             header = read_header(data, in_stream=self.is_streamed)
             is_relation = header.kind == ord("R")
@@ -116,7 +116,7 @@ class Transaction:
             yield message
 
     def close(self) -> None:
-        """Let go of its file."""
+        """Close and remove its file."""
         self._memory.clear()
         if self._file is not None:
             self._file.close()
@@ -131,10 +131,10 @@ class Transaction:
 
 
 class TransactionReader:
-    """Puts messages together to transactions.
+    """Collects messages into transactions.
 
     Args:
-        directory: of the files for large transactions; None for the system's.
+        directory: for files of large transactions; None for the system's temporary directory.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -145,20 +145,20 @@ class TransactionReader:
 
     @property
     def is_within(self) -> bool:
-        """Tell whether a transaction, or a piece of one, has begun and not ended."""
+        """Tell whether the stream is inside a transaction or inside a segment of one."""
         return self._open is not None or self._piece is not None
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close and remove all files."""
         for one in (self._open, *self._streamed.values()):
             if one is not None:
                 one.close()
 
     def feed(self, data: bytes) -> Transaction | None:
-        """Take one message; return the transaction that it ends.
+        """Process one message; return the transaction that it completes, if any.
 
         Raises:
-            OlrPgError: 7300, it is none, or not at its place.
+            OlrPgError: 7300, the message is invalid, or out of sequence.
         """
         in_stream = self._piece is not None
         header = read_header(data, in_stream=in_stream)

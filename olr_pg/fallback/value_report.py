@@ -1,9 +1,9 @@
-"""What of the target's data cannot go back to Oracle as it is: told before the cut-over.
+"""Reports, before the cut-over, which data of the target Oracle cannot store unchanged.
 
-By column: what could keep a value from going back, the policy that would act, and in how many rows
-of today. The rows are judged by the same code that converts them on the way back
-(`fallback.oracle_values`), so that the report and the way back cannot disagree. Only columns of
-which something may not fit are read.
+For each column the report lists possible causes, the policy for each, and the number of rows
+affected today. The rows are checked by the same code that converts them during the fallback
+(`fallback.oracle_values`), so the report and the fallback agree. Only columns with a possible cause
+are read.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from olr_pg.fallback.oracle_values import OracleColumn, ValueSettings
 
 ROWS: Final = 2_000
-"""Rows that are judged together."""
+"""Number of rows that are checked together."""
 
 REFUSE: Final = "refuse"
 MISSING_VALUE: Final = "not-null"
-"""Stands for the cause of a NULL in a column that Oracle has as NOT NULL."""
+"""The cause for a NULL in a column that is NOT NULL in Oracle."""
 
 
 class Unfit(NamedTuple):
-    """Something that keeps values of a column from going back.
+    """A cause that values of a column cannot be stored unchanged.
 
     Attributes:
         cause: the policy's key in the configuration, or `MISSING_VALUE`.
-        policy: what would be done with such a value.
-        rows: how many have one; None: they were not counted.
+        policy: what the fallback would do with such a value.
+        rows: number of such rows; None if they were not counted.
     """
 
     cause: str
@@ -53,15 +53,15 @@ class Unfit(NamedTuple):
 
 
 class ColumnReport(NamedTuple):
-    """A column of Oracle's that has something to be said of.
+    """A column of Oracle with something to report.
 
     Attributes:
-        name: Oracle's.
-        target: the name in PostgreSQL; empty where it is not there.
-        types: of both, for people.
-        unfit: what may not fit, the most rows first.
-        note: what comes back in another form; empty where nothing does.
-        error: why no value goes back at all; empty where they do.
+        name: in Oracle.
+        target: the name in PostgreSQL; empty if the column is missing there.
+        types: the types in both databases, for display.
+        unfit: possible causes, those with the most rows first.
+        note: which values return to Oracle in another form; empty if none.
+        error: why no value of the column can be written to Oracle; empty if they can.
     """
 
     name: str
@@ -73,20 +73,20 @@ class ColumnReport(NamedTuple):
 
     @property
     def refused(self) -> int:
-        """How many values would be refused; several may be of one row."""
+        """Number of values that would be refused; several can be in one row."""
         return sum(one.rows or 0 for one in self.unfit if one.policy == REFUSE)
 
 
 class TableReport(NamedTuple):
-    """A table on the way back.
+    """The report of one table.
 
     Attributes:
         name: ``OWNER.NAME``.
-        target: in PostgreSQL.
-        rows: that were read; None: none were.
-        columns: of which there is something to be said.
-        own: columns of PostgreSQL that Oracle does not have: they do not go back.
-        error: why the table was not looked at; empty where it was.
+        target: its name in PostgreSQL.
+        rows: number of rows read; None if none were read.
+        columns: those with something to report.
+        own: columns that exist only in PostgreSQL; they are not replicated to Oracle.
+        error: why the table was not checked; empty if it was.
     """
 
     name: str
@@ -98,7 +98,7 @@ class TableReport(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether nothing of today would be refused."""
+        """Tell whether no value of today would be refused."""
         return not self.error and not any(one.refused or one.error for one in self.columns)
 
 
@@ -110,13 +110,13 @@ def report_values(
     *,
     count: bool = True,
 ) -> Iterator[TableReport]:
-    """Yield what of each table cannot go back as it is.
+    """Yield for each table which values Oracle cannot store unchanged.
 
     Args:
         connection: to the target.
-        tables: as Oracle's dictionary has them.
-        settings: of the forward applier: what is called how in the target.
-        count: whether rows are read and counted.
+        tables: as in Oracle's dictionary.
+        settings: the applier's settings, with the names in the target.
+        count: whether to read the rows and count them.
     """
     for table in tables:
         schema, name = target_name(settings, table.owner, table.name)
@@ -162,7 +162,7 @@ def _table(
 
 
 class _Judged:
-    """A column whose values are judged, and the counts of what does not fit."""
+    """A column whose values are checked, with counts of those that do not fit."""
 
     def __init__(self, column: Column, target: str, types: str, back: OracleColumn) -> None:
         self.column = column
@@ -174,18 +174,18 @@ class _Judged:
 
     @property
     def is_judged(self) -> bool:
-        """Tell whether a value of it may not fit."""
+        """Tell whether the column has a possible cause, so that its values must be checked."""
         return bool(self._back.causes) or not self.column.nullable
 
     def judge(self, raw: Sequence[bytes | None]) -> None:
-        """Count what of some rows does not fit."""
+        """Count the values of some rows that do not fit."""
         self._is_counted = True
         self._counts.update((one.cause.key, one.policy) for one in self._back.unfit(raw))
         if not self.column.nullable:
             self._counts[MISSING_VALUE, REFUSE] += raw.count(None)
 
     def report(self, values: ValueSettings) -> ColumnReport:
-        """Return what is known of it, also of what no row has today."""
+        """Return the column's report, including causes that no row has today."""
         counts = +self._counts
         found = {cause for cause, _ in counts}
         for cause in self._back.causes:
@@ -219,7 +219,7 @@ def _planned(
 
 
 def _count(connection: Connection[Any], target: TargetTable, columns: Sequence[_Judged]) -> int:
-    """Judge every row of a table; return how many there are."""
+    """Check every row of a table; return the number of rows."""
     judged = [one for one in columns if one.is_judged]
     if not judged:
         query = sql.SQL("SELECT count(*) FROM {}").format(target.identifier)
@@ -242,7 +242,7 @@ def _count(connection: Connection[Any], target: TargetTable, columns: Sequence[_
 
 
 def report_json(tables: Sequence[TableReport]) -> dict[str, Any]:
-    """Return the report as JSON has it."""
+    """Return the report as JSON."""
     return {
         "ready": all(table.is_ready for table in tables),
         "tables": [
@@ -260,7 +260,7 @@ def report_json(tables: Sequence[TableReport]) -> dict[str, Any]:
 
 
 def report_lines(tables: Sequence[TableReport]) -> Iterator[str]:
-    """Yield the report as text, what would be refused first in each table."""
+    """Yield the report as text; in each table, values that would be refused come first."""
     for table in tables:
         rows = "" if table.rows is None else f", {table.rows:,} rows"
         yield f"{table.name} from {table.target}{rows}: {_verdict(table)}"

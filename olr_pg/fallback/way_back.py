@@ -1,4 +1,6 @@
-"""What the way back works with: both sides, the tables, and how their values go back."""
+"""Defines what the modules of the fallback share: both sides, the tables, and how values are
+converted.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class BoundValues(Protocol):
-    """Values of a column, as python-oracledb binds them; `oracle_values.Bound` is one."""
+    """Values of a column as python-oracledb binds them; implemented by `oracle_values.Bound`."""
 
     @property
     def values(self) -> Sequence[object | None]:
-        """One for each row."""
+        """One value for each row."""
 
     @property
     def db_type(self) -> Any:
@@ -30,15 +32,15 @@ class BoundValues(Protocol):
 
     @property
     def expression(self) -> str:
-        """SQL around the bind, with ``{}`` in its place."""
+        """SQL in which ``{}`` stands for the bind."""
 
     @property
     def altered(self) -> Sequence[AlteredValue]:
-        """What a policy has changed."""
+        """The values that a policy has changed."""
 
 
 class AlteredValue(Protocol):
-    """A value that a policy has changed; `oracle_values.Altered` is one."""
+    """A value that a policy has changed; implemented by `oracle_values.Altered`."""
 
     @property
     def cause(self) -> str:
@@ -46,33 +48,35 @@ class AlteredValue(Protocol):
 
     @property
     def policy(self) -> str:
-        """What was done."""
+        """The policy that was applied."""
 
 
 class ValueColumn(Protocol):
-    """Turns a column's values in PostgreSQL's binary form into Oracle's."""
+    """Converts a column's values from PostgreSQL's binary form to Oracle's."""
 
     def bind(self, raw: Sequence[bytes | None]) -> BoundValues:
-        """Return what python-oracledb binds.
+        """Return the values for python-oracledb.
 
         Raises:
-            OlrPgError: a value cannot go to Oracle.
+            OlrPgError: Oracle cannot store a value.
         """
 
 
 class WayBack(NamedTuple):
-    """One way back.
+    """The parts of one fallback.
 
     Attributes:
         source: Oracle, with the account that writes.
         connect_string: of PostgreSQL.
-        subscription: of the forward way, names this one in Oracle's ledger.
-        tables: those that go back, as Oracle's dictionary has them.
-        settings: of the forward applier: they say what is called how in PostgreSQL.
-        value_column: makes the conversion of a column: (``OWNER.NAME``, Oracle's, PostgreSQL's).
-        directory: of the files for large transactions; None for the system's.
-        batch_changes: row changes after which a batch is committed in Oracle.
-        conflict: what becomes of a change that finds no row, or one where none may be.
+        subscription: of the replication from Oracle; it names this fallback in Oracle's ledger.
+        tables: the tables to replicate, as in Oracle's dictionary.
+        settings: the applier's settings, with the names in PostgreSQL.
+        value_column: makes the conversion of a column from (``OWNER.NAME``, Oracle's column,
+            PostgreSQL's type).
+        directory: for files of large transactions; None for the system's temporary directory.
+        batch_changes: number of row changes after which a batch is committed in Oracle.
+        conflict: how to resolve a change whose row is missing, or an insert whose row already
+            exists.
     """
 
     source: OracleSource

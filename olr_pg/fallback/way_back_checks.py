@@ -1,9 +1,9 @@
-"""``olr-pg doctor`` on the way back: what PostgreSQL and Oracle's account lack for it.
+"""Checks for ``olr-pg doctor`` what PostgreSQL and Oracle's account lack for the fallback.
 
-In PostgreSQL: logical decoding is on, a slot and a sender are free, the role may replicate, own the
-tables and publish them, each table tells which row an update changes (REPLICA IDENTITY), and the
-slot is not losing its log. In Oracle: the account may read and change each table; that is tried
-with statements that concern no row. It may also disable their triggers, and enable them again.
+In PostgreSQL: logical decoding is enabled; a slot and a WAL sender are free; the role can
+replicate, owns the tables and can publish them; each table has a replica identity; the slot does
+not lose WAL. In Oracle: the account can read and change each table, which is tried by statements
+that affect no row; it can disable the tables' triggers and enable them again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEDGERS: Final = "fallback.ledger"
 
 _MIB: Final = 1 << 20
 _FORBIDDEN: Final = (942, 1031, 41900)
-"""No such table, as far as the account may see; insufficient, or missing, privileges."""
+"""The table does not exist or is not visible; insufficient or missing privileges."""
 
 _FACTS: Final = """
 SELECT current_setting('wal_level') AS wal_level,
@@ -97,12 +97,12 @@ class _Facts(NamedTuple):
 
 
 class SlotState(NamedTuple):
-    """A replication slot of the way back.
+    """The replication slot of the fallback.
 
     Attributes:
-        wal_status: as PostgreSQL has it: reserved, extended, unreserved or lost.
-        retained_bytes: of PostgreSQL's log, which it keeps back; None: nothing is known of it.
-        is_active: somebody reads it.
+        wal_status: PostgreSQL's column: reserved, extended, unreserved or lost.
+        retained_bytes: bytes of WAL that PostgreSQL keeps for it; None if unknown.
+        is_active: whether a process reads it.
     """
 
     wal_status: str
@@ -111,20 +111,21 @@ class SlotState(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Tell whether changes are gone that it was to keep."""
+        """Tell whether PostgreSQL has removed WAL that the slot needs."""
         return self.wal_status == "lost"
 
 
 def slot_state(connection: Connection[Any], slot: str) -> SlotState | None:
-    """Read what PostgreSQL says of a slot; None: there is none, or this is a standby."""
+    """Read a slot's state; None if it does not exist, or if the server is a standby."""
     row = connection.execute(_SLOT, (slot,)).fetchone()
     return None if row is None else SlotState(str(row[0] or ""), row[1], bool(row[2]))
 
 
 def check_ledger_known(snapshot: Snapshot, way: Fallback) -> list[Finding]:
-    """Find out whether the forward way will know transactions of the way back.
+    """Check whether the replication from Oracle can recognise transactions of the fallback.
 
-    It knows them by the ledger, which it must find in its dictionary, or in redo as it is made.
+    It recognises them by the ledger table, which must be in its dictionary, or whose CREATE TABLE
+    must be in redo that it reads.
     """
     has_ledger = any(way.ledger in table.names for table in snapshot.tables)
     if has_ledger or all(one.sys_rows is not None for one in snapshot.containers):
@@ -146,13 +147,13 @@ def check_way_back(
     way: Fallback,
     source: OracleSource,
 ) -> list[Finding]:
-    """Find what the way back lacks.
+    """Return findings about what the fallback lacks.
 
     Args:
         connection: to PostgreSQL.
-        tables: those that go back.
-        settings: of the forward applier: what is called how in PostgreSQL.
-        source: Oracle, with the account of the way back.
+        tables: the tables to replicate.
+        settings: the applier's settings, with the names in PostgreSQL.
+        source: Oracle, with the fallback's account.
     """
     found = list(_check_server(connection, way, settings.subscription))
     for table in tables:
@@ -279,7 +280,7 @@ def _check_table(connection: Connection[Any], target: TargetTable) -> Iterator[F
 
 
 def _check_account(source: OracleSource, tables: Sequence[Table]) -> Iterator[Finding]:
-    """Try as the account what it has to be allowed; nothing is changed."""
+    """Check the account's privileges by trying statements that change nothing."""
     try:
         connection = open_account(source)
     except OlrPgError as problem:

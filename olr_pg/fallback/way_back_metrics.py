@@ -1,7 +1,7 @@
-"""The metrics of a way back, for Prometheus: ``olr-pg fallback run`` serves them.
+"""Prometheus metrics of the fallback; ``olr-pg fallback run`` serves them.
 
-The first that matters is what the slot keeps of PostgreSQL's log: a way back that stands still
-fills the disk of the database that applications use. A side that does not answer is a metric too.
+The most important metric is the WAL that the slot retains: if the fallback stops, that WAL fills
+the disk of the database that applications use. Another metric says whether both sides answer.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _PREFIX: Final = "olr_pg_fallback_"
 
 
 class WayBackCollector(Collector):
-    """Makes metrics of what both sides say.
+    """Makes metrics from the last answers of both sides.
 
     Args:
-        found: returns what they said last; None if one did not answer.
-        max_wal_mb: of `fallback`: more is too much.
+        found: returns the last answers; None if a side did not answer.
+        max_wal_mb: `fallback.max-wal-mb`, the limit for retained WAL.
     """
 
     def __init__(self, found: Callable[[], Status | None], max_wal_mb: int) -> None:
@@ -36,7 +36,7 @@ class WayBackCollector(Collector):
         self._limit = max_wal_mb * MIB
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of now; what is not known has no sample."""
+        """Yield the current metrics; an unknown value has no sample."""
         found = self._found()
         yield _gauge("up", "1 if PostgreSQL and Oracle answer", float(found is not None))
         if found is None:

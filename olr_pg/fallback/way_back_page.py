@@ -1,7 +1,7 @@
 """The status page and `/metrics` of ``olr-pg fallback run``.
 
-The page, its files and its server are those of the appliance (`monitor`). Both sides are asked
-every few seconds, by one thread: whoever opens the page, and how often, makes no work for Oracle.
+The page, its files and its server are shared with the appliance (`monitor`). One thread queries
+both sides every few seconds, so requests for the page cause no load on Oracle.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from olr_pg.monitor.service import StatusService
 
 LOOK_SECONDS: Final = 10.0
-"""Between two questions to both sides."""
+"""Interval between two queries of both sides."""
 
 _log = structlog.get_logger(__name__)
 
 
 class WayBackWatch:
-    """Keeps what both sides answered last; may be asked for from any thread.
+    """Keeps the last answers of both sides; can be read from any thread.
 
     Args:
-        ask: asks both sides.
+        ask: queries both sides.
     """
 
     def __init__(self, watched: Watched, ask: Callable[[], Status]) -> None:
@@ -56,7 +56,7 @@ class WayBackWatch:
         self._shown: tuple[Looked, float] | None = None
 
     def look(self) -> None:
-        """Ask both sides; an error is an answer, too."""
+        """Query both sides; an error is stored as the answer."""
         now = steady_time()
         try:
             looked = Looked(now, self._ask())
@@ -73,11 +73,11 @@ class WayBackWatch:
         self._shown = looked, before[1] if before is not None and is_same else now
 
     def found(self) -> Status | None:
-        """Return what both sides said last; None if one did not answer."""
+        """Return the last answers; None if a side did not answer."""
         return self._looked()[0].found
 
     def status(self) -> WayBackStatus:
-        """Return the status as of the last look."""
+        """Return the status as of the last query."""
         looked, since = self._looked()
         shift = clock_shift()
         watched = self._watched._replace(started_at=self._watched.started_at + shift)
@@ -93,13 +93,13 @@ class WayBackWatch:
 
 @contextmanager
 def way_back_page(config: Config, way: WayBack) -> Iterator[StatusService]:
-    """Serve the page and `/metrics` at `fallback.metrics-address` for the span of the context.
+    """Serve the page and `/metrics` at `fallback.metrics-address` while the context is active.
 
     Args:
-        config: of the target of this way back by itself.
+        config: the configuration of this fallback's target only.
 
     Raises:
-        OlrPgError: 4009, 4010, 4030, the page cannot be served.
+        OlrPgError: 4009, 4010 or 4030 the page cannot be served.
     """
     from olr_pg.monitor.service import StatusService  # a web server, which --once does not need
 

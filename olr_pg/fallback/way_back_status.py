@@ -1,7 +1,6 @@
-"""The status of a way back, as values: what its page, its JSON and `olr-pg fallback status` show.
+"""The status of a fallback as values, for its page, its JSON and `olr-pg fallback status`.
 
-Positions are PostgreSQL's LSNs, as PostgreSQL writes them. A value that nobody knows is None, and
-null as JSON.
+Positions are PostgreSQL's LSNs in PostgreSQL's format. An unknown value is None, and null in JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
 
 MIB: Final = 1 << 20
 FULL_RATIO: Final = 0.8
-"""Part of `fallback.max-wal-mb` from which the slot is a problem, as for the alert."""
+"""Share of `fallback.max-wal-mb` at which the slot is reported as a problem; the same as in the
+alert.
+"""
 
 STATE_WORDS: Final = {
     "FOLLOWING": "Replicating from PostgreSQL to Oracle",
@@ -35,16 +36,16 @@ STATE_WORDS: Final = {
     "WAITING_FOR_DATABASE": "Waiting for PostgreSQL or Oracle",
     "STOPPED": "Stopped: the way back cannot continue",
 }
-"""Each state in words, for people; scripts read the names."""
+"""Each state in words for people; scripts read the names."""
 
 
 class Looked(NamedTuple):
-    """What both sides answered.
+    """The last answers of both sides.
 
     Attributes:
-        at: when, in seconds of Unix time.
+        at: time of the query, Unix time in seconds.
         found: None if a side did not answer.
-        error: why it did not.
+        error: why it did not answer.
     """
 
     at: float
@@ -54,12 +55,12 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WayBackTable:
-    """A table of the way back.
+    """A table of the fallback.
 
     Attributes:
         state: `replicating`, `stopped` or `catching up`.
-        lsn: Oracle has the table's changes of the transactions that end by it.
-        reason: of a stopped table, the error.
+        lsn: Oracle has the table's changes from all transactions that end at or before it.
+        reason: the error, for a stopped table.
         conflicts: changes that were skipped, or overwrote Oracle's row.
         changed_values: values that a policy changed.
     """
@@ -74,12 +75,12 @@ class WayBackTable:
 
 @dataclass(frozen=True, slots=True)
 class WayBackStatus:
-    """The status of a way back, as the status page takes it.
+    """The status of a fallback, in the form that the status page shows.
 
     Attributes:
-        way_back: `status_record`, with `answered_at` and `max_wal_bytes`; None while a side does
-            not answer.
-        commands: for each problem the commands that help, complete, to be copied.
+        way_back: `status_record`, with `answered_at` and `max_wal_bytes`; None if a side does not
+            answer.
+        commands: for each problem the complete commands that solve it, ready to copy.
     """
 
     version: str
@@ -94,7 +95,7 @@ class WayBackStatus:
 
     @property
     def health(self) -> str:
-        """Return ``failed`` if the way back cannot continue, ``degraded`` if it has problems."""
+        """Return ``failed`` if the fallback cannot continue, ``degraded`` if it has problems."""
         if self.state.name == "STOPPED":
             return "failed"
         return "degraded" if self.problems else "ok"
@@ -107,13 +108,13 @@ class WayBackStatus:
 
 
 class Watched(NamedTuple):
-    """The way back that a status is of.
+    """The fallback that a status describes.
 
     Attributes:
         tables: ``OWNER.NAME`` of each.
         max_wal_mb: `fallback.max-wal-mb`.
         target: the name of the target, if there are several; else empty.
-        started_at: when the process began.
+        started_at: when the process started.
     """
 
     identity: Identity
@@ -127,7 +128,7 @@ class Watched(NamedTuple):
 
         Args:
             since: when the state of `looked` began.
-            at: now.
+            at: the current time.
         """
         found, config = looked.found, self.identity.config
         problems = [
@@ -228,7 +229,7 @@ class Watched(NamedTuple):
 
 
 def state_of(looked: Looked) -> str:
-    """Return the name of the state of a way back."""
+    """Return the name of the state of a fallback."""
     found = looked.found
     if found is None:
         return "WAITING_FOR_DATABASE"

@@ -1,1 +1,3 @@
-"""The source's schema as PostgreSQL: statements by kind, translated, tried, applied, compared."""
+"""Converts the source's schema for PostgreSQL: translates each kind of object, tries and applies
+the statements, and compares the result.
+"""

@@ -1,4 +1,4 @@
-"""TABLE() of a list of Oracle's built-in collection types, as rows of UNNEST."""
+"""Translates TABLE() of Oracle's built-in collection types into rows of UNNEST."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def collection(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
     """Replace ``TABLE(list(…))`` by rows with the column COLUMN_VALUE.
 
     Raises:
-        UntranslatableError: it is none of Oracle's own list types.
+        UntranslatableError: the type is not one of Oracle's built-in collection types.
     """
     inner = call.expressions[0] if isinstance(call, exp.Anonymous) and call.expressions else None
     name = inner.name.upper().removeprefix("SYS.") if isinstance(inner, exp.Anonymous) else ""

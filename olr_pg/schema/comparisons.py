@@ -1,8 +1,10 @@
-"""Conditions (Oracle SQL Language Reference, “Datatype Comparison Rules”, “Conditions”).
+"""Translates comparisons and conditions (Oracle SQL Language Reference, “Datatype Comparison
+Rules”, “Conditions”).
 
-Two CHAR values, or a CHAR and a literal, are compared without the blanks at their ends; a CHAR and
-a VARCHAR2 with them. A text beside a number is a number. A text beside a date is one in the form of
-NLS_DATE_FORMAT, which is refused.
+Oracle ignores trailing blanks when it compares two CHAR values, or a CHAR with a literal. It counts
+them when it compares a CHAR with a VARCHAR2. A text compared with a number is converted to a
+number. A text compared with a date is converted by NLS_DATE_FORMAT; that comparison is refused,
+because its result depends on a setting.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def comparable(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str
     """Return two values so that PostgreSQL compares them as Oracle does.
 
     Raises:
-        UntranslatableError: how depends on settings, or on types that are not known.
+        UntranslatableError: the comparison depends on session settings or on an unknown type.
     """
     kinds = {t.kind(left), t.kind(right)}
     one, other = t.sql(left), t.sql(right)
@@ -77,7 +79,7 @@ def _texts(t: Translator, left: exp.Expr, right: exp.Expr) -> tuple[str, str]:
 
 
 def compared(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> str:
-    """Return a comparison of two values, or of two lists of values."""
+    """Return the SQL of a comparison of two values, or of two lists of values."""
     pairs = [comparable(t, *pair) for pair in _pairs(left, right)]
     if len(pairs) == 1:
         return f"{pairs[0][0]} {operator} {pairs[0][1]}"
@@ -104,7 +106,9 @@ def _comparison(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _quantified(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> str:
-    """ANY and ALL of a list are OR and AND; of a subquery they are the same in both."""
+    """Translate a comparison with ANY or ALL: of a list into OR or AND; that of a subquery is the
+    same in both.
+    """
     inner = right.this
     word, joined = ("ANY", " OR ") if isinstance(right, exp.Any) else ("ALL", " AND ")
     if isinstance(inner, exp.Query):
@@ -133,7 +137,9 @@ def _in(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _beside_query(t: Translator, left: exp.Expr, query: exp.Expr) -> tuple[str, str]:
-    """Return values to compare with the rows of a query, and that query in their form."""
+    """Return the values to compare with a subquery's rows, and the subquery, converted to the same
+    form.
+    """
     lefts = left.expressions if isinstance(left, exp.Tuple) else [left]
     inner = query
     while isinstance(inner, exp.Subquery):
@@ -186,7 +192,7 @@ def _is_json(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _is_special(t: Translator, node: exp.Expr, word: str) -> str:
-    """Translate IS NAN and IS INFINITE, which no NUMBER is."""
+    """Translate IS NAN and IS INFINITE; they are false for a NUMBER."""
     if t.kind(node) is not ValueKind.FLOAT:
         t.number(node)  # refuses what is no number
         return f"({t.sql(node)} IS NULL AND NULL)"
@@ -216,5 +222,5 @@ NODES: Final[dict[type[exp.Expr], NodeRule]] = {
 
 
 def equal(t: Translator, left: exp.Expr, right: exp.Expr) -> str:
-    """Return the condition that two values are equal."""
+    """Return the condition that two values are equal, by Oracle's rules."""
     return compared(t, left, "=", right)

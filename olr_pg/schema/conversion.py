@@ -1,4 +1,6 @@
-"""Everything of an inventory as statements for PostgreSQL, and by hand what has none."""
+"""Converts a whole inventory into statements for PostgreSQL; what has no translation is listed as
+work by hand.
+"""
 
 from __future__ import annotations
 
@@ -75,10 +77,10 @@ _REMARKS: Final = {
 
 
 def convert(inventory: Inventory, settings: ApplierSettings) -> list[Statement]:
-    """Return the statements of all that is in the inventory, in an order that runs.
+    """Return the statements for all objects of the inventory, in an order in which they can run.
 
     Args:
-        settings: of the target: its names of schemas and tables.
+        settings: the target's mapping of schema and table names.
     """
     found = list(_Converter(inventory, settings).statements())
     return sorted(found, key=lambda one: KINDS.index(one.kind))
@@ -130,7 +132,7 @@ class _Converter:
         return table_statements(self._inventory, table, self._relations)
 
     def _table(self, owner: str, name: str) -> Relation | None:
-        """Find a table that is made."""
+        """Find a table among those that are created."""
         table = self._relations.table(owner, name)
         if table is None or table.kind not in ("table", "index-organised table", "clustered table"):
             return None
@@ -155,7 +157,7 @@ class _Converter:
             )
 
     def _sequences(self) -> Iterator[Statement]:
-        """Make those that no identity column has."""
+        """Create the sequences that do not belong to an identity column."""
         own = set()
         for table in self._inventory.tables:
             relation = self._relations.find(table.owner, table.name)
@@ -215,7 +217,7 @@ class _Converter:
         yield made._replace(remark=self._constraint_remark(one, relation))
 
     def _is_not_null(self, one: Constraint) -> bool:
-        """Tell whether the column itself is NOT NULL: not where the constraint is NOVALIDATE."""
+        """Tell whether the column gets NOT NULL itself; a NOVALIDATE constraint does not set it."""
         table = self._relations.table(one.owner, one.table)
         assert table is not None
         named = [column for column in table.columns if column.name in one.columns]
@@ -228,7 +230,7 @@ class _Converter:
         return self._relations.free_name(relation.schema, relation.name, name, "key")
 
     def _constraint_remark(self, one: Constraint, relation: Relation) -> str:
-        """Say what PostgreSQL has otherwise."""
+        """Return a remark about how the constraint differs in PostgreSQL."""
         referred = (one.owner, one.table, frozenset(one.columns)) in self._referred
         if one.deferrable and (one.kind == "check" or (one.kind == "unique" and referred)):
             return "DEFERRABLE in the source; here it is checked at once"
@@ -240,7 +242,9 @@ class _Converter:
         return _PARTLY_NULL.format(nullable[0]) if nullable else ""
 
     def _constraint_made(self, one: Constraint, relation: Relation, made: Statement) -> Statement:
-        """Return a constraint with its statement; keys are present under any name."""
+        """Return a constraint with its statement, unless the table already has that key under any
+        name.
+        """
         table = sql.Identifier(relation.schema, relation.name)
         name = self._constraint_name(one, relation)
         if one.kind == "check":
@@ -323,7 +327,7 @@ class _Converter:
         return made._replace(kind=kind, sql=text, present=present, what="", remark=remark)
 
     def _indexed(self, one: InventoryIndex) -> Relation | None:
-        """Find the table, or materialized view, that an index is of."""
+        """Find the table or materialized view that an index belongs to."""
         view = (one.table_owner, one.table) in self._materialized
         found = self._relations.find(one.table_owner, one.table) if view else None
         return found or self._table(one.table_owner, one.table)
@@ -339,7 +343,7 @@ class _Converter:
         return sql.SQL("({})").format(sql.SQL(text)) + order
 
     def _views(self) -> Iterator[Statement]:
-        """Make the views, each behind those that it reads."""
+        """Create the views, each after the views that it reads."""
         waiting: dict[str, tuple[Statement, set[str]]] = {}
         for view in self._inventory.views:
             waiting[view.full_name] = self._view(view)
@@ -407,7 +411,7 @@ class _Converter:
         return made._replace(sql=f"CREATE MATERIALIZED VIEW {target} AS\n{text}\nWITH NO DATA")
 
     def _code(self) -> Iterator[Statement]:
-        """Make the triggers, functions and procedures that have a translation."""
+        """Create the triggers, functions and procedures that can be translated."""
         found = list[Statement]()
         for source in self._inventory.sources:
             make: Callable[[], list[Statement]] = partial(self._routine, source)

@@ -1,4 +1,4 @@
-"""What the target has, compared with what the statements make."""
+"""Compares the target's schema with what the converted statements would create."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
 
 
 class Difference(NamedTuple):
-    """Something that the target lacks, or has otherwise.
+    """An object or column that is missing in the target or differs there.
 
     Attributes:
         what: ``missing``, ``by hand``, ``type``, ``NOT NULL``, ``extra column``.
@@ -42,7 +42,9 @@ def differences(
     relations: Relations,
     statements: Sequence[Statement],
 ) -> list[Difference]:
-    """Compare; what no statement can make is listed as work by hand."""
+    """Compare the target with the statements; objects without a statement are listed as work by
+    hand.
+    """
     found = [
         Difference(one.kind, one.name, "missing", one.sql)
         for one in statements

@@ -1,4 +1,6 @@
-"""The statements as SQL files, one for each kind, in the order in which they run."""
+"""Writes the converted statements as SQL files: one file for each kind of object, in the order in
+which they run.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def file_texts(statements: Iterable[Statement]) -> dict[str, str]:
-    """Return the text of each file by its name; kinds that there are none of have no file."""
+    """Return the text of each file by its name; kinds without statements get no file."""
     by_kind: dict[str, list[Statement]] = {}
     for one in statements:
         by_kind.setdefault(one.kind, []).append(one)
@@ -40,7 +42,9 @@ def _text(kind: str, statements: Sequence[Statement]) -> str:
 
 
 def statement_text(one: Statement) -> str:
-    """Write a statement; one that does not run as a comment, with the reason and its source."""
+    """Write one statement; one that cannot run is written as a comment with the reason and its
+    source text.
+    """
     title = f"{one.what}: {one.name}" if one.what and not one.runs else one.name
     if one.runs:
         remark = "".join(f"-- {text}\n" for text in (one.what, one.remark) if text)
@@ -54,7 +58,7 @@ def statement_text(one: Statement) -> str:
 
 
 def write_files(statements: Iterable[Statement], folder: Path) -> list[Path]:
-    """Write the files, and ``all.sql``, which psql runs; return their paths.
+    """Write the files, and `all.sql`, which includes them all for psql. Return their paths.
 
     Raises:
         OSError: the folder cannot be written to.

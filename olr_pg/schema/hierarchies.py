@@ -1,9 +1,10 @@
-"""Hierarchical queries, ``CONNECT BY``, as recursive ones (Oracle, “Hierarchical Queries”).
+"""Translates hierarchical queries (``CONNECT BY``) into recursive queries (Oracle, “Hierarchical
+Queries”).
 
-The table that is read becomes a subquery of the same name, which has the rows of all levels, and
-beside its columns what LEVEL, PRIOR, CONNECT_BY_ROOT and SYS_CONNECT_BY_PATH stand for. WHERE acts
-behind it, as in Oracle where one table is read. A row that is its own ancestor is an error, as
-there, by a division by zero; with NOCYCLE it is left out.
+The table in FROM is replaced by a subquery of the same name. The subquery returns the rows of all
+levels, with extra columns for LEVEL, PRIOR, CONNECT_BY_ROOT and SYS_CONNECT_BY_PATH. WHERE filters
+its result, as in Oracle for a query of one table. A row that is its own ancestor is an error as in
+Oracle (raised by a division by zero). With NOCYCLE such rows are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _LEVEL: Final = '"prior row"."connect level" + 1'
 
 
 class _Carried(NamedTuple):
-    """A column of the recursive query: of the first rows, and of those below them."""
+    """An extra column of the recursive query: its expression in the root rows, and in the rows
+    below.
+    """
 
     name: str
     first: str
@@ -39,13 +42,13 @@ class _Carried(NamedTuple):
 
 
 def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
-    """Make the only table of a query with CONNECT BY the rows of its hierarchy.
+    """Replace the only table of a CONNECT BY query by a subquery with its hierarchy.
 
     Returns:
-        Whether there was a CONNECT BY.
+        Whether the query has CONNECT BY.
 
     Raises:
-        UntranslatableError: several tables are read, or it is a form without a like.
+        UntranslatableError: the query reads several tables, or uses a form without an equivalent.
     """
     connect = select.args.get("connect")
     if connect is None:
@@ -58,7 +61,7 @@ def rewrite_hierarchy(t: Translator, select: exp.Select) -> bool:
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Return the nodes outside of subqueries."""
+    """Yield the nodes of a query without those of its subqueries."""
     return iter(list(node.walk(prune=lambda one: isinstance(one, exp.Query) and one is not node)))
 
 
@@ -109,7 +112,7 @@ class _Hierarchy:
         return condition
 
     def _keep_order(self) -> None:
-        """Give the rows Oracle's order: each behind the row that is above it."""
+        """Sort the rows as Oracle does: each row after its parent."""
         select, keys = self._select, ""
         order = select.args.get("order")
         if order is not None and order.args.get("siblings"):
@@ -132,7 +135,7 @@ class _Hierarchy:
             select.set("order", exp.Order(expressions=[ordered]))
 
     def _condition(self, row: str, prior: str, level: str) -> str:
-        """Translate the condition between a row and the one above it."""
+        """Translate the CONNECT BY condition between a row and its parent."""
         tree = exp.Paren(this=self._connect.args["connect"].copy())
         for one in list(tree.find_all(exp.Prior)):
             for column in one.find_all(exp.Column):
@@ -144,7 +147,7 @@ class _Hierarchy:
     def _in_row(
         self, part: exp.Expr, row: str = "", prior: str = _PRIOR, level: str = _LEVEL
     ) -> str:
-        """Translate a part whose columns are those of one row."""
+        """Translate an expression whose columns are all of one row."""
         t, holder = self._t, exp.Paren(this=part.copy())
         for one in _own(holder):
             if not isinstance(one, exp.Column):
@@ -184,7 +187,7 @@ class _Hierarchy:
             yield from _own(item)
 
     def _replace(self, node: exp.Expr) -> None:
-        """Put the columns of the hierarchy in the places of what stands for them."""
+        """Replace LEVEL, PRIOR and the like in the query by the subquery's columns."""
         if isinstance(node, exp.Column) and not node.args.get("table"):
             self._replace_word(node)
         elif isinstance(node, exp.Prior):
@@ -238,7 +241,7 @@ class _Hierarchy:
         node.replace(self._t.raw(f"{self._alias}.{quoted(name)}", fact))
 
     def _column(self, node: exp.Expr) -> tuple[str, RelationColumn]:
-        """Return the name and the column that PRIOR and the like are of."""
+        """Return the name and the column of the argument of PRIOR or a similar operator."""
         name = self._t.plain(node.this) if isinstance(node, exp.Column) else ""
         if not isinstance(node, exp.Column) or not self._is_own(node, name):
             raise UntranslatableError("CONNECT BY with PRIOR of an expression in the select list")

@@ -1,4 +1,6 @@
-"""The parts of a query that are the same in PostgreSQL, and those that it lacks."""
+"""Lists the nodes of Oracle's syntax tree that mean the same in PostgreSQL, and those that
+PostgreSQL lacks.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ KEPT_NODES: Final[dict[type[exp.Expr], frozenset[str]]] = {
     exp.DataType: frozenset({"this", "expressions", "nested"}),
     exp.DataTypeParam: frozenset({"this", "expression"}),
 }
-"""The nodes that mean the same in both, with the arguments that do: any other is refused."""
+"""Nodes that mean the same in both databases, with their allowed arguments; every other node is
+refused."""
 
 _CONNECT: Final = "a part of CONNECT BY in another place: rewrite it as WITH RECURSIVE"
 
@@ -72,7 +75,7 @@ REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Placeholder: "it has binds",
     exp.Collate: "COLLATE: name a collation of PostgreSQL",
 }
-"""Why these are not translated."""
+"""Nodes that are refused, with the reason."""
 
 REFUSED_WORDS: Final = {
     "LEVEL": _CONNECT,
@@ -83,4 +86,4 @@ REFUSED_WORDS: Final = {
     "CONNECT_BY_ISLEAF": _CONNECT,
     "CONNECT_BY_ISCYCLE": _CONNECT,
 }
-"""Pseudo-columns without a like."""
+"""Pseudo-columns without an equivalent, with the reason."""

@@ -1,9 +1,9 @@
-"""Oracle's SQL read into a tree in which functions stay what the text calls them.
+"""Parses Oracle's SQL into a syntax tree that keeps each function call as it is written.
 
-sqlglot knows many functions and makes nodes of its own of them, with arguments put in order,
-defaults added and formats rewritten for other databases. Here only what has a syntax of its own is
-read that way (CAST, EXTRACT, TRIM, …). Every other call keeps its name and its arguments, so that
-one table of functions can say what becomes of each.
+sqlglot converts many functions into its own nodes: it reorders arguments, adds defaults and
+rewrites formats. This parser does so only for functions with their own syntax (CAST, EXTRACT, TRIM,
+…). Every other call keeps its name and arguments, so that one table of functions defines all
+translations.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _JSON_CALLS: Final = ("JSON_VALUE", "JSON_QUERY", "JSON_EXISTS", "JSON_TABLE")
 
 
 class JsonCall(exp.Expression):
-    """A function of `_JSON_CALLS` with its clauses, words and signs apart by blanks.
+    """A JSON function of `_JSON_CALLS` with its clauses; words and signs are separated by blanks.
 
-    ``clauses`` stands behind the path; ``columns`` are those of JSON_TABLE, each as text.
+    ``clauses`` is the text after the path; ``columns`` are the columns of JSON_TABLE, each as text.
     """
 
     arg_types = {  # noqa: RUF012 - as in the base class
@@ -48,7 +48,7 @@ class JsonCall(exp.Expression):
 
 
 def _json_call(self: OracleParser, name: str) -> exp.Expr:
-    """Read what stands between the brackets of a JSON function."""
+    """Parse the arguments of a JSON function."""
     this = self._parse_bitwise()
     if self._match_text_seq("FORMAT"):
         self._match_text_seq("JSON")
@@ -69,7 +69,9 @@ def _json_call(self: OracleParser, name: str) -> exp.Expr:
 
 
 def _to_number(self: OracleParser) -> exp.Expr:
-    """Read the arguments of TO_NUMBER; a default makes CAST … DEFAULT … ON CONVERSION ERROR."""
+    """Parse the arguments of TO_NUMBER; one with a default becomes CAST … DEFAULT … ON CONVERSION
+    ERROR.
+    """
     this = self._parse_bitwise()
     default = self._parse_bitwise() if self._match(TokenType.DEFAULT) else None
     if default is not None:
@@ -82,7 +84,7 @@ def _to_number(self: OracleParser) -> exp.Expr:
 
 
 def _words(self: OracleParser, until: str) -> Iterator[str]:
-    """Take the words up to one of them, or the bracket that ends the call."""
+    """Yield words until one of the given words, or the bracket that ends the call."""
     depth = 0
     while self._curr is not None:
         token = self._curr
@@ -135,7 +137,7 @@ class _Dialect(Oracle):
 
 
 class _Heard(logging.Handler):
-    """Keeps what the library warns of."""
+    """A log handler that collects the library's warnings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,10 +149,10 @@ class _Heard(logging.Handler):
 
 @contextmanager
 def no_warnings() -> Iterator[None]:
-    """Make an error of whatever the library warns of within the context.
+    """Turn each warning of the library within the context into an error.
 
     Raises:
-        UntranslatableError: it has warned.
+        UntranslatableError: the library logged a warning.
     """
     logger, heard = logging.getLogger("sqlglot"), _Heard()
     before, logger.propagate = logger.propagate, False
@@ -165,10 +167,10 @@ def no_warnings() -> Iterator[None]:
 
 
 def parse_oracle(text: str) -> exp.Expr:
-    """Read one statement; hints are left out, because PostgreSQL has none.
+    """Parse one statement; hints are dropped, because PostgreSQL has none.
 
     Raises:
-        UntranslatableError: it cannot be read.
+        UntranslatableError: the statement cannot be parsed.
     """
     try:
         trees = sqlglot.parse(text, read=_Dialect, error_level=sqlglot.ErrorLevel.RAISE)
@@ -197,21 +199,21 @@ def parse_oracle(text: str) -> exp.Expr:
 
 
 def _name_as_column(node: exp.Expr) -> None:
-    """Write the name down that a value of XML has without AS: that of its column."""
+    """Name an XML value without AS after its column."""
     if isinstance(node, exp.Column):
         name = node.name if node.this.args.get("quoted") else node.name.upper()
         node.replace(exp.Alias(this=node.copy(), alias=exp.to_identifier(name, quoted=True)))
 
 
 def _word_of_float(node: exp.Is) -> None:
-    """Make words of NAN and INFINITE behind IS, which the library takes for columns."""
+    """Turn NAN and INFINITE after IS into keywords; the library parses them as columns."""
     tested = node.expression
     if isinstance(tested, exp.Column) and tested.sql().upper() in ("NAN", "INFINITE"):
         tested.replace(exp.Var(this=tested.name.upper()))
 
 
 def _name_fully(node: exp.Dot) -> None:
-    """Make a call of a package's function one call, whose name has the package's."""
+    """Turn a call of a package's function into one call whose name includes the package."""
     packages = list(node.this.find_all(exp.Identifier))
     if any(not isinstance(one, exp.Dot | exp.Identifier) for one in node.this.walk()):
         return

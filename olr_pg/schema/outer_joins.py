@@ -1,8 +1,7 @@
-"""Outer joins of the old form, ``(+)``, as joins of the new one.
+"""Translates outer joins of the old form, ``(+)``, into LEFT JOIN.
 
-Names are compared as Oracle resolves them, never as they are written: the case of an unquoted name,
-and the order of tables and conditions, do not matter (Oracle SQL Language Reference, “Outer
-Joins”).
+Names are resolved as Oracle does. So the case of unquoted names and the order of tables and
+conditions do not matter (Oracle SQL Language Reference, “Outer Joins”).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of a condition that AND joins, in their order."""
+    """Return the operands of AND in a condition, in their order."""
     found, todo = list[exp.Expr](), [condition]
     while todo:
         one = todo.pop()
@@ -35,14 +34,14 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _own_columns(node: exp.Expr) -> Iterator[exp.Column]:
-    """Return the columns that a condition names outside of its subqueries."""
+    """Yield the columns that a condition uses outside its subqueries."""
     for one in node.walk(prune=lambda inner: isinstance(inner, exp.Query)):
         if isinstance(one, exp.Column):
             yield one
 
 
 def marked_sources(t: Translator, where: exp.Where | None) -> set[str]:
-    """Return the names of the sources that a WHERE marks with ``(+)``."""
+    """Return the names of the sources that a WHERE clause marks with ``(+)``."""
     if where is None:
         return set()
     return {
@@ -60,7 +59,9 @@ def _source_of(t: Translator, column: exp.Column) -> Source:
 
 
 def _own_source(scope: Scope, t: Translator, column: exp.Column) -> Source | None:
-    """Find the source of this query that a column is of; None of a column of a query around."""
+    """Find the source in this query's FROM that a column belongs to; None for a column of an outer
+    query.
+    """
     table = column.args.get("table")
     name = t.plain(column.this)
     for one in scope.sources:
@@ -70,13 +71,13 @@ def _own_source(scope: Scope, t: Translator, column: exp.Column) -> Source | Non
 
 
 def rewrite_outer_joins(t: Translator, select: exp.Select) -> set[str]:
-    """Make joins of the conditions that ``(+)`` marks.
+    """Turn the conditions marked with ``(+)`` into joins.
 
     Returns:
-        The names of the sources whose columns may be NULL by that.
+        The names of the sources whose columns can become NULL by the joins.
 
     Raises:
-        UntranslatableError: it is a form that Oracle refuses, or a circle.
+        UntranslatableError: Oracle refuses the form, or the joins form a cycle.
     """
     where = select.args.get("where")
     marked = marked_sources(t, where)
@@ -129,7 +130,9 @@ def _put_joins(
     conditions: dict[str, list[exp.Expr]],
     needs: dict[str, set[str]],
 ) -> None:
-    """Put the preserved tables first, then each other behind those that its conditions name."""
+    """Put the preserved tables first in FROM, then each other table after the tables that its
+    conditions use.
+    """
     made = [name for name in by_name if name not in conditions]
     if not made:
         raise UntranslatableError("its outer joins (+) are a circle")

@@ -1,4 +1,6 @@
-"""Failures of the conversion itself: one object's, which must not end the command."""
+"""Handles internal failures of the conversion: a failure for one object does not end the
+command.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _DEEP: Final = "it is nested too deeply to be translated"
 
 
 def failure_reason(error: Exception) -> str:
-    """Say in one line where the conversion failed; log an error with its calls."""
+    """Return in one line where the conversion failed, and log the error with its traceback."""
     if isinstance(error, RecursionError):
         return _DEEP
     _log.error("schema_conversion_failed", exc_info=error)
@@ -41,7 +43,9 @@ def _place(calls: TracebackType | None) -> str:
 def each_safely(
     what: str, name: str, source: str, make: Callable[[], Iterable[Statement]]
 ) -> Iterator[Statement]:
-    """Make the statements of one object; if that fails, list the object with the reason."""
+    """Yield the statements of one object; if `make` fails, yield the object as work by hand with
+    the reason.
+    """
     try:
         yield from list(make())
     except Exception as error:  # noqa: BLE001 - one object must not end the command: it is listed

@@ -1,7 +1,8 @@
-"""Partitions: range, list and hash; interval partitions as ranges, with one for what comes later.
+"""Converts partitions: range, list and hash. Interval partitions become ranges with a default
+partition for later rows.
 
-A key of PostgreSQL that is unique over all partitions has the partition key's columns in it. Where
-the primary key has not, the table is made without partitions: replication needs the key.
+In PostgreSQL a unique key over all partitions must include the partition key. If the primary key
+does not include it, the table is created without partitions, because replication needs the key.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _CALENDAR: Final = re.compile(r",\s*'NLS_CALENDAR=GREGORIAN'\s*(?=\))", re.IGNOR
 def partition_clause(
     table: InventoryTable, key: Constraint | None, relations: Relations, relation: Relation
 ) -> tuple[str, str]:
-    """Return the clause of CREATE TABLE, and why a partitioned table has none."""
+    """Return the PARTITION BY clause of a table, and the reason if a partitioned table gets
+    none.
+    """
     parted = table.partitioning
     if parted is None:
         return "", ""
@@ -63,7 +66,7 @@ def _by(method: str, columns: tuple[str, ...], relation: Relation) -> str:
 def partition_statements(
     table: InventoryTable, relations: Relations, relation: Relation
 ) -> Iterator[Statement]:
-    """Make the partitions of a table that has a clause."""
+    """Yield the statements that create the partitions of a table with a PARTITION BY clause."""
     parted = table.partitioning
     assert parted is not None
     sub = f" PARTITION BY {_by(parted.submethod, parted.subcolumns, relation)}"
@@ -92,7 +95,7 @@ def partition_statements(
 
 
 def _part_name(schema: str, table: str, part: str, relations: Relations) -> str:
-    """Name a partition: those of different tables may have one name in Oracle."""
+    """Name a partition; in Oracle, partitions of different tables can have the same name."""
     return relations.free_name(
         schema, table, relations.name(f"{table}_{relations.name(part)}"), "part"
     )
@@ -125,7 +128,7 @@ def _bound(
     relations: Relations,
     owner: str,
 ) -> tuple[str, str]:
-    """Return a partition's bound, and what the next range begins with."""
+    """Return a partition's bound clause, and the lower bound of the next range."""
     if method == "HASH":
         return f"FOR VALUES WITH (MODULUS {count}, REMAINDER {at})", ""
     text = _CALENDAR.sub("", part.high_value)
@@ -140,7 +143,7 @@ def _bound(
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas outside of brackets and literals."""
+    """Split at commas outside brackets and literals."""
     parts, depth, quote, part = list[str](), 0, False, ""
     for letter in text:
         if letter == "'":

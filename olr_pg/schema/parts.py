@@ -1,4 +1,6 @@
-"""A part of a query: its expressions from the leaves up, and the queries within it."""
+"""Translates one part of a query: first the innermost expressions, then those that contain them;
+its subqueries too.
+"""
 
 from __future__ import annotations
 
@@ -43,20 +45,20 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **aggregates.FUNCTIONS,
     **xml_functions.FUNCTIONS,
 }
-"""Oracle's functions by their names; what is not among them is refused."""
+"""Oracle's functions by name; other functions are refused."""
 
 _WRAPPERS: Final = (exp.Window, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Escape)
-"""Nodes that are translated together with the call within them."""
+"""Nodes that are translated together with the function call inside them."""
 
 _WRAPPED: Final = (*_WRAPPERS, exp.Anonymous, exp.GroupConcat, exp.Like)
 _PARSER_NOTES: Final = frozenset({"safe", "typed", "nested", "_type", "is_string", "charset"})
 
 
 def translate_part(t: Translator, root: exp.Expr, *, keep_name: bool = False) -> None:
-    """Translate what is below a node, and the node, in its place.
+    """Translate a node and everything below it, in place.
 
     Args:
-        keep_name: it is an item of a select list: a column keeps its name.
+        keep_name: the node is an item of a select list, where a column keeps its name.
 
     Raises:
         UntranslatableError: with the reason.
@@ -77,7 +79,9 @@ def translate_part(t: Translator, root: exp.Expr, *, keep_name: bool = False) ->
 
 
 def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes from the top, queries within as one, and calls with what wraps them."""
+    """Yield the nodes from the top down; a subquery counts as one node, and a call is yielded with
+    its wrappers.
+    """
     queue, calls = [root], set[int]()
     at = 0
     while at < len(queue):
@@ -98,7 +102,7 @@ def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
 
 
 class _Recorded(dict[str, Any]):
-    """The arguments of a node, which remember which of them were looked at."""
+    """The arguments of a node; it records which of them a rule reads."""
 
     def __init__(self, held: dict[str, Any]) -> None:
         super().__init__(held)
@@ -114,7 +118,7 @@ class _Recorded(dict[str, Any]):
 
 
 def _node(t: Translator, node: exp.Expr) -> Translated | None:
-    """Translate one node whose children are; None keeps it as it is."""
+    """Translate one node whose children are translated; return None to keep the node."""
     if isinstance(node, exp.Column):
         return _column(t, node)
     if isinstance(node, exp.Anonymous):
@@ -128,7 +132,7 @@ def _node(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _looked_at(t: Translator, node: exp.Expr, rule: NodeRule) -> Translated | None:
-    """Translate a node; an argument that the rule has not looked at is an error."""
+    """Translate a node by a rule; an argument that the rule does not read is an error."""
     together = [node]
     while isinstance(together[-1], _WRAPPERS) and isinstance(together[-1].this, _WRAPPED):
         together.append(together[-1].this)
@@ -148,10 +152,10 @@ def _looked_at(t: Translator, node: exp.Expr, rule: NodeRule) -> Translated | No
 
 
 def call(t: Translator, node: exp.Expr) -> Translated:
-    """Translate the call of a function, by its name.
+    """Translate a function call by the function's name.
 
     Raises:
-        UntranslatableError: it is not known, or not with these arguments.
+        UntranslatableError: the function, or its use with these arguments, is unknown.
     """
     name = node.name.upper()
     function = FUNCTIONS.get(name)
@@ -174,7 +178,7 @@ def _unknown(t: Translator, name: str) -> str:
 
 
 def _column(t: Translator, node: exp.Column) -> Translated | None:
-    """Translate a column or what looks like one: a pseudo-column, a value of a sequence."""
+    """Translate a column, or what looks like one: a pseudo-column or a sequence value."""
     if not isinstance(node.this, exp.Identifier):
         return None
     name, table = t.plain(node.this), node.args.get("table")
@@ -217,7 +221,7 @@ def _qualified(t: Translator, node: exp.Column, name: str) -> Translated | None:
 
 
 def _found(t: Translator, node: exp.Column, known: RelationColumn, alias: str) -> Translated | None:
-    """Name the column of the target; give its value back as Oracle has it."""
+    """Refer to the column of the target, and convert its value back to Oracle's form."""
     node.set("this", exp.to_identifier(known.name, quoted=True))
     node.set("table", exp.to_identifier(alias, quoted=True) if alias else None)
     node.set("db", None)
@@ -249,10 +253,11 @@ _PSEUDO: Final = {
 
 
 def check_kept(tree: exp.Expr) -> None:
-    """Make sure that all that is left of Oracle's tree means the same in PostgreSQL.
+    """Check that all remaining nodes of Oracle's tree mean the same in PostgreSQL.
 
     Raises:
-        UntranslatableError: it has a node, or an argument of one, that nobody has looked at.
+        UntranslatableError: a node, or an argument of one, was neither translated nor is in
+            `kept_nodes`.
     """
     for node in tree.walk():
         if type(node) in REFUSED_NODES:

@@ -1,4 +1,4 @@
-"""PIVOT and UNPIVOT (Oracle SQL Language Reference, “SELECT”).
+"""Translates PIVOT and UNPIVOT (Oracle SQL Language Reference, “SELECT”).
 
 PIVOT becomes GROUP BY all columns that it does not name, with an aggregate of CASE for each value.
 UNPIVOT of single columns becomes rows of VALUES.
@@ -24,10 +24,10 @@ _OTHER_FORM = "PIVOT or UNPIVOT of groups of columns: rewrite it with CASE, or a
 
 
 def pivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -> Source:
-    """Replace what is read by what PIVOT or UNPIVOT makes of it.
+    """Replace a source in FROM by the result of its PIVOT or UNPIVOT.
 
     Raises:
-        UntranslatableError: it is another form.
+        UntranslatableError: the form is unsupported.
     """
     if pivot.args.get("unpivot"):
         return _unpivoted(t, node, pivot, source)
@@ -60,7 +60,7 @@ def pivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -> S
 def _pivot_columns(
     t: Translator, pivot: exp.Expr, field: exp.Expr
 ) -> Iterator[tuple[str, str, Fact]]:
-    """Return name, value and kind of the column of each value and aggregate."""
+    """Yield the name, value and kind of the column for each value and aggregate."""
     for value in field.expressions:
         literal = value.this if isinstance(value, exp.PivotAlias) else value
         if not isinstance(literal, exp.Literal):
@@ -82,7 +82,7 @@ def _pivot_columns(
 
 
 def _only_where(call: exp.Expr, test: exp.Expr) -> exp.Expr:
-    """Return an aggregate of the rows of a condition alone."""
+    """Return an aggregate restricted to the rows that meet a condition."""
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name not in ("SUM", "COUNT", "AVG", "MIN", "MAX") or len(call.expressions) != 1:
         raise UntranslatableError(f"PIVOT of {name or 'an expression'}")
@@ -110,10 +110,10 @@ def _replaced(
 
 
 def _unpivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -> Source:
-    """Replace what is read by its rows, one for each of the columns that UNPIVOT names.
+    """Replace a source in FROM by its UNPIVOT rows: one row for each column that UNPIVOT names.
 
     Raises:
-        UntranslatableError: it is another form.
+        UntranslatableError: the form is unsupported.
     """
     values, fields = pivot.expressions, pivot.args.get("fields") or []
     if not pivot.args.get("unpivot") or len(values) != 1 or len(fields) != 1:
@@ -149,7 +149,7 @@ def _unpivoted(t: Translator, node: exp.Expr, pivot: exp.Expr, source: Source) -
 def _used(
     t: Translator, items: list[exp.Expr], source: Source
 ) -> Iterator[tuple[str, RelationColumn]]:
-    """Return the columns that become rows, each with its label."""
+    """Yield the columns that become rows, each with its label."""
     for item in items:
         column = item.this if isinstance(item, exp.PivotAlias) else item
         name = t.plain(column.this) if isinstance(column, exp.Column) else ""

@@ -1,4 +1,4 @@
-"""Queries that tell whether the target has something; each gives one boolean."""
+"""Builds queries that check whether the target has an object; each returns one boolean."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def has_schema(name: str) -> str:
 
 
 def has_relation(target: str, kinds: str) -> str:
-    """Return the query that tells whether a relation of some kinds exists, by its quoted name.
+    """Return the query that tells whether a relation with this quoted name and one of these kinds
+    exists.
 
     Args:
         kinds: `relkind`: ``r`` and ``p`` are tables, ``v`` views, ``m`` materialized views, ``S``
@@ -54,7 +55,7 @@ def has_index(target: str, columns: Sequence[str], *, unique: bool) -> str:
     """Return the query that tells whether a table has an index of these columns, whatever its name.
 
     Args:
-        unique: whether it has to be a unique one.
+        unique: whether the index must be unique.
     """
     is_unique = "i.indisunique" if unique else "true"
     return (
@@ -93,7 +94,7 @@ def has_routine(schema: str, name: str) -> str:
 
 
 def has_comment(target: str, column: str = "") -> str:
-    """Tell whether a table, view or column has a comment, whoever wrote it."""
+    """Return the query that tells whether a table, view or column has any comment."""
     number = "0"
     if column:
         number = (
@@ -104,7 +105,8 @@ def has_comment(target: str, column: str = "") -> str:
 
 
 def has_privilege(role: str, target: str, privilege: str) -> str:
-    """Return the query that tells whether a role has a privilege; NULL without role or relation.
+    """Return the query that tells whether a role has a privilege; its result is NULL if the role or
+    relation is missing.
 
     Args:
         role: empty for PUBLIC.

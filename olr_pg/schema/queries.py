@@ -1,7 +1,7 @@
-"""The frame of a query: what it reads, what its names stand for, and which columns it gives.
+"""Translates the frame of a query: its FROM clause, its WITH queries, and its result columns.
 
-Each part of a query is translated with the names of its own place (`scopes`): the subqueries that
-it reads from first, because their columns say what its own expressions are.
+Each part of a query is translated in its own scope (`scopes`). Subqueries in FROM are translated
+first, because their columns determine the types in the outer expressions.
 """
 
 from __future__ import annotations
@@ -46,14 +46,16 @@ _SUBTOTALS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 class Output(NamedTuple):
-    """A column that a query gives: its name in Oracle, empty without one, and what it is."""
+    """A result column of a query: its name in Oracle (empty without one), and the facts about its
+    values.
+    """
 
     name: str
     column: RelationColumn
 
 
 def translate_frame(t: Translator, node: exp.Expr) -> list[Output]:
-    """Translate a query in its place; return its columns.
+    """Translate a query in place; return its result columns.
 
     Raises:
         UntranslatableError: with the reason.
@@ -102,7 +104,9 @@ def _ctes(t: Translator, node: exp.Expr) -> None:
 
 
 def _search(t: Translator, held: exp.Expr, name: str) -> None:
-    """Translate SEARCH: PostgreSQL has it, too; its column has another type, but the same order."""
+    """Translate SEARCH, which PostgreSQL supports too; its ordering column has another type but the
+    same order.
+    """
     search = held.args.get("search")
     if search is None or search.args["kind"] not in ("DEPTH", "BREADTH"):
         return
@@ -119,7 +123,7 @@ def _search(t: Translator, held: exp.Expr, name: str) -> None:
 def _renamed(
     t: Translator, outputs: Sequence[Output], names: Sequence[str]
 ) -> dict[str, RelationColumn]:
-    """Return columns by name, under the names of a list of columns where there is one."""
+    """Return columns by name; a column list renames them, if given."""
     if not names:
         return {one.name: one.column for one in outputs if one.name}
     return {
@@ -131,7 +135,7 @@ def _renamed(
 def _recursive(
     t: Translator, query: exp.Expr, name: str, names: Sequence[str]
 ) -> dict[str, RelationColumn]:
-    """Translate a query that reads itself: its first part says what its columns are."""
+    """Translate a recursive WITH query; its first branch determines its columns."""
     if not isinstance(query, exp.Union) or query.args.get("with_") or not names:
         raise UntranslatableError("it reads itself in another form than with UNION ALL")
     first = translate_frame(t, query.this)
@@ -164,7 +168,7 @@ def _cast_to(t: Translator, fact: Fact, wanted: Fact) -> Callable[[str], str]:
 
 
 def recast(t: Translator, query: exp.Expr, forms: Mapping[int, Callable[[str], str]]) -> None:
-    """Give columns of a translated query another form, by their places."""
+    """Convert result columns of a translated query, given by position, to other forms."""
     if not forms:
         return
     select = query
@@ -244,7 +248,7 @@ def _select(t: Translator, select: exp.Select) -> list[Output]:
 
 
 def _share_of_rows(t: Translator, select: exp.Select) -> None:
-    """FETCH FIRST n PERCENT: PostgreSQL counts the rows, and takes the share, rounded up."""
+    """Translate FETCH FIRST n PERCENT: count the rows and round the share up."""
     fetch = select.args.get("limit")
     options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
     if fetch is None or options is None or not options.args.get("percent"):
@@ -265,7 +269,7 @@ def _has_subtotals(select: exp.Select) -> bool:
 
 
 def _constant_groups(t: Translator, select: exp.Select) -> None:
-    """Let no constant of GROUP BY be taken for the place of a column."""
+    """Prevent PostgreSQL from reading a constant in GROUP BY as a column position."""
     group = select.args.get("group")
     for one in list(group.expressions) if group is not None else ():
         if isinstance(one, exp.Literal):
@@ -273,7 +277,7 @@ def _constant_groups(t: Translator, select: exp.Select) -> None:
 
 
 def read_sources(t: Translator, select: exp.Select) -> list[Source]:
-    """Resolve what is read; return it with what an outer join makes optional.
+    """Resolve the sources in FROM; return them, marked if an outer join makes them optional.
 
     Raises:
         UntranslatableError: with the reason.
@@ -293,7 +297,9 @@ def read_sources(t: Translator, select: exp.Select) -> list[Source]:
 
 
 def _side(holder: exp.Expr) -> str:
-    """Return which side of a join may be missing; CROSS and OUTER APPLY become joins of LATERAL."""
+    """Return which side of a join is optional; rewrite CROSS APPLY and OUTER APPLY as LATERAL
+    joins.
+    """
     apply = holder.this.args.get("cross_apply") if isinstance(holder.this, exp.Lateral) else None
     if apply:
         holder.this.set("cross_apply", None)
@@ -356,7 +362,7 @@ def _fold_table_alias(t: Translator, node: exp.Expr) -> None:
 
 
 def _rows(t: Translator, node: exp.Table, before: list[Source]) -> Source:
-    """Resolve what a function gives as rows, which may name what stands before it."""
+    """Resolve a table function in FROM; it can refer to the sources before it."""
     outer, t.scope = t.scope, Scope(before, t.scope.outer)
     try:
         call = node.this
@@ -397,7 +403,7 @@ def _table(t: Translator, node: exp.Table, select: exp.Select) -> Source:
 
 
 def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> Source:
-    """DUAL goes where it is read alone and its column is not."""
+    """Remove DUAL from FROM if it is the only source and its column is not used."""
     dummy = RelationColumn("dummy", Fact(ValueKind.CHAR, 1, filled=True, exact=True))
     is_alone = isinstance(node.parent, exp.From) and not (
         select.args.get("joins") or select.args.get("connect")
@@ -415,10 +421,11 @@ def _dual(t: Translator, node: exp.Table, called: str, select: exp.Select) -> So
 
 
 def _expand_stars(t: Translator, select: exp.Select, *, changed: bool) -> None:
-    """Name all columns where ``*`` would give others, or give them otherwise.
+    """Expand ``*`` to column names where PostgreSQL's ``*`` would return other columns or another
+    order.
 
     Args:
-        changed: the order of what is read is another one now.
+        changed: whether the order of the sources has changed.
     """
     is_merged = any(
         join.args.get("using") or join.args.get("method") for join in select.args.get("joins") or ()
@@ -513,7 +520,7 @@ def _star_outputs(t: Translator, select: exp.Select, item: exp.Expr) -> list[Out
 
 
 def _order(t: Translator, query: exp.Expr, outputs: Sequence[Output]) -> None:
-    """Translate ORDER BY, in which the names of the select list come first."""
+    """Translate ORDER BY; names of the select list take precedence over columns."""
     order = query.args.get("order")
     if order is None:
         return

@@ -1,8 +1,8 @@
-"""A column as Oracle's SQL reads it, out of a column of the target whose type may be a choice.
+"""Converts a column of the target, whose type can be configured, back to what Oracle's SQL reads.
 
-Where the target's column is of another kind than Oracle's, an expression that names it gets the
-value back as Oracle has it: of a boolean that was a flag ``CASE WHEN … THEN 'Y' …``, of a day that
-was a DATE its midnight. Where that cannot be told, the expression is refused with the reason.
+If the target's column has another kind than Oracle's, an expression on it converts the value back.
+A boolean that was a flag becomes ``CASE WHEN … THEN 'Y' …``, and a date that was a DATE becomes
+midnight of that day. If no such conversion exists, the expression is refused with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEPT: Final[dict[ValueKind, frozenset[PgKind]]] = {
     ValueKind.BOOLEAN: frozenset({PgKind.BOOL}),
     ValueKind.XML: frozenset({PgKind.XML}),
 }
-"""The kinds of target columns that Oracle's operators find what they expect in."""
+"""For each kind in Oracle, the kinds of target columns on which operators work unchanged."""
 
 _CASTS: Final[dict[tuple[ValueKind, PgKind], str]] = {
     (ValueKind.DATE, PgKind.DATE): "CAST({} AS TIMESTAMP(0))",
@@ -55,14 +55,15 @@ _CASTS: Final[dict[tuple[ValueKind, PgKind], str]] = {
 
 
 class RelationColumn(NamedTuple):
-    """A column.
+    """A column of a relation.
 
     Attributes:
         name: in the target.
-        fact: what its values are to Oracle.
-        made: its type in the target; None where it cannot be made.
-        pairs: what stands for true and false, of a flag that is boolean in the target.
-        no_flag_setting: of a flag that is one for its type alone, what in `apply` makes it none.
+        fact: the facts about its values in Oracle.
+        made: its type in the target; None if the column cannot be created.
+        pairs: for a flag that is boolean in the target: the texts for true and false.
+        no_flag_setting: for a column that is a flag by its type alone: the setting in `apply` that
+            keeps it unconverted.
     """
 
     name: str
@@ -72,7 +73,7 @@ class RelationColumn(NamedTuple):
     no_flag_setting: str = ""
 
     def reading(self, sql: str) -> tuple[str, str]:
-        """Return the value as Oracle has it, and why that cannot be told, where it cannot."""
+        """Return SQL for the value in Oracle's form, and the reason if there is no such SQL."""
         if self.is_plain:
             return sql, ""
         assert self.made is not None
@@ -85,12 +86,14 @@ class RelationColumn(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether the target has the value as Oracle's operators expect it."""
+        """Tell whether Oracle's operators work on the target's value unchanged."""
         fact = self.fact.kind
         return self.made is None or fact is ValueKind.UNKNOWN or self.made.kind in _KEPT[fact]
 
     def writing(self, sql: str) -> str:
-        """Return the target's value of an Oracle value, for a default or generated column."""
+        """Return SQL that converts an Oracle value to the target's form, for a default or generated
+        column.
+        """
         if not self.pairs:
             return sql
         found = self._values()
@@ -119,10 +122,11 @@ class RelationColumn(NamedTuple):
 
 
 def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name: str) -> str:
-    """Say why a foreign key cannot join two columns: PostgreSQL has no = that its index knows.
+    """Return why a foreign key cannot join two columns (PostgreSQL lacks an indexable = for their
+    types), or an empty text.
 
     Args:
-        parent_name: ``OWNER.TABLE.COLUMN`` of what is referred to.
+        parent_name: ``OWNER.TABLE.COLUMN`` of the referenced column.
     """
     if own.made is None or parent.made is None:
         return ""
@@ -137,7 +141,7 @@ def reference_obstacle(own: RelationColumn, parent: RelationColumn, parent_name:
 def relation_column(
     settings: ApplierSettings, table: str, column: InventoryColumn, name: str
 ) -> RelationColumn:
-    """Tell what a column of ``OWNER.NAME`` is in the target, and to Oracle."""
+    """Describe a column of ``OWNER.NAME``: its type in the target and its facts in Oracle."""
     fact, typed = column_fact(column), typed_column(column)
     is_object = bool(column.type_owner) and not typed.xml
     if is_object or refusal(typed) is not None:

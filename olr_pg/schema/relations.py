@@ -1,4 +1,4 @@
-"""What names in Oracle's SQL stand for: tables, views, columns and sequences of the target."""
+"""Resolves names in Oracle's SQL to the tables, views, columns and sequences of the target."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAME_BYTES: Final = 63
 _OF_QUERY: Final = "materialized view"
-"""The kind of a table whose rows are those of a query."""
+"""The kind of a materialized view, which is created as a table."""
 
 
 class Relation(NamedTuple):
@@ -31,7 +31,7 @@ class Relation(NamedTuple):
 
     Attributes:
         schema, name: in the target.
-        columns: by their names in the source.
+        columns: by name in the source.
     """
 
     owner: str
@@ -42,7 +42,7 @@ class Relation(NamedTuple):
 
 
 class Relations:
-    """Finds what a name stands for."""
+    """Resolves names of the source."""
 
     def __init__(self, inventory: Inventory, settings: ApplierSettings) -> None:
         self._settings = settings
@@ -83,7 +83,9 @@ class Relations:
         *,
         is_table: bool = False,
     ) -> Relation:
-        """Find the names and types; those of views follow from their queries."""
+        """Return a relation with the target's names and types of its columns; a view's follow from
+        its query.
+        """
         visible = [column for column in columns if not column.hidden or column.invisible]
         table = f"{owner}.{name}"
         names = self._settings.choices.column_names(table, [column.name for column in visible])
@@ -96,18 +98,18 @@ class Relations:
         return Relation(owner, name, *target_name(self._settings, owner, name), found)
 
     def name(self, name: str, *, column: bool = False) -> str:
-        """Return the target's name of what the source calls `name`, where nothing maps it."""
+        """Return the target's name for a name of the source that no mapping covers."""
         return self._settings.choices.name(name, column=column)
 
     def free_name(self, schema: str, of: str, name: str, suffix: str) -> str:
-        """Return a name for an index, the index of a key, or a partition.
+        """Return an unused name for an index, the index of a key, or a partition.
 
-        In Oracle these have names of their own; in PostgreSQL they share those of tables, views and
-        sequences, of at most 63 bytes. The same arguments give the same name.
+        In PostgreSQL these names share a namespace with tables, views and sequences, unlike in
+        Oracle, and have at most 63 bytes. The same arguments always return the same name.
 
         Args:
-            of: the table that it belongs to.
-            suffix: what is added where the name is taken.
+            of: the table that the object belongs to.
+            suffix: added to the name if it is taken.
         """
         key = (schema, of, name, suffix)
         if key not in self._free:
@@ -120,7 +122,7 @@ class Relations:
         return self._free[key]
 
     def table(self, owner: str, name: str) -> InventoryTable | None:
-        """Find the table of the source of that exact owner and name, or None."""
+        """Find the table of the source with exactly this owner and name, or None."""
         return self._tables.get((owner, name))
 
     def constraints_of(self, owner: str, table: str) -> Sequence[Constraint]:
@@ -128,7 +130,7 @@ class Relations:
         return self._constraints.get((owner, table), ())
 
     def find(self, owner: str, name: str) -> Relation | None:
-        """Find a table or view, through synonyms, or None."""
+        """Find a table or view, also through synonyms; None if there is none."""
         return self._found.get(self._behind(owner, name))
 
     def sequence(self, owner: str, name: str) -> tuple[str, str] | None:
@@ -137,7 +139,9 @@ class Relations:
         return target_name(self._settings, *key) if key in self._sequences else None
 
     def context(self, name: str) -> str:
-        """Return the first part of the settings of an application context; empty without one."""
+        """Return the prefix of the PostgreSQL settings that replace an application context; empty
+        if the name is no context.
+        """
         return self._settings.choices.contexts.get(name, "")
 
     def code_name(self, owner: str, name: str) -> tuple[str, str]:
@@ -145,15 +149,15 @@ class Relations:
         return target_name(self._settings, owner, name)
 
     def has_schema(self, name: str) -> bool:
-        """Tell whether tables, views or sequences are in a schema of the target."""
+        """Tell whether a schema of the target contains tables, views or sequences."""
         return any(schema == name for schema, _ in self._taken)
 
     def is_code(self, owner: str, name: str) -> bool:
-        """Tell whether a name is that of a function or package of the source."""
+        """Tell whether a name refers to a function or package of the source."""
         return self._behind(owner, name) in self._code
 
     def _behind(self, owner: str, name: str) -> tuple[str, str]:
-        """Follow the synonyms of the owner, then the public ones."""
+        """Resolve synonyms: first the owner's, then public ones."""
         key = (owner, name)
         for _ in range(len(self._synonyms) + 1):
             if key in self._found or key in self._sequences:
@@ -166,6 +170,6 @@ class Relations:
 
 
 def _cut(name: str, end: str) -> str:
-    """Return a name with an end, within the bytes that PostgreSQL keeps of one."""
+    """Return a name with a suffix, cut to the number of bytes that PostgreSQL keeps."""
     kept = name.encode()[: _NAME_BYTES - len(end)].decode(errors="ignore")
     return kept + end

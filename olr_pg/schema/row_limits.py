@@ -1,4 +1,6 @@
-"""ROWNUM as a limit, which Oracle applies before it sorts, groups and numbers."""
+"""Translates conditions on ROWNUM into LIMIT; Oracle applies them before sorting, grouping and
+numbering.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ _LATER = ("order", "group", "having", "distinct", "limit", "offset")
 
 
 def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
-    """Rewrite a bound of ROWNUM as LIMIT: of the query, or of what it reads.
+    """Rewrite an upper bound of ROWNUM as LIMIT of the query or of its source.
 
     Raises:
-        UntranslatableError: it is no bound, or there is no place for the limit.
+        UntranslatableError: the condition is no upper bound, or LIMIT cannot be placed correctly.
     """
     where = select.args.get("where")
     if where is None:
@@ -50,7 +52,7 @@ def rewrite_row_limit(t: Translator, select: exp.Select) -> None:
 def _limit_source(
     t: Translator, select: exp.Select, where: exp.Where | None, limit: exp.Limit
 ) -> None:
-    """Let the only table give no more rows; it keeps its name for the rest of the query."""
+    """Limit the rows of the only table by a subquery, which keeps the table's name."""
     begin = select.args["from_"]
     alias = exp.to_identifier(t.scope.sources[0].alias, quoted=True)
     inner = exp.Select(
@@ -84,7 +86,7 @@ def _is_rownum(node: exp.Expr) -> bool:
 
 
 def _bound(condition: exp.Expr) -> int | None:
-    """Return how many rows a condition on ROWNUM lets through; None of another condition."""
+    """Return how many rows a condition on ROWNUM accepts; None for another condition."""
     if isinstance(condition, exp.GT | exp.GTE) and _is_rownum(condition.expression):
         turned = exp.LT if isinstance(condition, exp.GT) else exp.LTE
         condition = turned(this=condition.expression, expression=condition.this)

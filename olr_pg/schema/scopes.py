@@ -1,4 +1,6 @@
-"""What the names in a part of a query stand for: the tables, views and subqueries that it reads."""
+"""Scopes: they resolve the names in a part of a query to the tables, views and subqueries in its
+FROM clause.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """What a query reads from.
+    """A source in a FROM clause.
 
     Attributes:
         called: its name in Oracle's text; empty for a subquery without one.
-        alias: its name in the translation; empty where columns are not qualified.
+        alias: its name in the translation; empty if its columns are not qualified.
         columns: by their names in Oracle, in their order.
-        optional: an outer join may give NULL for all its columns.
-        owner: whose it is, of a table.
+        optional: whether an outer join can set all its columns to NULL.
+        owner: of a table.
     """
 
     called: str
@@ -30,16 +32,16 @@ class Source(NamedTuple):
 
 
 class Scope:
-    """Names within a query, and behind them those of the queries around it.
+    """The names within a query; names that it lacks are looked up in the outer queries.
 
     Args:
-        outer: the scope of the query around this one.
+        outer: the scope of the outer query.
 
     Attributes:
-        sources: what the query reads, in its order.
-        ctes: columns of the queries of its WITH, by their names.
-        grouped: it has subtotals, so that any column may be NULL.
-        items: what the select list calls its columns, translated; while ORDER BY is.
+        sources: the sources in FROM, in their order.
+        ctes: columns of the WITH queries, by the queries' names.
+        grouped: whether the query has subtotals, so that any column can be NULL.
+        items: while ORDER BY is translated: the translated select list by column name.
     """
 
     def __init__(self, sources: Sequence[Source] = (), outer: Scope | None = None) -> None:
@@ -50,34 +52,34 @@ class Scope:
         self.items: dict[str, tuple[str, Fact]] = {}
 
     def cte(self, name: str) -> Mapping[str, RelationColumn] | None:
-        """Return the columns of a query of a WITH, or None."""
+        """Return the columns of a WITH query, or None."""
         if name in self.ctes:
             return self.ctes[name]
         return self.outer.cte(name) if self.outer is not None else None
 
     def source(self, called: str, owner: str = "") -> Source | None:
-        """Find what is read under a name, also by the queries around."""
+        """Find a source by its name, also in the outer queries."""
         for one in self.sources:
             if one.called == called and (not owner or one.owner == owner):
                 return one
         return self.outer.source(called, owner) if self.outer is not None else None
 
     def having(self, name: str) -> tuple[Source, RelationColumn] | None:
-        """Find the column of a name that is not qualified."""
+        """Find the source and the column for an unqualified name."""
         for one in self.sources:
             if name in one.columns:
                 return one, self.seen(one, one.columns[name])
         return self.outer.having(name) if self.outer is not None else None
 
     def column(self, called: str, name: str, owner: str = "") -> RelationColumn | None:
-        """Find a column by the name of its source and its own."""
+        """Find a column by the name of its source and its own name."""
         found = self.source(called, owner)
         if found is None or name not in found.columns:
             return None
         return self.seen(found, found.columns[name])
 
     def seen(self, source: Source, column: RelationColumn) -> RelationColumn:
-        """Return the column as the query sees it: behind an outer join it may be NULL."""
+        """Return the column as the query reads it; after an outer join it can be NULL."""
         if source.optional or self.grouped:
             return column._replace(fact=column.fact._replace(filled=False))
         return column

@@ -1,8 +1,9 @@
-"""What is in the schemas of a configuration's source, live or beside its dictionary snapshots.
+"""Reads the inventory of a configuration's source schemas, from a live source or from files beside
+the snapshots.
 
-Each container (PDB) of a source is converted by itself, under its own names: so texts that name
-schemas mean that container's. Only where the target calls them otherwise, because another container
-has a schema of that name, the settings say so (`SourceSchemas.settings`).
+Each container (PDB) is converted separately, under its own names, so that a schema name in a text
+means the schema of that container. If schemas of several containers have the same name, the
+target's names differ; the settings contain them (`SourceSchemas.settings`).
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
 
 
 class SourceSchemas(NamedTuple):
-    """What is in the schemas of a source, or of one of its containers.
+    """The inventory of the schemas of a source, or of one of its containers.
 
     Attributes:
-        container: its name, where the source has several; else empty.
-        inventory: under the container's own names, as is the rest.
+        container: its name, if the source has several; else empty.
+        inventory: under the container's own names, like the attributes below.
         snapshot: the dictionary of the tables.
-        replicated: ``OWNER.NAME`` of those that are replicated.
-        names: what schemas are called among those of all containers.
-        joined: the dictionary of all.
+        replicated: ``OWNER.NAME`` of the replicated tables.
+        names: the names of its schemas among those of all containers.
+        joined: the dictionary of all containers.
     """
 
     container: str
@@ -56,7 +57,7 @@ class SourceSchemas(NamedTuple):
     joined: Snapshot
 
     def settings(self, config: Config, target: str) -> ApplierSettings:
-        """Make the applier's settings: they say what things are called in the target."""
+        """Return the applier's settings with the names of all objects in the target."""
         settings = settings_for(config, self.joined, target)
         if not self.container:
             return settings
@@ -77,7 +78,9 @@ class SourceSchemas(NamedTuple):
         )
 
     def statements(self, config: Config, target: str = "") -> list[Statement]:
-        """Return the statements that make them in the target, in an order that runs."""
+        """Return the statements that create the objects in the target, in an order in which they
+        can run.
+        """
         # Trees of SQL are circles: the collector comes often, and need not walk the inventory.
         gc.freeze()
         try:
@@ -86,19 +89,19 @@ class SourceSchemas(NamedTuple):
             gc.unfreeze()
 
     def told(self, name: str) -> str:
-        """Return what a name is called where things of all containers are listed."""
+        """Return an object's name for lists that contain objects of all containers."""
         return f"{self.container}.{name}" if self.container else name
 
 
 def read_schemas(config: Config, owners: Sequence[str] = ()) -> list[SourceSchemas]:
-    """Read what is in the source's schemas, container by container.
+    """Read the inventory of the source's schemas, one container after the other.
 
     Args:
-        owners: of which schemas; empty for those of `apply.tables`.
+        owners: the schemas to read; empty for the schemas in `apply.tables`.
 
     Raises:
-        OlrPgError: 1091 there is no `apply`, 3xxx the dictionary, 5016 two tables would be one in
-            the target, 7xxx the database.
+        OlrPgError: 1091 `apply` is missing, 3xxx errors of the dictionary, 5016 two tables map to
+            the same table in the target, 7xxx errors of the source database.
     """
     if config.apply is None:
         raise OlrPgError(Code.NO_TARGET, "there is no `apply` section")
@@ -159,7 +162,7 @@ def _by_container(
 
 
 def _names(member: Snapshot, inventories: Iterable[Inventory]) -> ContainerNames:
-    """Return what the container's schemas are called, those without replicated tables too."""
+    """Return the names of the container's schemas, including those without replicated tables."""
     names = ContainerNames.of(member)
     counts = Counter(owner for one in inventories for owner in one.owners)
     plain = {table.owner for table in member.tables if not table.container}
@@ -170,7 +173,7 @@ def _names(member: Snapshot, inventories: Iterable[Inventory]) -> ContainerNames
 def all_statements(
     config: Config, schemas: Sequence[SourceSchemas], target: str = ""
 ) -> list[Statement]:
-    """Return the statements of all containers, under the names of things that tell them apart."""
+    """Return the statements of all containers; names include the container where needed."""
     found = [
         statement._replace(name=one.told(statement.name))
         for one in schemas

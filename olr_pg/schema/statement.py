@@ -1,4 +1,4 @@
-"""A statement of the target's schema, and the order in which the kinds can run."""
+"""A converted statement for the target's schema, and the order of the kinds of statements."""
 
 from __future__ import annotations
 
@@ -26,28 +26,30 @@ KINDS: Final = (
     "grant",
     "by hand",
 )
-"""In the order in which they run; each is a file, numbered by its place."""
+"""The kinds in the order in which they run; each has its own file, numbered by its position
+here."""
 
 INDEXES: Final = frozenset(("unique key", "index"))
-"""What a value may be too long for: it comes behind the rows, so that it keeps none of them out."""
+"""Kinds that fail if a value is too long for an index; they run after the load, so that no row is
+rejected."""
 
 BEFORE_DATA: Final = frozenset(KINDS[: KINDS.index("index")]) - INDEXES
-"""What is there before the rows are; the rest comes behind them."""
+"""Kinds that are created before the rows are loaded; the other kinds run after the load."""
 
 
 class Statement(NamedTuple):
-    """A statement for the target, or an object of the source for which there is none.
+    """A statement for the target, or an object of the source that has no statement.
 
     Attributes:
-        kind: of `KINDS`.
-        name: ``OWNER.NAME`` of the source, with the column where it is one's.
-        sql: for PostgreSQL; empty where nothing can be said.
-        reason: why it does not run; empty where it does.
-        source: what it came from, in Oracle's words, where that is text.
-        present: a query that tells whether the target has it: one boolean.
-        what: the source's kind of object, where `kind` does not say it.
-        remark: what is otherwise in the target, of a statement that runs.
-        trial: a query that a trial runs behind it, which must not fail by its form.
+        kind: one of `KINDS`.
+        name: ``OWNER.NAME`` in the source, with the column for a column's statement.
+        sql: for PostgreSQL; empty if there is no translation.
+        reason: why the statement does not run; empty if it runs.
+        source: the Oracle text that it was translated from, if any.
+        present: a query that tells whether the target already has the object: one boolean.
+        what: the source's kind of object, if it differs from `kind`.
+        remark: how the target differs, for a statement that runs.
+        trial: a query that a trial runs after the statement to check its form.
         calls: names of the routines that it calls.
         role: the role that a grant names; empty for PUBLIC.
     """
@@ -66,9 +68,9 @@ class Statement(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Tell whether it is a statement to run."""
+        """Tell whether the statement can run."""
         return bool(self.sql) and not self.reason
 
     def refused(self, reason: str) -> Statement:
-        """Return it as one that does not run."""
+        """Return a copy that does not run, with the reason."""
         return self._replace(reason=reason)

@@ -1,9 +1,11 @@
-"""The statements of keys, indexes, foreign keys and sequences: one form of each, whoever makes it.
+"""Builds the statements for keys, indexes, foreign keys and sequences, for the schema conversion,
+the load and replicated DDL.
 
-A unique key is checked at the end of a transaction (``DEFERRABLE INITIALLY DEFERRED``), because a
-statement of the source may exchange values between rows; unless a foreign key refers to it, which
-PostgreSQL does not allow then (type-mapping §4.11). Foreign keys are made ``NOT VALID``: while
-tables are applied in parallel they do not hold at every moment, and the cut-over validates them.
+Unique keys are checked at the end of the transaction (``DEFERRABLE INITIALLY DEFERRED``), because
+one statement in the source can swap values between rows. A key that a foreign key references cannot
+be deferrable in PostgreSQL, so it is not (type-mapping §4.11). Foreign keys are created ``NOT
+VALID``: tables are applied in parallel, so references can be violated for a moment. The cut-over
+validates them.
 """
 
 from __future__ import annotations
@@ -28,17 +30,17 @@ _ON_DELETE: Final[dict[OnDelete, str]] = {
 
 
 def listed(columns: Sequence[str]) -> sql.Composable:
-    """Quote columns, with commas."""
+    """Quote columns and separate them by commas."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 def unique_key_statement(
     table: sql.Identifier, name: str, columns: Sequence[str], *, referred: bool
 ) -> sql.Composed:
-    """Add a unique constraint.
+    """Return the statement that adds a unique constraint.
 
     Args:
-        referred: a foreign key refers to it.
+        referred: whether a foreign key references it.
     """
     return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} UNIQUE ({}){}").format(
         table,
@@ -51,7 +53,9 @@ def unique_key_statement(
 def index_statement(
     table: sql.Identifier, name: str, parts: sql.Composable, *, unique: bool
 ) -> sql.Composed:
-    """Create an index of columns or expressions; with an empty name PostgreSQL chooses one."""
+    """Return the statement that creates an index on columns or expressions; without a name
+    PostgreSQL chooses one.
+    """
     return sql.SQL("CREATE {}INDEX {} ON {} ({})").format(
         sql.SQL("UNIQUE " if unique else ""),
         sql.Identifier(name) if name else sql.SQL(""),
@@ -71,7 +75,9 @@ def foreign_key_statement(
     deferrable: bool = False,
     deferred: bool = False,
 ) -> sql.Composed:
-    """Add a foreign key that the cut-over validates; it is deferrable where the source's is."""
+    """Return the statement that adds a foreign key, not validated; it is deferrable if the source's
+    is.
+    """
     when = " DEFERRABLE" if deferrable else ""
     when += " INITIALLY DEFERRED" if deferred else ""
     return sql.SQL(
@@ -87,10 +93,10 @@ def foreign_key_statement(
 
 
 def sequence_statement(name: sql.Identifier, one: SourceSequence) -> sql.Composed:
-    """Create a sequence with the source's properties.
+    """Return the statement that creates a sequence with the source's properties.
 
-    A session of PostgreSQL keeps `cache` values for itself, where Oracle's are everybody's: more
-    than one would be gaps for nothing.
+    The cache size is 1: a PostgreSQL session keeps cached values for itself, while Oracle shares
+    them, so a larger cache would only cause gaps.
     """
     start = min(max(one.next, one.minimum), one.maximum)
     return sql.SQL(

@@ -1,4 +1,6 @@
-"""The applier's settings for work that does not go over the port: names and types in the target."""
+"""The applier's settings for commands that do not connect to the port: names and types in the
+target.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def settings_for(config: Config, snapshot: Snapshot, target: str) -> ApplierSettings:
-    """Make the applier's settings: they say what things are called in the target."""
+    """Return the applier's settings with the names of all objects in the target."""
     assert config.apply is not None
     database = snapshot.database
     facts = DatabaseFacts(database.charset, database.ncharset, database.timezone)

@@ -1,4 +1,4 @@
-"""What a translation knows while it works: names, and what values are."""
+"""The state of a translation: names, the types of values, and helpers for rules."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 Translated: TypeAlias = "tuple[str, Fact]"
 NodeRule: TypeAlias = "Callable[[Translator, exp.Expr], Translated | None]"
-"""What translates a node whose parts are translated; None keeps the node."""
+"""Translates a node whose children are translated; returns None to keep the node."""
 CallRule: TypeAlias = "Callable[[Translator, Sequence[exp.Expr]], Translated]"
-"""What translates a call of a function, from its translated arguments."""
+"""Translates a function call, given its translated arguments."""
 
 OwnCall: TypeAlias = "Callable[[str, Sequence[exp.Expr]], Translated | None]"
 
@@ -37,11 +37,11 @@ NLS_TEXT: Final = "depends on NLS settings"
 
 
 class UntranslatableError(Exception):
-    """Something has no translation; its text is the reason."""
+    """Raised if a part of the SQL has no translation; its text is the reason."""
 
 
 class Function(NamedTuple):
-    """A function of Oracle: its rule, and how many arguments it takes."""
+    """A function of Oracle: its rule, and the number of its arguments."""
 
     rule: CallRule
     least: int = 1
@@ -57,13 +57,14 @@ class Translator:
     """The state of one translation.
 
     Args:
-        owner: whose names are meant where no owner is told.
-        scope: what the names stand for at the place that is translated.
+        owner: the schema of unqualified names.
+        scope: resolves names at the current position.
 
     Attributes:
-        read: ``OWNER.NAME`` of each table or view that is read.
-        call_own: what translates the call of a function of the source; None where none is meant.
-        translate_frame, translate: what translates a query, and a part of one, within another part.
+        read: ``OWNER.NAME`` of each table or view that the text reads.
+        call_own: translates a call of a function of the source; None where such calls are not
+            allowed.
+        translate_frame, translate: translate a query, and a part of one, within another part.
     """
 
     def __init__(self, relations: Relations, owner: str, scope: Scope) -> None:
@@ -80,32 +81,32 @@ class Translator:
 
     @staticmethod
     def plain(identifier: exp.Expr) -> str:
-        """Return the name that an identifier stands for in Oracle."""
+        """Return an identifier's name as Oracle resolves it."""
         name = str(identifier.name)
         return name if identifier.args.get("quoted") else name.upper()
 
     def folded(self, name: str, *, column: bool = False) -> exp.Identifier:
-        """Return the target's name of what Oracle's text calls `name`."""
+        """Return the target's identifier for a name in Oracle's text."""
         return exp.to_identifier(self.relations.name(name, column=column), quoted=True)
 
     def raw(self, text: str, fact: Fact) -> exp.Var:
-        """Make a node of translated text."""
+        """Make a node from translated text."""
         node = exp.Var(this=text)
         self.note(node, fact)
         return node
 
     def note(self, node: exp.Expr, fact: Fact) -> None:
-        """Remember what a node's values are."""
+        """Record the facts about a node's values."""
         self._facts[id(node)] = fact
         self._kept.append(node)  # so that no other node gets its id
 
     def note_columns(self, query: exp.Expr, facts: list[Fact]) -> None:
-        """Remember what the columns of a translated query are."""
+        """Record the facts about the columns of a translated query."""
         self._columns[id(query)] = facts
         self._kept.append(query)
 
     def columns_of(self, query: exp.Expr) -> list[Fact]:
-        """Tell what the columns of a translated query are."""
+        """Return the facts about the columns of a translated query."""
         return self._columns[id(query)]
 
     def sql(self, node: exp.Expr) -> str:
@@ -119,7 +120,7 @@ class Translator:
         return _written(node)
 
     def fact(self, node: exp.Expr) -> Fact:
-        """Tell what the values of a translated node are."""
+        """Return the facts about the values of a translated node."""
         known = self._facts.get(id(node))
         if known is not None:
             return known
@@ -133,18 +134,20 @@ class Translator:
         return UNKNOWN
 
     def kind(self, node: exp.Expr) -> ValueKind:
-        """Tell of which kind the values of a translated node are."""
+        """Return the kind of the values of a translated node."""
         return self.fact(node).kind
 
     def is_null(self, node: exp.Expr) -> bool:
-        """Tell whether it is the literal NULL, or an empty text."""
+        """Tell whether a node is the literal NULL or an empty text."""
         return self.kind(node) is ValueKind.NOTHING
 
     def text(self, node: exp.Expr) -> str:
-        """Return the value as Oracle's text of it: padded where it is a CHAR, digits of a number.
+        """Return the value as the text that Oracle would make of it: a CHAR is padded, a number
+        becomes digits.
 
         Raises:
-            UntranslatableError: its text depends on the session's settings, or it has none.
+            UntranslatableError: the text depends on the session's settings, or the value has no
+                text.
         """
         fact, sql = self.fact(node), self.sql(node)
         if fact.kind is ValueKind.CHAR and not fact.exact:
@@ -168,10 +171,11 @@ class Translator:
         raise UntranslatableError(f"the text of a {fact.kind.value} without a format {NLS_TEXT}")
 
     def number(self, node: exp.Expr) -> str:
-        """Return the value as numeric: PostgreSQL's other numbers divide and round otherwise.
+        """Return the value as numeric, because other number types of PostgreSQL divide and round
+        differently.
 
         Raises:
-            UntranslatableError: it is no number, nor a text that may be one.
+            UntranslatableError: the value is neither a number nor a text.
         """
         sql, kind = self.sql(node), self.kind(node)
         if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
@@ -186,7 +190,9 @@ class Translator:
         raise UntranslatableError(f"a {kind.value} where a number is expected")
 
     def integer(self, node: exp.Expr) -> str:
-        """Return the value as an integer, cut as Oracle cuts the fraction of an argument."""
+        """Return the value as an integer; a fraction is truncated as for arguments of Oracle's
+        functions.
+        """
         whole = self.whole(node)
         return str(whole) if whole is not None else f"CAST(TRUNC({self.number(node)}) AS INT)"
 
@@ -194,7 +200,8 @@ class Translator:
         """Return the value as a timestamp without time zone.
 
         Raises:
-            UntranslatableError: it is none, or in a time zone that the target does not keep.
+            UntranslatableError: the value is no date or timestamp, or its time zone is not kept in
+                the target.
         """
         sql, fact = self.sql(node), self.fact(node)
         if fact.zone:
@@ -214,9 +221,10 @@ class Translator:
         return sql
 
     def day(self, node: exp.Expr) -> str:
-        """Return the value as a DATE. Oracle cuts the fraction of a second; PostgreSQL rounds it.
+        """Return the value as a DATE. Oracle truncates fractional seconds; PostgreSQL would round
+        them.
 
-        Oracle's manual does not say it; who ran it does: https://github.com/orafce/orafce/issues/199
+        Oracle's manual does not document this. Sources: https://github.com/orafce/orafce/issues/199
         and https://connor-mcdonald.com/tag/truncate/ (a cast is the way to the whole second).
 
         Raises:
@@ -240,17 +248,17 @@ class Translator:
         return self.kind(node) in TEXTS
 
     def nonempty(self, sql: str, *, filled: bool = False) -> Translated:
-        """Return a text whose empty value is NULL, as in Oracle."""
+        """Return a text expression whose empty result becomes NULL, as in Oracle."""
         return (sql, Fact(ValueKind.TEXT, filled=True)) if filled else (f"NULLIF({sql}, '')", TEXT)
 
     def literal(self, node: exp.Expr | None) -> str | None:
-        """Return the text of a string literal; None of anything else."""
+        """Return the text of a string literal; None for any other node."""
         if isinstance(node, exp.Literal) and node.is_string:
             return str(node.name)
         return None
 
     def whole(self, node: exp.Expr | None) -> int | None:
-        """Return the value of a number literal, its fraction cut; None of anything else."""
+        """Return the integer part of a number literal; None for any other node."""
         if isinstance(node, exp.Paren):
             return self.whole(node.this)
         if isinstance(node, exp.Neg):
@@ -263,12 +271,12 @@ class Translator:
         return None
 
     def unified(self, nodes: Sequence[exp.Expr], *, fixed: bool = False) -> tuple[list[str], Fact]:
-        """Return values that one column or function returns, as values of one kind.
+        """Return the values of one column or function result, converted to a common kind.
 
-        The kind is that of the first, as in Oracle's functions that take values of several.
+        The kind is that of the first value, as in Oracle's functions.
 
         Args:
-            fixed: values that are all a CHAR of the same length stay one.
+            fixed: whether CHAR values of the same length stay CHAR.
 
         Raises:
             UntranslatableError: there is no common kind.
@@ -318,22 +326,22 @@ _RAISE: Final = ErrorLevel.RAISE
 
 
 def is_numeral(text: str) -> bool:
-    """Tell whether a text is a number in Oracle, whatever the session's settings are."""
+    """Tell whether Oracle reads a text as a number regardless of the session's settings."""
     return bool(_NUMERAL.fullmatch(text))
 
 
 def constant(sql: str, fact: Fact) -> CallRule:
-    """Translate into the same text, whatever the arguments are."""
+    """Return a rule that gives the same text for any arguments."""
     return lambda _t, _arguments: (sql, fact)
 
 
 def of_text(template: str, fact: Fact) -> CallRule:
-    """Translate a function of texts: ``{}`` stands for each."""
+    """Return the rule for a function of texts; each ``{}`` in the template is one argument."""
     return lambda t, arguments: (template.format(*map(t.text, arguments)), fact)
 
 
 def of_numbers(template: str, fact: Fact) -> CallRule:
-    """Translate a function of numbers: ``{}`` stands for each."""
+    """Return the rule for a function of numbers; each ``{}`` in the template is one argument."""
     return lambda t, arguments: (template.format(*map(t.number, arguments)), fact)
 
 
@@ -341,7 +349,7 @@ def string_literal(t: Translator, node: exp.Expr, what: str) -> str:
     """Return the text of an argument that must be a literal.
 
     Raises:
-        UntranslatableError: it is none.
+        UntranslatableError: the argument is no literal.
     """
     found = t.literal(node)
     if found is None:

@@ -1,14 +1,15 @@
-"""Oracle's SQL in PostgreSQL's words, with the same results, or the reason why not.
+"""Translates Oracle's SQL into PostgreSQL's SQL with the same results, or returns the reason why it
+cannot.
 
-sqlglot reads the text (`oracle_parser`). Its own way to PostgreSQL keeps the form, not the meaning:
-a NULL is an empty text to Oracle's ``||``, integers divide to decimals, dates take days, and
-functions of the same name differ in their edges. So every function and operator that is translated
-is a row of the tables of `text_functions`, `number_functions`, `date_functions`,
-`regular_expressions`, `aggregates` and `comparisons`, and all that may stay as it is one of
+sqlglot parses the text (`oracle_parser`). sqlglot's own translation keeps the form but not the
+meaning. For example, Oracle's ``||`` reads NULL as an empty text, a division of integers gives a
+decimal, and functions of the same name differ in special cases. So every translated function and
+operator is a row in the tables of `text_functions`, `number_functions`, `date_functions`,
+`regular_expressions`, `aggregates` and `comparisons`. Every node that stays unchanged is listed in
 `kept_nodes` (Oracle SQL Language Reference, “Functions”; PostgreSQL's chapter of the same name).
-What has no row is refused, and so is an argument that no rule has looked at.
+Everything else is refused, including an argument that no rule reads.
 
-A tree is worked on from its leaves; what has been translated stands in it as text (`exp.Var`).
+The tree is translated from its leaves up; a translated part is a node with its text (`exp.Var`).
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def translate_expression(
     """Translate a default, a condition, or an expression of an index or column.
 
     Args:
-        owner: whose names it uses.
-        relation: whose columns it may name; None where it names none.
+        owner: the schema of unqualified names.
+        relation: the table whose columns it can use, or None.
 
     Raises:
-        UntranslatableError: with the reason, also where it is a defect of the translation.
+        UntranslatableError: with the reason, also if the translation itself fails.
     """
     return guarded(lambda: _expression(text, relations, owner, relation))
 
@@ -60,11 +61,12 @@ def translate_value(
     column: RelationColumn,
     relation: Relation | None = None,
 ) -> str:
-    """Translate the default of a column, or what a virtual column is, as the column's type.
+    """Translate a column's default or a virtual column's expression, converted to the column's
+    type.
 
     Args:
-        owner: whose names it uses.
-        relation: whose columns it may name; None where it names none.
+        owner: the schema of unqualified names.
+        relation: the table whose columns it can use, or None.
 
     Raises:
         UntranslatableError: with the reason.
@@ -78,10 +80,10 @@ def translate_value(
 
 
 def assigned(t: Translator, node: exp.Expr, wanted: ValueKind) -> str:
-    """Return a value as Oracle converts it when it goes into a column or variable.
+    """Return a value converted as Oracle converts it when it is assigned to a column or variable.
 
     Raises:
-        UntranslatableError: how depends on the session's settings, or it cannot be.
+        UntranslatableError: the conversion depends on the session's settings, or is impossible.
     """
     if t.is_null(node):
         return t.sql(node)
@@ -104,19 +106,19 @@ def translate_query(text: str, relations: Relations, owner: str) -> tuple[str, s
     """Translate the query of a view.
 
     Returns:
-        The query, and ``OWNER.NAME`` of the tables and views it reads.
+        The query, and ``OWNER.NAME`` of the tables and views that it reads.
 
     Raises:
-        UntranslatableError: with the reason, also where it is a defect of the translation.
+        UntranslatableError: with the reason, also if the translation itself fails.
     """
     return guarded(lambda: _query(text, relations, owner))
 
 
 def guarded(translate: Callable[[], _Found]) -> _Found:
-    """Translate; whatever a text does to the parser or to the translation, it has a reason.
+    """Run a translation; turn every failure of the parser or the translation into a reason.
 
     Raises:
-        UntranslatableError: with the reason, also where it is a defect of the translation.
+        UntranslatableError: with the reason, also if the translation itself fails.
     """
     try:
         with no_warnings():
@@ -130,7 +132,7 @@ def guarded(translate: Callable[[], _Found]) -> _Found:
 
 
 def translator_of(relations: Relations, owner: str, scope: Scope) -> Translator:
-    """Make a translator for what stands where these names are known."""
+    """Return a translator for a text in the given scope."""
     made = Translator(relations, owner, scope)
     made.translate_frame = lambda node: translate_frame(made, node)
     made.translate = lambda node: translate_part(made, node)
@@ -174,7 +176,7 @@ def _query(text: str, relations: Relations, owner: str) -> tuple[str, set[str]]:
 
 
 def refuse_unknown(tree: exp.Expr) -> None:
-    """Refuse the constructs that PostgreSQL has no like of.
+    """Refuse syntax that PostgreSQL has no equivalent of.
 
     Raises:
         UntranslatableError: with the reason.

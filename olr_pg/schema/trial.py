@@ -1,4 +1,4 @@
-"""Statements tried and run against the target."""
+"""Tries statements in the target and rolls them back, or runs them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _BATCH: Final = 50
 
 
 class TrialOutcome(NamedTuple):
-    """Says what became of a statement.
+    """The result of a statement.
 
     Attributes:
-        state: `CREATED`, `PRESENT` before, `FAILED` or `LEFT_OUT`.
-        reason: of the last two.
+        state: `CREATED`, `PRESENT` (it already existed), `FAILED` or `LEFT_OUT`.
+        reason: for `FAILED` and `LEFT_OUT`.
     """
 
     statement: Statement
@@ -51,10 +51,11 @@ class TrialOutcome(NamedTuple):
 
 
 def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[Statement]:
-    """Try all of them, in transactions that are rolled back; return them with what was refused.
+    """Try all statements in transactions that are rolled back; return them, those that failed with
+    the reason.
 
     Args:
-        connection: in autocommit.
+        connection: in autocommit mode.
     """
     statements = _with_roles(connection, statements)
     needs = Needs(statements)
@@ -76,7 +77,7 @@ def tried(connection: Connection[Any], statements: Sequence[Statement]) -> list[
 
 
 class _Trial:
-    """What is known of the statements while they are tried."""
+    """The state of a trial."""
 
     def __init__(
         self, connection: Connection[Any], statements: Sequence[Statement], needs: Needs
@@ -95,7 +96,7 @@ class _Trial:
             self._statements[at] = self._statements[at].refused(reason)
 
     def run(self, piece: Piece) -> None:
-        """Try a piece; what is refused is noted."""
+        """Try the statements of a piece; record the reasons of those that failed."""
         with self._connection.transaction(force_rollback=True):
             self._connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
             self._connection.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
@@ -107,7 +108,9 @@ class _Trial:
         return self._statements[at].runs and not self._there[at]
 
     def _lacks(self, at: int) -> bool:
-        """Refuse what needs something that is not made, with the name of the first cause."""
+        """Refuse a statement that needs an object that cannot be created, with the name of the
+        first cause.
+        """
         for maker in self._needs.made_by(at):
             one = self._statements[maker]
             if one.runs:
@@ -121,7 +124,7 @@ class _Trial:
         return False
 
     def _batch(self, batch: Sequence[int], tried_here: set[int]) -> None:
-        """Run some in one go; where any is refused, one by one."""
+        """Run several statements in one batch; if one fails, run them one by one."""
         batch = [at for at in batch if not self._lacks(at)]
         together = ";\n".join(self._statements[at].sql for at in batch)
         try:
@@ -148,7 +151,7 @@ def _is_of_all(error: psycopg.Error, connection: Connection[Any]) -> bool:
 
 
 def _try(connection: Connection[Any], one: Statement) -> Statement:
-    """Return the statement as this server runs it, or as refused."""
+    """Return the statement as this server accepts it, or as refused."""
     try:
         made = one._replace(sql=run_statement(connection, one.sql))
     except psycopg.Error as error:
@@ -162,7 +165,9 @@ def _try(connection: Connection[Any], one: Statement) -> Statement:
 
 
 def _proved(connection: Connection[Any], one: Statement) -> Statement:
-    """Return what is made as it is, or as refused where using it shows that its form is wrong."""
+    """Run the trial query of a created object; return the statement, as refused if the query shows
+    that its form is wrong.
+    """
     if not one.trial:
         return one
     try:
@@ -182,7 +187,9 @@ def _said(error: psycopg.Error) -> str:
 def _with_roles(
     connection: Connection[Any], statements: Sequence[Statement]
 ) -> Sequence[Statement]:
-    """Refuse the grants to roles that the target lacks: of these there may be thousands."""
+    """Refuse grants to roles that the target lacks; checked at once, because there can be
+    thousands.
+    """
     rows = connection.execute("SELECT rolname FROM pg_roles").fetchall()
     roles = {"", *(name for (name,) in rows)}
     return [
@@ -192,7 +199,7 @@ def _with_roles(
 
 
 def are_present(connection: Connection[Any], statements: Sequence[Statement]) -> list[bool]:
-    """Tell of each whether the target has it already."""
+    """Tell for each statement whether the target already has its object."""
     asked = [at for at, one in enumerate(statements) if one.present]
     found = [False] * len(statements)
     for begin in range(0, len(asked), _BATCH):
@@ -206,17 +213,18 @@ def are_present(connection: Connection[Any], statements: Sequence[Statement]) ->
 
 
 def is_present(connection: Connection[Any], one: Statement) -> bool:
-    """Tell whether the target has it already."""
+    """Tell whether the target already has the statement's object."""
     return are_present(connection, [one])[0]
 
 
 def run_statements(
     connection: Connection[Any], statements: Iterable[Statement]
 ) -> list[TrialOutcome]:
-    """Run what is not there yet, each in a transaction of its own; what fails keeps nothing back.
+    """Run the statements whose objects do not exist yet, each in its own transaction; a failure
+    does not prevent the others.
 
     Args:
-        connection: in autocommit.
+        connection: in autocommit mode.
     """
     return [_run(connection, one) for one in statements]
 

@@ -1,9 +1,9 @@
-"""A trial of a whole schema, cut into transactions that PostgreSQL can hold.
+"""Divides the trial of a whole schema into transactions that PostgreSQL's lock table can hold.
 
-A transaction keeps a lock on each object that it makes until it ends, and all sessions share one
-table of locks (``max_locks_per_transaction``). So a trial makes a few hundred objects at a time.
-Each piece first makes what its statements need: the tables that they name, with their keys and
-generated columns, and the views behind these.
+A transaction keeps a lock on each object that it creates until it ends, and all sessions share one
+lock table (``max_locks_per_transaction``). So one transaction creates a few hundred objects. It
+first creates what its statements need: the tables that they name, with keys and generated columns,
+and the views that those need.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from olr_pg.schema.statement import Statement
 
 PIECE_MAX: Final = 600
-"""Statements of a transaction, with those that they need."""
+"""Maximum number of statements in a transaction, including those that they need."""
 
 _QUALIFIED: Final = re.compile(r'"(?:[^"]|"")+"\."(?:[^"]|"")+"')
 _MAKERS: Final = frozenset({"sequence", "table", "partition", "view", "materialized view"})
@@ -25,11 +25,11 @@ _WITH_TABLE: Final = frozenset({"unique key", "generated column"})
 
 
 class Piece(NamedTuple):
-    """Statements that one transaction tries, by their places in the list.
+    """Statements that one transaction tries, as indexes into the list.
 
     Attributes:
-        needed: what is made first, in the order in which it can run.
-        tried: what the piece is for, in that order.
+        needed: statements that run first, in an order in which they can run.
+        tried: the statements that the piece tries, in the same order.
     """
 
     needed: tuple[int, ...]
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 
 class Needs:
-    """Knows what each statement of a list whose order runs needs, by the names in its text."""
+    """Finds what each statement of an ordered list needs, by the names in its text."""
 
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
@@ -61,7 +61,7 @@ class Needs:
         self._sets: dict[frozenset[int], frozenset[int]] = {}
 
     def pieces(self, most: int = PIECE_MAX) -> Iterator[Piece]:
-        """Cut the list into pieces; each statement that runs is tried in one."""
+        """Divide the list into pieces; each statement that can run is tried in one piece."""
         part, held = list[int](), set[int]()
         for at in self._order():
             more = self.behind(at)
@@ -74,19 +74,23 @@ class Needs:
             yield self.piece(part)
 
     def halves(self, piece: Piece) -> list[Piece]:
-        """Cut a piece in two, each with what it needs; one statement alone stays whole."""
+        """Divide a piece in two, each with what it needs; a piece with one statement is returned as
+        it is.
+        """
         if len(piece.tried) < 2:
             return []
         middle = len(piece.tried) // 2
         return [self.piece(part) for part in (piece.tried[:middle], piece.tried[middle:])]
 
     def made_by(self, at: int) -> list[int]:
-        """Return the statements that make what one names, but not itself."""
+        """Return the statements that create the objects that a statement names, without itself."""
         makers = [self._makers[name] for name in self._names[at] if name in self._makers]
         return [maker for maker in makers if maker != at]
 
     def _order(self) -> list[int]:
-        """Return the places of what runs: each statement behind the last table that it needs."""
+        """Return the indexes of the statements that can run, each after the last table that it
+        needs.
+        """
         running = (at for at, one in enumerate(self._statements) if one.runs)
         return sorted(running, key=self._place)
 
@@ -95,7 +99,7 @@ class Needs:
         return max(tables, default=0), at
 
     def behind(self, at: int) -> frozenset[int]:
-        """Return what a statement needs, and what that needs; not itself."""
+        """Return everything that a statement needs, directly or indirectly, without itself."""
         found, todo = set(self._schemas), [at]
         while todo:
             one = todo.pop()
@@ -119,7 +123,7 @@ class Needs:
         return found
 
     def piece(self, part: Sequence[int]) -> Piece:
-        """Make a piece of these statements."""
+        """Return a piece that tries these statements."""
         own = set(part)
         needed = set[int]().union(*(self.behind(at) for at in part)) - own
         return Piece(tuple(sorted(needed)), tuple(sorted(part)))

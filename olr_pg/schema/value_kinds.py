@@ -1,4 +1,6 @@
-"""The kinds of values that a translation must tell apart, and which a column has."""
+"""The kinds of values that a translation must distinguish, and the facts about a column's
+values.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ValueKind(Enum):
-    """The kinds of value that Oracle's operators tell apart."""
+    """The kinds of values that Oracle's operators distinguish."""
 
     UNKNOWN = "unknown"
     NOTHING = "null"
@@ -35,15 +37,15 @@ MOMENTS: Final = frozenset({ValueKind.DATE, ValueKind.TIMESTAMP, ValueKind.TIMES
 
 
 class Fact(NamedTuple):
-    """The facts that are known of a value.
+    """What is known about a value.
 
     Attributes:
-        length: characters of a CHAR; digits of the seconds of a TIMESTAMP.
-        filled: it is never NULL, nor an empty text.
-        exact: of a CHAR, its text here has all its blanks; of a TIMESTAMP WITH TIME ZONE, its zone
-            is that of the session.
-        zone: of a TIMESTAMP WITH TIME ZONE, the zone that its local time is in, as SQL.
-        json: of a text, it is JSON that a function has made.
+        length: characters of a CHAR; fractional digits of a TIMESTAMP.
+        filled: it is never NULL or an empty text.
+        exact: for a CHAR: its text includes all blanks; for a TIMESTAMP WITH TIME ZONE: its zone is
+            the session's.
+        zone: for a TIMESTAMP WITH TIME ZONE: the zone of its local time, as SQL.
+        json: for a text: it is JSON that a function has generated.
     """
 
     kind: ValueKind
@@ -91,7 +93,7 @@ _BY_TYPE: Final = {
 
 
 def column_fact(column: InventoryColumn) -> Fact:
-    """Tell what the values of a column are."""
+    """Return the facts about the values of a column."""
     name = column.data_type
     filled = not column.nullable
     if name == "NUMBER":
@@ -110,5 +112,5 @@ def column_fact(column: InventoryColumn) -> Fact:
 
 
 def literal_fact(text: str) -> Fact:
-    """Tell what a text literal is: a CHAR of its length."""
+    """Return the facts about a text literal: it is a CHAR of its length."""
     return Fact(ValueKind.CHAR, len(text), filled=True, exact=True) if text else NOTHING

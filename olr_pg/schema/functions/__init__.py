@@ -1,1 +1,1 @@
-"""Oracle's functions, one row for each with its rule: text, numbers, dates, aggregates."""
+"""Tables of Oracle's SQL functions: one row for each function with the rule that translates it."""

@@ -1,7 +1,8 @@
-"""Aggregate and analytic functions (Oracle SQL Language Reference, “Aggregate Functions”).
+"""Translates aggregate and analytic functions (Oracle SQL Language Reference, “Aggregate
+Functions”).
 
-Of no rows all but COUNT are NULL. A call with OVER, KEEP, WITHIN GROUP or IGNORE NULLS is
-translated as a whole.
+All aggregates except COUNT return NULL for no rows. A call with OVER, KEEP, WITHIN GROUP or IGNORE
+NULLS is translated as one unit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _COUNTED: Final = Fact(ValueKind.INTEGER, filled=True)
 
 
 def _bare(node: exp.Expr) -> tuple[str, exp.Expr]:
-    """Return DISTINCT, if it is there, and the value behind it."""
+    """Return the DISTINCT keyword, if present, and the value after it."""
     if isinstance(node, exp.Distinct):
         if len(node.expressions) != 1:
             raise UntranslatableError("DISTINCT of several values in a function")
@@ -47,10 +48,10 @@ def _count(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
-    """Translate an aggregate of numbers.
+    """Return the rule for an aggregate over numbers.
 
     Args:
-        keeps: of integers it gives an integer.
+        keeps: whether its result is an integer if its arguments are.
     """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
@@ -67,7 +68,7 @@ def _of_numbers(name: str, *, keeps: bool = False) -> CallRule:
 
 
 def _spread(name: str) -> CallRule:
-    """STDDEV and VARIANCE of one value are 0 in Oracle."""
+    """Return the rule for STDDEV or VARIANCE; of a single value Oracle returns 0."""
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         distinct, value = _bare(arguments[0])
@@ -235,7 +236,7 @@ def _window(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Expr]) -> Translated:
-    """LISTAGG and KEEP with OVER: their order is the window's, their frame all of its rows."""
+    """Translate LISTAGG or KEEP with OVER, which aggregate the whole partition."""
     by = f"PARTITION BY {', '.join(map(t.sql, partition))} " if partition else ""
     if isinstance(inner, exp.Window):
         value, keys = _kept_first(t, inner)
@@ -251,7 +252,7 @@ def _whole_partition(t: Translator, inner: exp.Expr, partition: Sequence[exp.Exp
 def _share_of_partition(
     t: Translator, inner: exp.WithinGroup, partition: Sequence[exp.Expr]
 ) -> Translated:
-    """PERCENTILE_CONT and PERCENTILE_DISC with OVER (PARTITION BY …)."""
+    """Translate PERCENTILE_CONT or PERCENTILE_DISC with OVER (PARTITION BY …)."""
     name, argument, key = _share(t, inner)
     down = " DESC" if inner.expression.expressions[0].args.get("desc") else ""
     share = t.number(argument)
@@ -265,7 +266,7 @@ def _share_of_partition(
 def _between(
     t: Translator, value: exp.Expr, down: str, share: str, partition: Sequence[exp.Expr]
 ) -> str:
-    """Return the value at a share of a partition's values, between two where it hits none."""
+    """Return the percentile of a partition's values, interpolated between two values if needed."""
     sorted_values, count = _sorted_values(t, t.number(value), down, partition)
     place = f"({share} * ({count} - 1))"
     below = f"({sorted_values})[CAST(FLOOR({place}) AS INT) + 1]"
@@ -276,9 +277,9 @@ def _between(
 def _sorted_values(
     t: Translator, value: str, down: str, partition: Sequence[exp.Expr]
 ) -> tuple[str, str]:
-    """Return the values of a partition as a sorted array, and how many they are.
+    """Return SQL for the sorted array of a partition's values, and SQL for its length.
 
-    PostgreSQL has no window of PERCENTILE_CONT, and no call of a window within another.
+    PostgreSQL cannot use PERCENTILE_CONT as a window function, and cannot nest window functions.
     """
     by = f"PARTITION BY {', '.join(map(t.sql, partition))}" if partition else ""
     window = f"{by} ORDER BY {value}{down} {_ALL_ROWS}".lstrip()
@@ -287,7 +288,7 @@ def _sorted_values(
 
 
 def _ignoring(node: exp.Expr) -> tuple[exp.Expr, bool]:
-    """Return a call without IGNORE NULLS, and whether it was there."""
+    """Return a call without IGNORE NULLS, and whether it had IGNORE NULLS."""
     ignores = isinstance(node, exp.IgnoreNulls)
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
@@ -312,7 +313,7 @@ def _over(
 
 
 def _offsets_of_days(t: Translator, order: exp.Expr | None, spec: exp.Expr) -> None:
-    """Numbers beside an ordering by dates are days."""
+    """Convert numeric frame offsets to days if the window is ordered by dates."""
     if spec.args.get("kind") != "RANGE" or order is None:
         return
     by_date = t.is_moment(order.expressions[0].this)
@@ -333,7 +334,7 @@ def _not_null(
     arguments: Sequence[exp.Expr],
     window: tuple[Sequence[exp.Expr], exp.Expr | None, exp.Expr | None],
 ) -> Translated:
-    """IGNORE NULLS, which PostgreSQL has not: the values of the frame as an array."""
+    """Translate IGNORE NULLS, which PostgreSQL lacks, by an array of the frame's values."""
     partition, order, spec = window
     value = arguments[0]
     sql, fact = t.sql(value), t.fact(value)._replace(filled=False)
@@ -351,7 +352,9 @@ def _not_null(
 
 
 def _keep(t: Translator, node: exp.Expr) -> Translated:
-    """KEEP (DENSE_RANK FIRST or LAST): the rows of the first or last rank, then the aggregate."""
+    """Translate KEEP (DENSE_RANK FIRST or LAST): aggregate only the rows of the first or last
+    rank.
+    """
     call, order = node.this, node.args.get("order")
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name in ("SUM", "COUNT", "AVG") and order is not None:
@@ -369,7 +372,9 @@ def _is_first(node: exp.Expr) -> bool:
 
 
 def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
-    """Return the value of MIN or MAX with KEEP, and the order in which the wanted one is first."""
+    """Return the value of MIN or MAX with KEEP, and the sort order that puts the wanted value
+    first.
+    """
     call, order, is_first = node.this, node.args.get("order"), _is_first(node)
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name not in ("MIN", "MAX") or order is None or node.args.get("over") != "KEEP":
@@ -380,7 +385,7 @@ def _kept_first(t: Translator, node: exp.Expr) -> tuple[exp.Expr, list[str]]:
 
 
 def _keep_rows(t: Translator, call: exp.Expr, order: exp.Expr, *, is_first: bool) -> Translated:
-    """Aggregate the rows of the first rank: the group's values and keys as arrays, ranked."""
+    """Aggregate the rows of the first rank, by arrays of the group's values and keys."""
     _, fact = FUNCTIONS[call.name.upper()].rule(t, call.expressions)  # refuses what is no number
     name, value = call.name.upper(), call.expressions[0]
     if isinstance(value, exp.Distinct):
@@ -414,7 +419,7 @@ _HYPOTHETICAL: Final = {
 def _hypothetical(
     t: Translator, name: str, values: Sequence[exp.Expr], order: exp.Expr
 ) -> Translated:
-    """Return the place that a row with these values would have."""
+    """Translate a hypothetical-set function: the rank that a row with these values would have."""
     pairs = list(zip(values, order.expressions, strict=True))
     for value, key in pairs:
         kinds = {t.kind(value), t.kind(key.this)}
@@ -439,7 +444,9 @@ def _within_group(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _share(t: Translator, node: exp.Expr) -> tuple[str, exp.Expr, exp.Expr]:
-    """Return PERCENTILE_CONT or PERCENTILE_DISC, its share, and what it sorts by."""
+    """Return the PERCENTILE_CONT or PERCENTILE_DISC function, its fraction, and its sort
+    expression.
+    """
     call, order = node.this, node.expression
     name = call.name.upper() if isinstance(call, exp.Anonymous) else ""
     if name not in ("PERCENTILE_CONT", "PERCENTILE_DISC") or len(order.expressions) != 1:
@@ -451,7 +458,7 @@ def _share(t: Translator, node: exp.Expr) -> tuple[str, exp.Expr, exp.Expr]:
 
 
 def _listed(t: Translator, node: exp.Expr) -> Translated:
-    """LISTAGG."""
+    """Translate LISTAGG."""
     listed, order, between = _list_parts(t, node)
     distinct, value = _bare(listed)
     order = f" {order}" if order else ""
@@ -459,7 +466,7 @@ def _listed(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _list_parts(t: Translator, node: exp.Expr) -> tuple[exp.Expr, str, str]:
-    """Return what LISTAGG joins, in which order, and with what between."""
+    """Return what LISTAGG joins, its order, and its separator."""
     this, order = node.this, ""
     if isinstance(this, exp.Order):
         parts = ", ".join(t.sql(one) for one in this.expressions)

@@ -1,7 +1,7 @@
-"""Formats of dates (Oracle SQL Language Reference, “Datetime Format Models”).
+"""Translates date format models (Oracle SQL Language Reference, “Datetime Format Models”).
 
-Names are English and weeks begin on Sunday, as with NLS_DATE_LANGUAGE=AMERICAN and
-NLS_TERRITORY=AMERICA. FM holds until the next FM in Oracle, and for one element in PostgreSQL.
+Month and day names are English and weeks begin on Sunday, as with NLS_DATE_LANGUAGE=AMERICAN and
+NLS_TERRITORY=AMERICA. In Oracle, FM applies until the next FM; in PostgreSQL, to one element.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _READ: Final = frozenset(
 
 
 class Element(NamedTuple):
-    """An element of a format.
+    """An element of a format model.
 
     Attributes:
-        word: in capitals; empty for a mark or a quoted text, which `text` is.
-        text: as it is written.
-        ordinal: its suffix TH, as it is written.
+        word: its name in capitals; empty for punctuation or quoted text, which is in `text`.
+        text: as written.
+        ordinal: its suffix TH, as written.
     """
 
     word: str
@@ -52,10 +52,10 @@ class Element(NamedTuple):
 
 
 def elements(form: str) -> list[Element]:
-    """Cut a format into its elements.
+    """Split a format model into its elements.
 
     Raises:
-        UntranslatableError: it has one that PostgreSQL lacks.
+        UntranslatableError: PostgreSQL lacks one of the elements.
     """
     at, found = 0, list[Element]()
     while at < len(form):
@@ -72,10 +72,10 @@ def elements(form: str) -> list[Element]:
 
 
 def shown_format(form: str, digits: int = 6) -> str:
-    """Return the format with which PostgreSQL shows a date as Oracle does.
+    """Return the PostgreSQL format that prints a date as Oracle does.
 
     Args:
-        digits: of the fraction of a second that the value has.
+        digits: digits of the value's fractional seconds.
 
     Raises:
         UntranslatableError: there is none.
@@ -109,14 +109,15 @@ def _shown(one: Element, form: str, digits: int, fill: str) -> str:
 
 
 class ReadFormat(NamedTuple):
-    """How PostgreSQL reads a date that is written in a format of Oracle's.
+    """How PostgreSQL parses a date written in one of Oracle's formats.
 
     Attributes:
         form: PostgreSQL's format.
-        missing: the format of what the text lacks and Oracle takes from today: year and month.
-        has_time: it has more than a day.
-        has_zone: it has a time zone.
-        century: the element of a year of two digits; empty where years are whole.
+        missing: format of the year and month that the text lacks; Oracle takes them from the
+            current date.
+        has_time: the format has a time of day.
+        has_zone: the format has a time zone.
+        century: the element for a two-digit year; empty if years have four digits.
     """
 
     form: str
@@ -127,10 +128,10 @@ class ReadFormat(NamedTuple):
 
 
 def read_format(form: str) -> ReadFormat:
-    """Return how to read a date in a format.
+    """Return how to parse a date written in a format.
 
     Raises:
-        UntranslatableError: PostgreSQL cannot.
+        UntranslatableError: PostgreSQL cannot parse it.
     """
     found = elements(form)
     words = {one.word for one in found if one.word and one.word != "FM"}
@@ -167,7 +168,7 @@ _PLAIN: Final = {
 
 
 def plain_moment(text: str, form: str) -> str | None:
-    """Return the ISO form of a literal date of digits; None where it is not that simple."""
+    """Return a date literal that consists of digits in ISO form; None for any other literal."""
     parts, seen = list[str](), set[str]()
     for one in elements(form):
         word = one.word.removeprefix("S") if one.word == "SYYYY" else one.word

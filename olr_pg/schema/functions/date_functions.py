@@ -1,7 +1,8 @@
-"""Operators and functions of dates (Oracle SQL Language Reference, “Datetime Functions”).
+"""Translates operators and functions of dates (Oracle SQL Language Reference, “Datetime
+Functions”).
 
-A DATE is a timestamp(0): its arithmetic counts days. What Oracle takes for the time of a statement
-is STATEMENT_TIMESTAMP() in the session's zone. Weeks begin on Sunday (NLS_TERRITORY=AMERICA).
+A DATE becomes timestamp(0), and its arithmetic counts days. SYSDATE and the like become
+STATEMENT_TIMESTAMP() in the session's time zone. Weeks begin on Sunday (NLS_TERRITORY=AMERICA).
 """
 
 from __future__ import annotations
@@ -69,10 +70,10 @@ _HALVES: Final = {
     "week": "84 hours",
     "sunday": "84 hours",
 }
-"""What is added before a date is cut, so that it is rounded."""
+"""What is added before a date is truncated to a unit, so that the date is rounded."""
 
 _LATE: Final = {"month": ("15 days", "1 month"), "quarter": ("1 month 15 days", "3 months")}
-"""From when on a part is rounded up, and how long it is."""
+"""For units of varying length: the point from which ROUND rounds up, and the unit's length."""
 
 _DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _NOW: Final = "CAST(DATE_TRUNC('second', STATEMENT_TIMESTAMP()) AS TIMESTAMP)"
@@ -137,7 +138,7 @@ def _from_moment(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> T
 
 
 def _plus_months(t: Translator, left: exp.Expr, sign: str, right: exp.Expr) -> str:
-    """Add months; a day that the month lacks is an error, as in Oracle (ORA-01839)."""
+    """Add months; if the target month lacks the day, that is an error as in Oracle (ORA-01839)."""
     moment = t.moment(left)
     month = f"(DATE_TRUNC('month', {moment}) {sign} {t.sql(right)})"
     parts = ", ".join(
@@ -165,7 +166,7 @@ def _cut(unit: str, moment: str) -> str:
 
 
 def _truncate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """TRUNC of a date or of a number, whichever it is."""
+    """Translate TRUNC, of a date or of a number."""
     value = arguments[0]
     if not (t.is_moment(value) or _is_word(t, arguments)):
         return truncate_number(t, arguments)
@@ -202,7 +203,7 @@ def _is_last_day(moment: str) -> str:
 
 
 def _add_months(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """From the last day of a month one comes to the last day of another."""
+    """Translate ADD_MONTHS: the last day of a month becomes the last day of the other month."""
     moment, months = t.day(arguments[0]), t.whole(arguments[1])
     step = (
         f"INTERVAL '{months} month'"
@@ -271,7 +272,7 @@ def _to_char(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _century(moment: str, element: str) -> str:
-    """Put a year of two digits into its century: RR within 50 years of 2000, YY in this one."""
+    """Expand a two-digit year: RR to within 50 years of 2000, YY to the current century."""
     if element == "RRRR":
         cases = [("<", "0050-01-01", "+", "2000"), ("<", "0100-01-01", "+", "1900")]
     elif element == "RR":
@@ -387,14 +388,16 @@ def _from_zone(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _zone_name(zone: str) -> str:
-    """Write a zone for PostgreSQL, which takes an offset in a text the other way round."""
+    """Write a time zone for PostgreSQL, where an offset in a text has the opposite sign."""
     if _OFFSET.fullmatch(zone.strip()):
         return f"INTERVAL '{zone.strip()}'"
     return "'" + zone.replace("'", "''") + "'"
 
 
 def _at_zone(t: Translator, node: exp.Expr) -> Translated:
-    """Keep the moment, and remember in which zone its local time is asked for."""
+    """Translate AT TIME ZONE: keep the point in time, and record the zone for later use of its
+    local time.
+    """
     zone = string_literal(t, node.args["zone"], "AT TIME ZONE with a zone")
     value, kind = node.this, t.kind(node.this)
     if kind is not ValueKind.TIMESTAMPTZ:
@@ -429,7 +432,7 @@ _AMERICAN: Final = {
     "MST": -14, "MDT": -12, "PST": -16, "PDT": -14, "YST": -18, "YDT": -16, "HST": -20,
     "HDT": -18, "BST": -22, "BDT": -20,
 }  # fmt: skip
-"""The zones that NEW_TIME knows, with their distance from GMT in half hours."""
+"""The time zones of NEW_TIME, with their offset from GMT in half hours."""
 
 
 def _new_time(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:

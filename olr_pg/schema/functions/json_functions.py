@@ -1,9 +1,10 @@
-"""SQL/JSON (Oracle Database JSON Developer's Guide; SQL Language Reference, “JSON Functions”).
+"""Translates SQL/JSON (Oracle Database JSON Developer's Guide; SQL Language Reference, “JSON
+Functions”).
 
-A text that does not begin like JSON gives NULL. One that begins like it and is none to PostgreSQL
-is an error there: Oracle also reads names without quotation marks, and a NULL would be a silent
-loss. Paths are lax in both, and those that only name members and elements mean the same. JSON that
-is generated, and that JSON_QUERY returns, is text without blanks.
+A text that does not begin like JSON gives NULL. A text that begins like JSON but is invalid for
+PostgreSQL is an error. Oracle also accepts unquoted names, so NULL would be a silent loss. Paths
+are lax in both databases, and paths that only name members and elements mean the same. Generated
+JSON and the result of JSON_QUERY are texts without blanks.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _RETURNED: Final = re.compile(
 
 
 def _document(t: Translator, node: exp.Expr, to: str = "JSONB") -> str:
-    """Return a text as JSON; NULL of what does not begin like it."""
+    """Return a text converted to JSON, or NULL if it does not begin like JSON."""
     if not t.is_text(node):
         raise UntranslatableError(f"JSON of a {t.kind(node).value}")
     text, given = t.text(node), t.literal(node)
@@ -107,9 +108,10 @@ def _call(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _query(t: Translator, node: exp.Expr, clauses: str) -> str:
-    """Translate JSON_QUERY: the text of the part is kept, with the order of its members.
+    """Translate JSON_QUERY so that the found part keeps its text and the order of its members.
 
-    A path that steps through an array without naming an element would find more: it is an error.
+    A path that steps through an array without naming an element would find more than in Oracle. It
+    is an error.
     """
     returned = _RETURNED.fullmatch(clauses)
     if returned is None:
@@ -146,15 +148,17 @@ def _query(t: Translator, node: exp.Expr, clauses: str) -> str:
 
 
 def _compact(name: str) -> str:
-    """Return JSON as text without the blanks between its parts."""
+    """Return JSON as text without whitespace between its parts."""
     return f"""REGEXP_REPLACE(CAST("{name}" AS TEXT), '("(\\\\.|[^"\\\\])*")|\\s+', '\\1', 'g')"""
 
 
 def _steps(path: str) -> tuple[list[str], str, str]:
-    """Return the steps of a path to one part, and FROM … where its last step finds several.
+    """Split a path into its steps; if the last step can match several parts, return a FROM clause
+    as well.
 
     Returns:
-        The steps as operands of ``->``, and as a path of PostgreSQL; and the FROM, or nothing.
+        The steps as operands of ``->``, the steps as a PostgreSQL path, and the FROM clause or an
+        empty text.
     """
     steps, strict, at = list[str](), "strict $", 1
     if not path.startswith("$"):
@@ -191,7 +195,7 @@ def _several(step: str) -> str:
 
 
 def _scalar(found: str, clauses: str) -> Translated:
-    """Return the only scalar of an array of what was found: NULL of several, and of a structure."""
+    """Return the only scalar of an array of matches; NULL if there are several or a structure."""
     typed = _TYPE.match(clauses)
     rest = clauses[typed.end() :] if typed else clauses
     name = typed[1] if typed else "VARCHAR2"
@@ -224,10 +228,10 @@ def _scalar(found: str, clauses: str) -> Translated:
 
 
 def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
-    """Replace JSON_TABLE by the rows that its path finds, with a scalar for each column.
+    """Replace JSON_TABLE by the rows that its path matches, with one scalar for each column.
 
     Raises:
-        UntranslatableError: it has clauses or columns that are otherwise in PostgreSQL.
+        UntranslatableError: it has clauses or columns that behave differently in PostgreSQL.
     """
     if call.args.get("clauses"):
         raise UntranslatableError(f"JSON_TABLE with {call.args['clauses']}")
@@ -251,7 +255,7 @@ def json_table(t: Translator, node: exp.Table, call: JsonCall) -> Source:
 
 
 def _table_column(text: str) -> tuple[str, str, Fact]:
-    """Return the name, the value and the kind of a column of JSON_TABLE."""
+    """Return the name, value and kind of a JSON_TABLE column."""
     name, _, rest = text.partition(" ")
     if rest == "FOR ORDINALITY":
         return name, '"number"', INTEGER
@@ -264,7 +268,7 @@ def _table_column(text: str) -> tuple[str, str, Fact]:
 
 
 def _generated(t: Translator, node: exp.Expr) -> str:
-    """Return a value as JSON; NULL of NULL."""
+    """Return a value as JSON; NULL stays NULL."""
     fact = t.fact(node)
     if fact.json or isinstance(node, exp.FormatJson):
         return t.text(node)
@@ -356,7 +360,7 @@ def _format(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _kept(_t: Translator, _node: exp.Expr) -> None:
-    """Keep a part for the call that it belongs to."""
+    """Leave a part untranslated; the call that contains it translates it."""
 
 
 NODES: Final[dict[type[exp.Expr], NodeRule]] = {

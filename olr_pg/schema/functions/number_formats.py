@@ -1,7 +1,7 @@
-"""Formats of numbers (Oracle SQL Language Reference, “Number Format Models”).
+"""Translates number format models (Oracle SQL Language Reference, “Number Format Models”).
 
-G and D are the comma and the point of the territory AMERICA. A number that is too large for its
-format becomes as many ``#`` as the format is wide, the sign included.
+G and D are the comma and the point, as with NLS_TERRITORY=AMERICA. A number that is too large for
+its format is printed as ``#`` in the format's width, including the sign.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
     """Translate TO_CHAR of a number.
 
     Raises:
-        UntranslatableError: PostgreSQL has no like of the format.
+        UntranslatableError: PostgreSQL has no equivalent of the format.
     """
     given = string_literal(t, form, "TO_CHAR with a format")
     text = given.upper()
@@ -75,7 +75,9 @@ def number_text(t: Translator, value: exp.Expr, form: exp.Expr) -> Translated:
 
 
 def _scientific(t: Translator, value: exp.Expr, form: str) -> str:
-    """Oracle writes a large E, and keeps a place for a third digit of the exponent."""
+    """Translate a scientific format; Oracle writes an upper-case E and reserves room for a third
+    digit of the exponent.
+    """
     is_filled, decimals = form.startswith("FM"), form.removeprefix("FM")[2:-4]
     sql = t.number(value)
     number = f"LTRIM(UPPER(TO_CHAR({sql}, '9.{'9' * len(decimals)}EEEE')))"
@@ -85,7 +87,7 @@ def _scientific(t: Translator, value: exp.Expr, form: str) -> str:
 
 
 def _with_dollar(sql: str, form: str, wide: int, *, is_filled: bool) -> str:
-    """Put the dollar before the first digit, behind the sign."""
+    """Put the dollar sign after the sign and before the first digit."""
     digits = f"LTRIM(TO_CHAR(ABS({sql}), '{form}'))"
     shown = f"CASE WHEN {sql} < 0 THEN '-$' ELSE '$' END || {digits}"
     return f"({shown})" if is_filled else f"LPAD({shown}, {wide})"
@@ -105,10 +107,10 @@ def _hexadecimal(t: Translator, value: exp.Expr, form: str) -> str:
 
 
 def number_value(t: Translator, value: exp.Expr, form: exp.Expr) -> str:
-    """Translate TO_NUMBER of a text in a format.
+    """Translate TO_NUMBER of a text with a format.
 
     Raises:
-        UntranslatableError: PostgreSQL has no like of the format.
+        UntranslatableError: PostgreSQL has no equivalent of the format.
     """
     given = string_literal(t, form, "TO_NUMBER with a format").upper()
     if _HEXADECIMAL.fullmatch(given):

@@ -1,4 +1,6 @@
-"""Operators and functions of numbers (Oracle SQL Language Reference, “Numeric Functions”)."""
+"""Translates operators and functions of numbers (Oracle SQL Language Reference, “Numeric
+Functions”).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def calculated(t: Translator, left: exp.Expr, operator: str, right: exp.Expr) -> Translated:
-    """Calculate with two numbers, as numeric, or as doubles where one of them is one."""
+    """Translate arithmetic on two numbers: as numeric, or as double precision if one of them is a
+    double.
+    """
     kinds = {t.kind(left), t.kind(right)}
     if ValueKind.FLOAT in kinds:
         one, other = (f"CAST({t.number(node)} AS DOUBLE PRECISION)" for node in (left, right))
@@ -54,7 +58,7 @@ def _negative(t: Translator, node: exp.Expr) -> Translated | None:
 
 
 def _modulo(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Divide with the rest; a divisor of zero gives the dividend."""
+    """Translate MOD; a divisor of zero returns the dividend."""
     left, right = t.number(arguments[0]), t.number(arguments[1])
     fact = INTEGER if {t.kind(one) for one in arguments} == {ValueKind.INTEGER} else NUMBER
     if t.whole(arguments[1]):
@@ -68,7 +72,7 @@ def _logarithm(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 def _extreme(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-        """GREATEST and LEAST are NULL where any value is."""
+        """Translate GREATEST or LEAST; they are NULL if any argument is NULL."""
         texts, fact = t.unified(arguments)
         call = f"{name}({', '.join(texts)})"
         empty = [text for text, one in zip(texts, arguments, strict=True) if not t.fact(one).filled]
@@ -97,11 +101,11 @@ def _to_number(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 NUMERAL: Final = r"'^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$'"
-"""The texts that are numbers, as a regular expression of PostgreSQL."""
+"""A PostgreSQL regular expression for texts that are numbers."""
 
 
 def _is_convertible(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Translate VALIDATE_CONVERSION to NUMBER; the parser has taken AS for an alias."""
+    """Translate VALIDATE_CONVERSION to NUMBER; the parser reads its AS as an alias."""
     (asked,) = arguments
     if not isinstance(asked, exp.Alias) or asked.alias.upper() != "NUMBER":
         raise UntranslatableError(
@@ -128,7 +132,7 @@ def _bucket(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _nanvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Only a float can be no number."""
+    """Translate NANVL; only a floating-point value can be NaN."""
     value, other = arguments
     if t.kind(value) is not ValueKind.FLOAT:
         return t.number(value), t.fact(value)
@@ -142,7 +146,7 @@ _SPECIAL: Final = {"NAN": "NaN", "INF": "Infinity", "-INF": "-Infinity", "+INF":
 
 def _to_float(name: str) -> CallRule:
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-        """Translate TO_BINARY_FLOAT or TO_BINARY_DOUBLE; a text may name what is no number."""
+        """Translate TO_BINARY_FLOAT or TO_BINARY_DOUBLE; the text may be NaN or infinity."""
         (value,) = arguments
         special = _SPECIAL.get((t.literal(value) or "").strip().upper())
         if special is not None:

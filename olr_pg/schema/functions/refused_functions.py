@@ -1,7 +1,7 @@
-"""Functions of Oracle that are not translated, each with what a person would do.
+"""Lists Oracle's functions that are not translated, each with advice what to use instead.
 
-Together with the functions that are, these are all of Oracle's SQL Language Reference, 12c to 26ai,
-and what lists of others have beside them; tests have these lists.
+Together with the translated functions these are all functions of Oracle's SQL Language Reference,
+12c to 26ai, and of other public lists. Tests contain these lists.
 """
 
 from __future__ import annotations
@@ -208,17 +208,19 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
     "USERENV": "SYS_CONTEXT('USERENV', …) has the same",
     "WM_CONCAT": "undocumented: LISTAGG(…) WITHIN GROUP (ORDER BY …), or STRING_AGG with an order",
 }
-"""Name → what it is, and what takes its place."""
+"""Function name → what it does, and its replacement."""
 
 REFUSED_FAMILIES: Final = {
     "CALENDAR_": "a calendar function of 26ai: TO_CHAR, TRUNC, ADD_MONTHS or EXTRACT of the date",
     "FISCAL_": "a fiscal calendar of 26ai: join a table of your calendar",
     "RETAIL_": "a retail calendar of 26ai: join a table of your calendar",
 }
-"""The first part of names → the same."""
+"""Prefix of function names → what they do, and their replacement."""
 
 
 def advice_of(name: str) -> str:
-    """Return what a function is and what takes its place; nothing where it is not known."""
+    """Return what a function does and what replaces it; an empty text if the function is
+    unknown.
+    """
     families = (text for prefix, text in REFUSED_FAMILIES.items() if name.startswith(prefix))
     return REFUSED_FUNCTIONS.get(name) or next(families, "")

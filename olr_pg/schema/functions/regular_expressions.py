@@ -1,8 +1,9 @@
-"""Regular expressions (Oracle SQL Language Reference, “Oracle Regular Expression Support”).
+"""Translates regular expressions (Oracle SQL Language Reference, “Oracle Regular Expression
+Support”).
 
-PostgreSQL's functions of these names (from version 15) take the same arguments in the same order.
-Patterns differ: to Oracle a dot is no line break, a backslash before a letter that means nothing is
-that letter, and one within brackets is itself.
+PostgreSQL has functions of the same names since version 15, with the same arguments in the same
+order. The patterns differ. In Oracle a dot does not match a line break. A backslash before a letter
+without a special meaning stands for that letter. A backslash within brackets stands for itself.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def _quoted(text: str) -> str:
 
 
 def pattern_text(pattern: str, flags: str = "") -> str:
-    """Return a pattern with the same meaning in PostgreSQL.
+    """Return a PostgreSQL pattern with the same meaning.
 
     Raises:
-        UntranslatableError: it has no like there.
+        UntranslatableError: PostgreSQL has no equivalent.
     """
     if "(?" in pattern or pattern.startswith("***") or "[." in pattern or "[=" in pattern:
         raise UntranslatableError(f"the regular expression {pattern!r}")
@@ -74,7 +75,7 @@ def _pattern(t: Translator, node: exp.Expr, flags: str) -> str:
 
 
 def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
-    """Return the flags that the call gives."""
+    """Return the flags for PostgreSQL, from the match parameter of the call."""
     if len(arguments) <= place or t.is_null(arguments[place]):
         return ""
     flags = string_literal(t, arguments[place], "a regular expression with flags").lower()
@@ -84,7 +85,9 @@ def _flags(t: Translator, arguments: Sequence[exp.Expr], place: int) -> str:
 
 
 def _may_be_empty(t: Translator, node: exp.Expr) -> bool:
-    """Tell whether a pattern may match nothing: then both count matches differently."""
+    """Tell whether a pattern can match an empty text: the databases count such matches
+    differently.
+    """
     pattern = t.literal(node)
     if pattern is None:
         return False
@@ -96,11 +99,11 @@ def _may_be_empty(t: Translator, node: exp.Expr) -> bool:
 
 
 def _call(name: str, kind: str, flags_at: int) -> CallRule:
-    """Translate a function whose arguments are in the same order.
+    """Return the rule for a function whose arguments have the same order in both databases.
 
     Args:
-        kind: ``text`` or ``number``, which it returns.
-        flags_at: which argument its flags are.
+        kind: what it returns, ``text`` or ``number``.
+        flags_at: the index of the argument with the flags.
     """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:

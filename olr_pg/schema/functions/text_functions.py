@@ -1,8 +1,8 @@
-"""Operators and functions of text, and the general ones: one row for each.
+"""Translates operators and functions of text, and general functions: one row for each.
 
-An empty text is NULL to Oracle: what may come out empty is made NULL, and an empty literal is one
-(Oracle SQL Language Reference, “Nulls”, “Concatenation Operator”, “Character Functions”). Oracle
-cuts the fractions of arguments that are places or lengths.
+An empty text is NULL in Oracle. A result that can be empty is converted to NULL, and an empty
+literal is NULL (Oracle SQL Language Reference, “Nulls”, “Concatenation Operator”, “Character
+Functions”). Oracle truncates positions and lengths to integers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from olr_pg.schema.translating import CallRule, NodeRule, Translated, Translator
 
 _MOST: Final = 255
-"""The most arguments that any function of Oracle takes."""
+"""The maximum number of arguments of any function of Oracle."""
 
 _UNIT: Final = re.compile(r"\\(?:\\|([0-9A-Fa-f]{4}))")
 _SETTING: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -71,7 +71,7 @@ def _concatenation(t: Translator, node: exp.Expr) -> Translated:
 
 
 def concatenated(t: Translator, operands: Sequence[exp.Expr]) -> Translated:
-    """Join texts, of which those that are NULL are empty."""
+    """Translate ``||``: a NULL operand counts as an empty text."""
     present = [one for one in operands if not t.is_null(one)]
     texts = [
         t.text(one) if t.fact(one).filled else f"COALESCE({t.text(one)}, '')" for one in present
@@ -101,7 +101,9 @@ def _substring(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Find the nth occurrence from a place on, or backwards from a place before the end."""
+    """Translate INSTR: find the nth occurrence from a position, or backwards from a position before
+    the end.
+    """
     text, wanted = t.text(arguments[0]), t.text(arguments[1])
     place = 1 if len(arguments) < 3 else t.whole(arguments[2])
     nth = 1 if len(arguments) < 4 else t.whole(arguments[3])
@@ -130,7 +132,9 @@ def _position(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _case(name: str) -> CallRule:
-    """Translate a function that keeps the length of a CHAR."""
+    """Return the rule for a function, such as UPPER, whose result of a CHAR is as long as the
+    CHAR.
+    """
 
     def translate(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
         fact = t.fact(arguments[0])
@@ -194,7 +198,9 @@ _ASCII: Final = 127
 
 
 def _of_bytes(number: int) -> Translated:
-    """CHR of more than one byte, in UTF-8; of one it depends on the source's character set."""
+    """Translate CHR of a multi-byte code in UTF-8; a single byte depends on the source's character
+    set.
+    """
     try:
         found = number.to_bytes((number.bit_length() + 7) // 8, "big").decode("utf-8")
     except UnicodeDecodeError:
@@ -208,7 +214,9 @@ _SOUNDS: Final = "TRANSLATE({}, 'AEIOUYHWBFPVCGJKQSXZDTLMNR', '00000000111122222
 
 
 def _soundex(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Return the first letter and the sounds of the others; H and W part no equal sounds."""
+    """Translate SOUNDEX: the first letter and codes of the other sounds; H and W do not separate
+    equal sounds.
+    """
     letters = f"REGEXP_REPLACE(UPPER({t.text(arguments[0])}), '[^A-Z]', '', 'g')"
     heard = _SOUNDS.format(f"LEFT({letters}, 1) || TRANSLATE(SUBSTR({letters}, 2), 'HW', '')")
     sounds = f"SUBSTR(REGEXP_REPLACE({heard}, '(.)\\1+', '\\1', 'g'), 2)"
@@ -221,7 +229,7 @@ _WIDE: Final = "\u3000" + "".join(chr(code + 0xFEE0) for code in range(0x21, 0x7
 
 
 def _width(before: str, behind: str) -> CallRule:
-    """Translate TO_SINGLE_BYTE or TO_MULTI_BYTE."""
+    """Return the rule for TO_SINGLE_BYTE or TO_MULTI_BYTE."""
     one, other = (text.replace("'", "''") for text in (before, behind))
     return of_text(
         "TRANSLATE({}, '"
@@ -242,7 +250,7 @@ def _decompose(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _nvl(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """NVL and COALESCE take the kind of their first value."""
+    """Translate NVL or COALESCE; the result has the type of the first value."""
     texts, fact = t.unified(arguments)
     filled = any(t.fact(one).filled for one in arguments)
     return f"COALESCE({', '.join(texts)})", fact._replace(filled=filled)
@@ -261,7 +269,7 @@ def _nullif(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _decode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """Compare one by one; a NULL that is looked for is found."""
+    """Translate DECODE; a NULL matches a NULL."""
     value, *rest = arguments
     results = [rest[at] for at in range(1, len(rest), 2)]
     if len(rest) % 2:
@@ -301,7 +309,7 @@ def _case_when(t: Translator, node: exp.Expr) -> Translated:
 
 
 def _cast_or_default(t: Translator, value: exp.Expr, to: exp.Expr, default: exp.Expr) -> Translated:
-    """Cast to NUMBER, with a value for what is none (ON CONVERSION ERROR)."""
+    """Cast to NUMBER, with a default for texts that are not numbers (ON CONVERSION ERROR)."""
     if to.this is not exp.DType.DECIMAL or to.expressions or not t.is_text(value):
         raise UntranslatableError("a default ON CONVERSION ERROR of another type than NUMBER")
     text, given = t.text(value), t.literal(value)
@@ -373,7 +381,7 @@ _CONTEXT: Final = {
 
 
 def _size(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """VSIZE of a text: its bytes, in UTF-8."""
+    """Translate VSIZE of a text: its length in bytes in UTF-8."""
     kind = t.kind(arguments[0])
     if kind in NUMBERS or kind in MOMENTS:
         raise UntranslatableError(f"VSIZE of a {kind.value}: PostgreSQL keeps it in another form")
@@ -398,7 +406,7 @@ def _to_bytes(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _unicode(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """UNISTR: UTF-16 units as four hexadecimal digits behind a backslash."""
+    """Translate UNISTR: UTF-16 units as four hexadecimal digits after a backslash."""
     given = t.sql(arguments[0])
     if not _QUOTED.fullmatch(given):
         raise UntranslatableError("UNISTR of a text that is no literal")

@@ -1,7 +1,8 @@
-"""SQL/XML (Oracle SQL Language Reference, “XML Functions”; Oracle XML DB Developer's Guide).
+"""Translates SQL/XML (Oracle SQL Language Reference, “XML Functions”; Oracle XML DB Developer's
+Guide).
 
-Documents are equal as XML; their texts may differ (PostgreSQL writes ``<e/>`` for an empty
-element), so a text of generated XML is refused. PostgreSQL needs to be built with libxml.
+Generated documents are equal as XML, but their texts can differ: PostgreSQL writes ``<e/>`` for an
+empty element. So using generated XML as text is refused. PostgreSQL must be built with libxml.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _content(t: Translator, node: exp.Expr) -> str:
 
 
 def _named(t: Translator, nodes: Sequence[exp.Expr]) -> str:
-    """Return values with their names, as attributes or elements."""
+    """Return values with their names, as XML attributes or elements."""
     parts = []
     for node in nodes:
         value = node.this if isinstance(node, exp.Alias) else node
@@ -84,7 +85,9 @@ def _parsed(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def _extracted(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
-    """EXTRACTVALUE: the text of the only node that a path finds; two are an error in both."""
+    """Translate EXTRACTVALUE: the text of the single node that matches a path; several matches are
+    an error in both.
+    """
     path = string_literal(t, arguments[1], "EXTRACTVALUE with a path")
     where = "'" + path.replace("'", "''") + "'"
     rows = f"XMLTABLE({where} PASSING {_xml(t, arguments[0])} COLUMNS \"v\" TEXT PATH '.')"
@@ -98,10 +101,10 @@ def _exists(t: Translator, arguments: Sequence[exp.Expr]) -> Translated:
 
 
 def xml_table(t: Translator, node: exp.Table, call: exp.Expr) -> Source:
-    """Replace XMLTABLE by PostgreSQL's, whose empty texts become NULL.
+    """Replace XMLTABLE by PostgreSQL's XMLTABLE; empty texts become NULL.
 
     Raises:
-        UntranslatableError: it has clauses or columns that PostgreSQL has not.
+        UntranslatableError: it has clauses or columns that PostgreSQL lacks.
     """
     passing = call.args.get("passing") or []
     if call.args.get("namespaces") or call.args.get("by_ref") or len(passing) != 1:

@@ -1,1 +1,1 @@
-"""PL/SQL of everyday schemas as PL/pgSQL, or the reason why not."""
+"""Translates PL/SQL of everyday schemas into PL/pgSQL, or returns the reason why it cannot."""

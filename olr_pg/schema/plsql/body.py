@@ -1,8 +1,9 @@
-"""Blocks of PL/SQL, statement by statement, as PL/pgSQL.
+"""Translates a PL/SQL block into PL/pgSQL, statement by statement.
 
-What PL/pgSQL does otherwise is refused: an exception takes back the whole block there, so a handler
-after several changes must raise again; COMMIT, collections and dynamic SQL that is put together are
-named. What SQL%ROWCOUNT and the attributes of cursors tell stands in variables of these names.
+Statements that PL/pgSQL executes differently are refused. For example, an exception in PL/pgSQL
+rolls back the whole block, so a handler after several changes must raise again. COMMIT, collections
+and concatenated dynamic SQL are refused with the reason. Variables replace SQL%ROWCOUNT and the
+cursor attributes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _NUMBERED: Final = {
     1476: "division_by_zero",
     2290: "check_violation",
 }
-"""Numbers of Oracle's errors that are one condition of PostgreSQL."""
+"""Oracle error numbers that correspond to exactly one condition name of PostgreSQL."""
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LITERAL: Final = re.compile(r"'((?:[^']|'')*)'")
@@ -77,11 +78,11 @@ _REFUSED: Final = {
 
 
 class Body:
-    """Writes a block that a cursor stands before.
+    """Translates the block at the cursor's position.
 
     Args:
-        returns: the type that RETURN gives; None of a procedure or trigger.
-        leaving: what RETURN without a value becomes.
+        returns: the type that RETURN returns; None for a procedure or trigger.
+        leaving: the statement that replaces a RETURN without a value.
     """
 
     def __init__(
@@ -99,10 +100,10 @@ class Body:
         self._is_outermost = True
 
     def block(self, first: tuple[str, ...] = (), last: tuple[str, ...] = ()) -> list[str]:
-        """Write declarations, statements and handlers.
+        """Translate the declarations, statements and handlers of a block.
 
         Args:
-            first, last: statements before and behind those of the block.
+            first, last: statements to add before and after those of the block.
 
         Raises:
             UntranslatableError: with the reason.
@@ -182,7 +183,7 @@ class Body:
         return f"{variable(one.name)} CONSTANT {one.typed.sql} := {one.value};"
 
     def _state(self, name: str) -> str:
-        """Return an SQLSTATE for an exception of the routine's own, which no other one has."""
+        """Return an unused SQLSTATE for an exception that the routine declares."""
         number = zlib.crc32(f"{self._cursor.text}.{name}".encode()) % 36**3
         return "OR" + "".join(_DIGITS[number // 36**place % 36] for place in (2, 1, 0))
 
@@ -195,7 +196,9 @@ class Body:
         self._exceptions[name.upper()] = condition
 
     def _cursor_declaration(self) -> list[str]:
-        """Read a cursor; one that is opened is one of PL/pgSQL, whose columns all have names."""
+        """Translate a cursor declaration; all columns of a PL/pgSQL cursor that is opened need
+        names.
+        """
         cursor, sql = self._cursor, self._sql
         name, known = cursor.name(), sql.types
         parameters = list[str]()
@@ -235,7 +238,9 @@ class Body:
         ]
 
     def _row_declaration(self, name: str) -> str:
-        """Read the declaration of a row of a table or cursor; return nothing if it is another."""
+        """Translate the declaration of a %ROWTYPE variable; return an empty text for other
+        declarations.
+        """
         cursor, sql = self._cursor, self._sql
         is_here = next((at for at in (1, 3) if cursor.word(at) == "%"), 0)
         if not is_here or cursor.word(is_here + 1) != "ROWTYPE":
@@ -254,7 +259,9 @@ class Body:
         return f"{variable(name)} {quoted(relation.schema)}.{quoted(relation.name)}%ROWTYPE;"
 
     def _statements(self) -> tuple[list[str], bool]:
-        """Write statements up to the word that ends them; tell whether the last is a change."""
+        """Translate statements until the word that ends them; also return whether the last one
+        changes rows.
+        """
         found, is_change = list[str](), False
         while self._cursor.word() not in ("END", "EXCEPTION", "ELSE", "ELSIF", "WHEN", ""):
             before = self._changes
@@ -485,7 +492,9 @@ class Body:
         return [f"CLOSE {self._opened(name, '')};"]
 
     def _fetch(self) -> list[str]:
-        """Behind the last row Oracle's variables keep their values, PL/pgSQL's become NULL."""
+        """Translate FETCH; after the last row Oracle's variables keep their values, PL/pgSQL's
+        would become NULL.
+        """
         cursor, sql = self._cursor, self._sql
         cursor.expect("FETCH")
         name = cursor.name()
@@ -532,7 +541,7 @@ class Body:
         return [*lines, "ELSE", *map(_in, rest), "END IF;"]
 
     def _dynamic(self) -> list[str]:
-        """EXECUTE IMMEDIATE of a literal is the statement itself."""
+        """Translate EXECUTE IMMEDIATE of a literal into the statement itself."""
         outer = self._cursor
         outer.expect("EXECUTE", "IMMEDIATE")
         literal = _LITERAL.fullmatch(outer.until("INTO", "USING", ";"))
@@ -633,7 +642,7 @@ class Body:
         return parts
 
     def _handlers(self) -> list[tuple[list[str], str]]:
-        """Write the handlers; return each with its last statement."""
+        """Translate the exception handlers; return each with its last statement."""
         cursor, found = self._cursor, list[tuple[list[str], str]]()
         while cursor.take("WHEN"):
             names = [cursor.name()]
@@ -656,7 +665,7 @@ class Body:
 
 
 def _given(value: str) -> str:
-    """Return a value of USING without its mode."""
+    """Return a value of USING without its parameter mode."""
     mode = value.split(" ")[0].upper()
     if mode == "OUT":
         raise UntranslatableError("EXECUTE IMMEDIATE with an OUT value")

@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE and MERGE of a routine."""
+"""Translates INSERT, UPDATE, DELETE and MERGE statements of a routine."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def translate_change(t: Translator, tree: exp.Expr) -> str:
 
 
 class Merge(NamedTuple):
-    """The parts of MERGE, as texts; those of a branch that is not there are empty.
+    """The parts of MERGE as texts; parts of a missing branch are empty.
 
     Attributes:
         target, source: with their aliases.
-        changes, changes_if: SET … and WHERE … of rows that match.
-        columns, values, values_if: INSERT (…), VALUES (…) and WHERE … of those that do not.
+        changes, changes_if: SET … and WHERE … for rows that match.
+        columns, values, values_if: INSERT (…), VALUES (…) and WHERE … for rows that do not match.
     """
 
     target: str
@@ -77,7 +77,7 @@ class Merge(NamedTuple):
 
 
 def translate_merge(t: Translator, parts: Merge) -> str:
-    """Translate MERGE, which PostgreSQL has since 15.
+    """Translate MERGE, which PostgreSQL supports since version 15.
 
     Raises:
         UntranslatableError: with the reason.

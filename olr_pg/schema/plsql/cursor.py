@@ -1,4 +1,4 @@
-"""A cursor over the tokens of PL/SQL."""
+"""A cursor over the tokens of a PL/SQL unit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES: Final = re.compile(r"[A-Z_][\w$#]*")
 
 class _Tokenizer(Oracle.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()
-    """The library takes the text behind EXECUTE and FETCH for one word."""
+    """Emptied, because the library reads the text after EXECUTE and FETCH as one word."""
 
 
 class _Words(Oracle):
@@ -32,10 +32,10 @@ class _Words(Oracle):
 
 
 class Cursor:
-    """Reads the tokens of a unit one after the other.
+    """Reads the tokens of a PL/SQL unit one after the other.
 
     Raises:
-        UntranslatableError: the text has no tokens of PL/SQL.
+        UntranslatableError: the text cannot be split into tokens.
     """
 
     def __init__(self, text: str) -> None:
@@ -47,7 +47,7 @@ class Cursor:
         self._at = 0
 
     def word(self, ahead: int = 0) -> str:
-        """Return a word or sign in upper case; empty for a text, a quoted name, or the end."""
+        """Return a word or sign in upper case; empty for a literal, a quoted name, or the end."""
         at = self._at + ahead
         if at >= len(self._tokens):
             return ""
@@ -57,42 +57,42 @@ class Cursor:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether all is read."""
+        """Tell whether all tokens are read."""
         return self._at >= len(self._tokens)
 
     @property
     def place(self) -> int:
-        """Return where it stands, for `text_since`."""
+        """Return the current position, for `text_since`."""
         return self._at
 
     def text_since(self, place: int) -> str:
-        """Return the text from a place up to here, as it is written."""
+        """Return the source text from a position to the current one."""
         return self.text[self._tokens[place].start : self._tokens[self._at - 1].end + 1]
 
     def step(self) -> None:
-        """Step over one word.
+        """Move past one token.
 
         Raises:
-            UntranslatableError: nothing is left.
+            UntranslatableError: there are no more tokens.
         """
         if self.is_done:
             raise UntranslatableError("it ends in the middle")
         self._at += 1
 
     def rest(self) -> str:
-        """Read all that is left."""
+        """Read all remaining text."""
         begin, self._at = self._at, len(self._tokens)
         return self._between(begin, self._at)
 
     def take(self, *words: str) -> bool:
-        """Step over these words, if they are next."""
+        """Move past these words if they come next; return whether they did."""
         if any(self.word(ahead) != word for ahead, word in enumerate(words)):
             return False
         self._at += len(words)
         return True
 
     def expect(self, *words: str) -> None:
-        """Step over these words.
+        """Move past these words.
 
         Raises:
             UntranslatableError: something else is next.
@@ -101,7 +101,7 @@ class Cursor:
             raise UntranslatableError(f"{self._here()} where {' '.join(words)} is expected")
 
     def name(self) -> str:
-        """Read a name, as Oracle keeps it."""
+        """Read a name in the form in which Oracle stores it."""
         if self.is_done:
             raise UntranslatableError("it ends in the middle")
         token = self._tokens[self._at]
@@ -112,7 +112,7 @@ class Cursor:
         return str(token.text) if is_quoted else str(token.text).upper()
 
     def path(self) -> list[str]:
-        """Read names with dots between them; the colon before NEW and OLD is left out."""
+        """Read names separated by dots; the colon before NEW and OLD is dropped."""
         self.take(":")
         names = [self.name()]
         while self.take("."):
@@ -120,10 +120,10 @@ class Cursor:
         return names
 
     def until(self, *ends: str) -> str:
-        """Read the text before the first of some words that is in no brackets and no CASE.
+        """Read the text up to the first of the given words outside brackets and CASE.
 
         Raises:
-            UntranslatableError: none of them comes.
+            UntranslatableError: none of the words follows.
         """
         begin, depth = self._at, 0
         while not self.is_done:
@@ -143,7 +143,7 @@ class Cursor:
         return found
 
     def _between(self, begin: int, end: int) -> str:
-        """Return the text of tokens without comments, nor the colons before NEW and OLD."""
+        """Return the text of tokens, without comments and without the colons before NEW and OLD."""
         pieces, before, skipped = list[str](), None, -1
         for at in range(begin, end):
             token = self._tokens[at]
@@ -168,7 +168,7 @@ class Cursor:
         return len(texts) == 3 and texts[1] == "%" and texts[2] in _ATTRIBUTES
 
     def _attribute(self, at: int) -> str:
-        """Return the variable that stands for %FOUND and the like of a cursor, or of SQL."""
+        """Return the variable that replaces %FOUND or another attribute of a cursor or of SQL."""
         name, _, asked = (token.text.upper() for token in self._tokens[at : at + 3])
         if name == "SQL" and asked in ("FOUND", "NOTFOUND"):
             return f'("SQL%ROWCOUNT" {">" if asked == "FOUND" else "="} 0)'

@@ -1,4 +1,4 @@
-"""The heads of functions and procedures: what they take and give."""
+"""Parses the heads of functions and procedures: names, parameters and return type."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Head(NamedTuple):
-    """What stands before the body.
+    """The head of a routine: everything before its body.
 
     Attributes:
-        returns: None of a procedure.
+        returns: None for a procedure.
         is_definer: it runs with the rights of its owner.
-        is_fixed: the same arguments give the same value.
+        is_fixed: it is deterministic: the same arguments always return the same value.
     """
 
     kind: str
@@ -30,10 +30,10 @@ class Head(NamedTuple):
 
 
 def read_head(cursor: Cursor, sql: RoutineSql) -> Head:
-    """Read up to the body, or to the end of a declaration; the parameters are variables then.
+    """Read up to the body, or to the end of a declaration; the parameters become known variables.
 
     Raises:
-        UntranslatableError: it has types or options that have no like.
+        UntranslatableError: PostgreSQL has no equivalent of a type or option.
     """
     kind = "FUNCTION" if cursor.take("FUNCTION") else "PROCEDURE"
     if kind == "PROCEDURE":
@@ -68,7 +68,9 @@ def _parameters(cursor: Cursor, sql: RoutineSql) -> list[Parameter]:
 
 
 def _options(cursor: Cursor) -> tuple[bool, bool]:
-    """Read what stands before the body: is it run as its owner, and is it deterministic?"""
+    """Read the options before the body; return whether it runs as its owner, and whether it is
+    deterministic.
+    """
     is_definer, is_fixed = True, False
     while not (cursor.take("IS") or cursor.take("AS") or cursor.take(";") or cursor.is_done):
         if cursor.take("DETERMINISTIC"):

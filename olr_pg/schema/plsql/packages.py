@@ -1,7 +1,8 @@
-"""Packages: a schema of the package's name, with its routines as functions and procedures in it.
+"""Translates packages: a package becomes a schema of its name that contains its routines.
 
 PL/pgSQL has no packages, and its sessions have no variables. A routine that uses a variable, type
-or cursor of its package is named with it; constants are declared in each routine that uses them.
+or cursor of its package is refused, with that name as the reason. Constants of the package are
+declared in each routine that uses them.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Package(NamedTuple):
 
     Attributes:
         declarations: each without its semicolon.
-        routines: the text of each, with its body where it has one.
-        is_initialised: it has statements of its own.
+        routines: the text of each, with its body if it has one.
+        is_initialised: the package has initialisation statements.
     """
 
     declarations: list[str]
@@ -49,7 +50,7 @@ def split_package(text: str) -> Package:
     """Split the text of a specification or a body.
 
     Raises:
-        UntranslatableError: it cannot be read.
+        UntranslatableError: the text cannot be parsed.
     """
     cursor = Cursor(text)
     cursor.expect("PACKAGE")
@@ -99,7 +100,7 @@ def _skip_routine(cursor: Cursor) -> None:
 
 
 class Signatures:
-    """Finds the routine that a name calls.
+    """Finds the routine that a call refers to.
 
     Args:
         sources: the units of the inventory.
@@ -112,7 +113,7 @@ class Signatures:
         self._packages: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def find(self, owner: str, package: str, names: list[str]) -> Signature | None:
-        """Return the routine that a name means in a routine of this owner and package."""
+        """Return the routine that a name refers to within a routine of this owner and package."""
         owner, *names = names if len(names) == 3 else [owner, *names]
         if len(names) == 1 and package and names[0] in self._routines(owner, package):
             names = [package, *names]
@@ -133,7 +134,7 @@ class Signatures:
         return len(self._routines(owner, package).get(name, ())) > 1
 
     def _routines(self, owner: str, package: str) -> Mapping[str, list[str]]:
-        """Return the texts of a package's routines, those of the body where it has them."""
+        """Return the texts of a package's routines; from the body, if it has one."""
         if (owner, package) not in self._packages:
             found = dict[str, list[str]]()
             for kind in ("PACKAGE BODY", "PACKAGE"):
@@ -182,7 +183,7 @@ def _name(routine: str) -> str:
 
 
 def has_body(routine: str) -> bool:
-    """Tell whether it is a routine, and not its declaration."""
+    """Tell whether a text is a routine with its body, not only its declaration."""
     cursor = Cursor(routine)
     cursor.until("IS", "AS", ";")
     return cursor.word() != ";"
@@ -191,7 +192,9 @@ def has_body(routine: str) -> bool:
 def constants_and_state(
     package: Package, relations: Relations, owner: str
 ) -> tuple[list[Constant], dict[str, str]]:
-    """Return the constants of a package, and for each other name why it has no like."""
+    """Return a package's constants, and for each of its other names the reason why it cannot be
+    translated.
+    """
     constants, state = list[Constant](), dict[str, str]()
     for text in package.declarations:
         cursor = Cursor(text)
@@ -221,6 +224,6 @@ def _constant(cursor: Cursor, name: str, relations: Relations, owner: str) -> Co
 
 
 def used(names: Iterable[str], text: str) -> list[str]:
-    """Return the names that stand in a text."""
+    """Return those of the names that occur in a text."""
     words = {word.upper() for word in re.findall(r"[\w$#]+", text)}
     return [name for name in names if name in words]

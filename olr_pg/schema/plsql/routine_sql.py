@@ -1,4 +1,6 @@
-"""Expressions, queries and changes within a routine, which know its variables."""
+"""Translates the expressions, queries and changes within a routine; its variables are known
+names.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from olr_pg.schema.value_kinds import Fact
 
 _EVENT: Final = {"TG_OP": RelationColumn("tg_op", TEXT._replace(filled=True))}
-"""What INSERTING, UPDATING and DELETING ask."""
+"""The values that INSERTING, UPDATING and DELETING test."""
 
 
 class _Names(Scope):
-    """The variables, and the records, whose columns are named with the record alone."""
+    """A scope with the routine's variables and records; a record's columns are qualified by the
+    record's name.
+    """
 
     def having(self, name: str) -> tuple[Source, RelationColumn] | None:
         variables = self.sources[0]
@@ -38,21 +42,21 @@ class _Names(Scope):
 
 
 class RoutineSql:
-    """Translates what stands within a routine.
+    """Translates the SQL within a routine.
 
     Args:
         find: finds a routine by owner, package and the names of a call.
-        package: whose routine it is; empty without one.
+        package: the package of the routine; empty without one.
 
     Attributes:
         calls, called: the routines that it calls, and how many calls were translated so far.
-        constants: of its package, which it uses.
+        constants: the constants of its package that it uses.
         types: of the variables, by their names in Oracle.
         records: NEW, OLD, and the rows of loops, by their names.
-        rows: those of them that may be assigned to.
-        remarks: what is otherwise in the target.
-        is_pure: so far it has read neither rows, nor the time, nor a sequence.
-        reads_only: so far it has changed nothing, no sequence either.
+        rows: the records that may be assigned to.
+        remarks: what differs in the target.
+        is_pure: so far it has read no rows, no time, and no sequence.
+        reads_only: so far it has changed no rows and no sequence.
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class RoutineSql:
         self.reads_only = True
 
     def value(self, text: str, wanted: Fact | None = None) -> str:
-        """Translate an expression, as a value of a kind.
+        """Translate an expression; convert it to the wanted kind, if given.
 
         Raises:
             UntranslatableError: with the reason.
@@ -101,7 +105,7 @@ class RoutineSql:
         return self._seen(guarded(translate))
 
     def query(self, text: str) -> tuple[str, list[Output]]:
-        """Translate a query; return its columns, too.
+        """Translate a query; return it with its columns.
 
         Raises:
             UntranslatableError: with the reason.
@@ -146,10 +150,10 @@ class RoutineSql:
         return self._seen(guarded(lambda: translate_merge(self._translator(), parts)))
 
     def into_row(self, name: str, outputs: list[Output]) -> str:
-        """Return the record that takes a row of a query.
+        """Return the record that receives a row of a query.
 
         Raises:
-            UntranslatableError: its columns are others.
+            UntranslatableError: the record's columns do not match the query's.
         """
         columns = [*self.records[name].columns.values()]
         kinds = [one.fact.kind for one in columns]
@@ -158,10 +162,10 @@ class RoutineSql:
         return f'"{name.lower()}"'
 
     def into(self, target: list[str], given: Fact) -> str:
-        """Return where a value of a query goes.
+        """Return the variable that receives a value of a query.
 
         Raises:
-            UntranslatableError: it is none, or of another kind.
+            UntranslatableError: there is no such variable, or its kind differs.
         """
         name, fact = self.target(target)
         kinds = {fact.kind, given.kind}
@@ -173,10 +177,11 @@ class RoutineSql:
         return name
 
     def target(self, names: list[str]) -> tuple[str, Fact]:
-        """Return the name of a variable, or of a column of NEW, and what it holds.
+        """Return the target's name of a variable, or of a column of NEW, and the kind of its
+        values.
 
         Raises:
-            UntranslatableError: it is none.
+            UntranslatableError: there is no such variable or column.
         """
         if len(names) == 1 and names[0] in self.types:
             return f'"{names[0].lower()}"', self.types[names[0]].fact
@@ -203,7 +208,7 @@ class RoutineSql:
         return self._find(self.owner, self._package, names) if self._find is not None else None
 
     def note_call(self, signature: Signature) -> None:
-        """Note that a routine is called, which may read and change rows."""
+        """Record that the routine calls another one, which may read and change rows."""
         self.calls.add(signature.full_name)
         self.called += 1
         self.is_pure = self.reads_only = False
@@ -226,7 +231,9 @@ class RoutineSql:
         return f"{target}({listed})", found.returns.fact._replace(filled=False)
 
     def _seen(self, sql: str) -> str:
-        """Note what it depends on; the time is that of the moment, not of the statement."""
+        """Record what the translated SQL depends on; replace the statement's time by the current
+        time.
+        """
         self.is_pure = self.is_pure and not any(
             word in sql for word in ("STATEMENT_TIMESTAMP", "NEXTVAL", "RANDOM", "CURRENT_")
         )

@@ -1,4 +1,4 @@
-"""Functions, procedures and triggers as statements that make them in PostgreSQL."""
+"""Makes the statements that create functions, procedures and triggers in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _SAMPLES: Final = {
 def routine_statement(
     source: UnitSource, relations: Relations, signatures: Signatures | None = None
 ) -> Statement:
-    """Return the statement that makes a function or procedure, or the reason why there is none.
+    """Return the statement that creates a function or procedure, or the reason why there is none.
 
     Args:
         signatures: of the routines that it may call.
@@ -77,7 +77,7 @@ def routine_statement(
 def package_statements(
     source: UnitSource, specification: str, relations: Relations, signatures: Signatures
 ) -> list[Statement]:
-    """Return the statements that make a package's schema and routines.
+    """Return the statements that create a package's schema and routines.
 
     Args:
         source: its body.
@@ -137,7 +137,7 @@ def _of_package(
 
 
 def with_their_calls(statements: list[Statement]) -> list[Statement]:
-    """Refuse what calls a routine that is refused."""
+    """Refuse each routine that calls a refused routine."""
     reasons = {one.name: one.reason for one in statements if not one.runs}
     changed = True
     while changed:
@@ -198,7 +198,8 @@ def _check_end(cursor: Cursor) -> None:
 def trigger_statement(
     trigger: Trigger, relations: Relations, signatures: Signatures | None = None
 ) -> Statement:
-    """Return the statement that makes a trigger and its function, or why there is none.
+    """Return the statement that creates a trigger and its function, or the reason why there is
+    none.
 
     Args:
         signatures: of the routines that it may call.
@@ -230,7 +231,7 @@ def trigger_statement(
 def _trigger(
     trigger: Trigger, relations: Relations, relation: Relation, signatures: Signatures | None
 ) -> tuple[str, RoutineSql]:
-    """Return the statements, and what they were translated with."""
+    """Return the statements of a trigger, and the translator of its body."""
     when = {"BEFORE EACH ROW": "BEFORE", "AFTER EACH ROW": "AFTER", "INSTEAD OF": "INSTEAD OF"}
     if trigger.kind not in when:
         raise UntranslatableError(f"a trigger of the kind {trigger.kind}: once for each statement")
@@ -264,7 +265,7 @@ def _trigger(
 
 
 def _events(trigger: Trigger, relation: Relation) -> str:
-    """Write the events; UPDATE with its columns, which stand in the head alone."""
+    """Return the trigger's events; the columns of UPDATE are allowed only in the head."""
     found = trigger.event
     if "UPDATE" not in found or trigger.kind == "INSTEAD OF":
         return found

@@ -1,4 +1,4 @@
-"""The types of variables and parameters."""
+"""Parses the types of variables and parameters."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Typed(NamedTuple):
-    """A type of the target, and what its values are to Oracle."""
+    """A type in the target, with the facts about its values in Oracle."""
 
     sql: str
     fact: Fact
 
 
 class Parameter(NamedTuple):
-    """A parameter of a routine; its mode is empty if it is only given."""
+    """A parameter of a routine; its mode is empty for the default mode IN."""
 
     name: str
     mode: str
@@ -47,7 +47,7 @@ class Signature(NamedTuple):
     Attributes:
         full_name: in the source, with its owner and package.
         schema, name: in the target.
-        returns: None of a procedure.
+        returns: None for a procedure.
     """
 
     full_name: str
@@ -58,7 +58,7 @@ class Signature(NamedTuple):
 
 
 class Constant(NamedTuple):
-    """A constant of a package, its value as SQL."""
+    """A constant of a package, with its value as SQL."""
 
     name: str
     typed: Typed
@@ -89,14 +89,14 @@ _UNSIZED: Final = {
 def read_type(
     cursor: Cursor, relations: Relations, owner: str, known: Mapping[str, Typed], *, sized: bool
 ) -> Typed:
-    """Read a type, or that of a column or variable (%TYPE).
+    """Read a type, also %TYPE of a column or variable.
 
     Args:
         known: the types of the variables.
-        sized: a text keeps its length: not of parameters, which have none in Oracle.
+        sized: whether a text type keeps its length; parameters have no length in Oracle.
 
     Raises:
-        UntranslatableError: it is a type of a user, a record, or the like.
+        UntranslatableError: the type is user-defined, a record or another unsupported type.
     """
     found = _type(cursor, relations, owner, known, sized=sized)
     if sized:
